@@ -1,0 +1,72 @@
+"""Settings of the consensus core: timers in milliseconds, sizes in bytes, named bounds.
+
+Read by ``quorum.core`` and ``quorum.runtime``. Reading files, environment and flags is
+``quorate.config``'s work; this type only says what a valid setting is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from quorum.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumConfig:
+    """Everything the core may be tuned by. ``validate`` reports all problems at once."""
+
+    election_timeout_ms: int = 1000
+    """Base of the randomised election timer: uniform in [E, 2E)."""
+    fetch_timeout_ms: int = 2000
+    """A voter follower without a successful Fetch for this long asks for pre-votes. The leader
+    resigns after 1.5 times this without a majority fetching."""
+    election_backoff_max_ms: int = 1000
+    fetch_max_wait_ms: int = 500
+    """How long a leader may hold a Fetch that has nothing to return."""
+    fetch_bytes_max: int = 1 << 20
+    snapshot_chunk_bytes: int = 1 << 20
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    lost_leader_jitter_ms: int = 100
+    """After a refused reconnect to the leader a voter waits uniform [0, this) (decision 10)."""
+    lost_leader_retry_ms: int = 150
+    """Upper bound of the random pause after a rejected or split round in that mode."""
+    observer_session_ms: int = 300_000
+    """A replica without Fetch or FetchSnapshot for this long is no longer *live* (630.5)."""
+    start_offset_lag_max_ms: int = 7 * 24 * 3600 * 1000
+    """``metadata.start.offset.lag.time.max.ms``: hold a snapshot this long, then trim anyway."""
+    observers_max: int = 10_000
+    held_fetches_max: int = 10_000
+    uncommitted_bytes_max: int = 64 << 20
+    batch_bytes_max: int = 8 << 20
+    pending_reads_max: int = 100_000
+
+    def problems(self) -> list[str]:
+        """Every setting that cannot work, as one sentence each; empty when all can."""
+        found = [
+            f"{field.name} must be at least 1, not {getattr(self, field.name)}"
+            for field in fields(self)
+            if field.name not in ("retry_backoff_ms", "lost_leader_jitter_ms", "fetch_max_wait_ms")
+            and getattr(self, field.name) < 1
+        ]
+        found += [
+            f"{name} must be at least 0, not {getattr(self, name)}"
+            for name in ("retry_backoff_ms", "lost_leader_jitter_ms", "fetch_max_wait_ms")
+            if getattr(self, name) < 0
+        ]
+        if self.fetch_max_wait_ms >= self.fetch_timeout_ms:
+            found.append(
+                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be below fetch_timeout_ms "
+                f"({self.fetch_timeout_ms}), or an idle leader looks dead"
+            )
+        return found
+
+    def validate(self) -> None:
+        """Check all settings together.
+
+        Raises:
+            ConfigError: With every problem found.
+        """
+        found = self.problems()
+        if found:
+            raise ConfigError(found)

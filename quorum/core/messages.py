@@ -1,0 +1,258 @@
+"""What replicas say to each other: one request and one response type per RPC.
+
+Plain values, no bytes on the wire (``quorum.transport.codec``) and no rules (the
+conversations). Sentinels follow Kafka: -1 for an unknown id, offset or epoch. Every request
+carries the ``request_id`` its sender chose and every response repeats it, so that a response
+to a request never sent is recognised and dropped.
+
+See: KIP-595, KIP-630, KIP-853 (field meanings), docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quorum.errors import ErrorCode
+from quorum.types import (
+    NO_NODE,
+    Endpoint,
+    Epoch,
+    EpochStart,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Uuid,
+    Voter,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VotersAt:
+    """A voters control record found in received records, with its offset."""
+
+    offset: int
+    voters: tuple[Voter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRecords:
+    """Whole, checksum-verified batches of a Fetch answer, described for the core.
+
+    Made by the receiving runtime; the core never looks into ``payload``.
+
+    Invariants:
+        1. ``base_offset < end_offset``; the batches are contiguous.
+        2. ``epochs`` holds every epoch that starts inside, ascending; the first entry's
+           ``start_offset`` equals ``base_offset``.
+    """
+
+    base_offset: int
+    end_offset: int
+    epochs: tuple[EpochStart, ...]
+    voters: tuple[VotersAt, ...]
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRound:
+    """A leadership confirmation round: counted within one epoch (architecture 5.3)."""
+
+    epoch: Epoch = 0
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    """Ask for a vote, or with ``pre_vote`` whether one would be given.
+
+    ``epoch`` is already raised for a vote and not raised for a pre-vote. ``last`` is the
+    sender's newest position: the newer of log end and latest snapshot (630.13).
+    """
+
+    request_id: int
+    cluster_id: str
+    candidate: ReplicaKey
+    voter: ReplicaKey
+    """The receiver as the sender knows it; id ``NO_NODE`` skips the check."""
+    epoch: Epoch
+    last: OffsetAndEpoch
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    """Answer to ``VoteRequest``. ``granted`` is a promise and leaves only when durable."""
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    granted: bool
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest:
+    """The leader of ``epoch`` announces itself to a voter."""
+
+    request_id: int
+    cluster_id: str
+    voter: ReplicaKey
+    leader: ReplicaKey
+    epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochResponse:
+    """Answer to ``BeginQuorumEpochRequest``."""
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest:
+    """A leader gives up its epoch and says who should follow, best first."""
+
+    request_id: int
+    cluster_id: str
+    leader: ReplicaKey
+    epoch: Epoch
+    preferred_successors: tuple[ReplicaKey, ...] = ()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochResponse:
+    """Answer to ``EndQuorumEpochRequest``."""
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Ask for records from ``fetch_offset`` on; from a voter also its acknowledgement below it."""
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: Epoch
+    fetch_offset: int
+    last_fetched_epoch: Epoch
+    high_watermark: int = -1
+    max_wait_ms: int = 0
+    max_bytes: int = 1 << 20
+    read_round: ReadRound = ReadRound()
+    digest: bytes = b""
+    """Running log digest at ``fetch_offset``; empty means "cannot compare"."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    """One of three answers: records, a diverging epoch, or the id of a snapshot to fetch.
+
+    The core fills ``serve_bytes_max`` (> 0: read this much from the request's offset); the
+    runtime replaces it by ``records`` before the message leaves. On the receiving side the
+    runtime turns ``records`` into ``received`` before the core sees the message.
+    """
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    high_watermark: int = -1
+    log_start_offset: int = 0
+    diverging: OffsetAndEpoch | None = None
+    snapshot_id: SnapshotId | None = None
+    serve_offset: int = -1
+    serve_bytes_max: int = 0
+    records: bytes = b""
+    received: ReceivedRecords | None = None
+    read_round: ReadRound = ReadRound()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest:
+    """Ask for up to ``max_bytes`` of a checkpoint file from byte ``position`` on."""
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: Epoch
+    snapshot_id: SnapshotId
+    position: int
+    max_bytes: int
+    read_round: ReadRound = ReadRound()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse:
+    """A slice of a checkpoint. ``size`` is the whole file's; ``chunk`` may cut a batch.
+
+    The core fills ``serve_bytes_max``; the runtime reads the file and sets ``chunk`` and
+    ``chunk_crc`` (CRC-32C). ``file_digest`` identifies the whole file, so that a download can
+    resume from another leader only when it offers the same bytes.
+    """
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    snapshot_id: SnapshotId
+    size: int = 0
+    position: int = 0
+    serve_bytes_max: int = 0
+    chunk: bytes = b""
+    chunk_crc: int = 0
+    file_digest: bytes = b""
+    read_round: ReadRound = ReadRound()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+Request: TypeAlias = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+)
+Response: TypeAlias = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)
+Message: TypeAlias = Request | Response
+
+__all__ = [
+    "NO_NODE",
+    "BeginQuorumEpochRequest",
+    "BeginQuorumEpochResponse",
+    "EndQuorumEpochRequest",
+    "EndQuorumEpochResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "FetchSnapshotRequest",
+    "FetchSnapshotResponse",
+    "Message",
+    "ReadRound",
+    "ReceivedRecords",
+    "Request",
+    "Response",
+    "Uuid",
+    "VoteRequest",
+    "VoteResponse",
+    "VotersAt",
+]

@@ -1,0 +1,270 @@
+"""What the core asks its runtime to do: one ``Output`` per entry point, in five parts.
+
+The order of duties, which is the safety argument of the whole system:
+
+1. ``persist``: hand the effects to the single writer in this order, as one group under
+   ``ticket``. When all of it is as durable as each effect says, call ``persisted(ticket)``.
+2. ``after_persist``: messages that promise something. Each leaves only when the ticket it
+   names has been reported durable.
+3. ``immediate``: messages that promise nothing. Send now.
+4. ``progress``: tell the state machine and the waiting callers.
+5. ``events``: logs, metrics, transcripts.
+
+See: Raft section 5 ("respond after updating stable storage"), architecture section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from quorum.core.events import Event
+from quorum.core.messages import Message
+from quorum.types import (
+    ElectionState,
+    EpochStart,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Voter,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    """Control record that opens every epoch."""
+
+    leader_id: NodeId
+    voters: tuple[NodeId, ...]
+    granting: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    """Control record with the finalised kraft.version (1: voters live in the log)."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voters:
+    """Control record with the whole voter set from here on."""
+
+    voters: tuple[Voter, ...]
+
+
+ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters
+
+
+@dataclass(frozen=True, slots=True)
+class SaveElectionState:
+    """Write ``quorum-state`` and make it durable."""
+
+    state: ElectionState
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Append whole batches covering [base_offset, end_offset) and make them durable.
+
+    ``payload`` came in with ``propose`` or a Fetch answer. For batches that the core itself
+    writes it is None and ``controls`` says what to encode, as one control batch in ``epoch``.
+    """
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    """Epoch of the last record."""
+    payload: bytes | None = None
+    controls: tuple[ControlRecord, ...] = ()
+    epochs: tuple[EpochStart, ...] = ()
+    """Every epoch that starts inside the range, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Cut the log so that it ends at ``end_offset``."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceLogStart:
+    """Raise the log start to ``start`` and delete what no longer belongs (630.5, 630.6).
+
+    Snapshots in ``delete`` go unless a transfer holds a lease on them.
+    """
+
+    start: OffsetAndEpoch
+    delete: tuple[SnapshotId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BeginDownload:
+    """Open (or restart from nothing) the ``.part`` file of a snapshot."""
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class WriteChunk:
+    """Append ``chunk`` to the ``.part`` file at ``position``. Needs no fsync."""
+
+    snapshot_id: SnapshotId
+    position: int
+    chunk: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeDownload:
+    """Verify the whole ``.part`` file, make it durable and give it its final name.
+
+    The runtime reports ``SnapshotFrozen`` or ``SnapshotRejected`` by ``notice``.
+    """
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonDownload:
+    """Remove the ``.part`` file."""
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceLogWith:
+    """Make the log empty with start = end = the snapshot's end offset (630.9)."""
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHighWatermark:
+    """Write the lazy high watermark file: a lower bound, never fsynced for its own sake."""
+
+    high_watermark: int
+
+
+Effect: TypeAlias = (
+    SaveElectionState
+    | Append
+    | Truncate
+    | AdvanceLogStart
+    | BeginDownload
+    | WriteChunk
+    | FreezeDownload
+    | AbandonDownload
+    | ReplaceLogWith
+    | StoreHighWatermark
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message for ``to``: a node id, or a bootstrap server's negative id."""
+
+    to: NodeId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A message that may leave only when persistence ``ticket`` is durable."""
+
+    ticket: int
+    to: NodeId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class HighWatermarkAdvanced:
+    """Everything below ``high_watermark`` is committed."""
+
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInstalled:
+    """The log now starts at this downloaded snapshot: load it, forget the old image."""
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipChanged:
+    """Who leads changed as far as this node knows.
+
+    ``can_write`` is true only on the leader itself, once its own epoch's first record is
+    committed. Every proposal of an earlier reign that was not committed has failed.
+    """
+
+    leader_id: NodeId
+    epoch: int
+    is_leader: bool
+    can_write: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogTruncated:
+    """Records at and above ``end_offset`` are gone from this log."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConfirmed:
+    """The read may be answered from any image at or above ``read_offset``."""
+
+    token: int
+    read_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFailed:
+    """The read was not confirmed; it may be asked again elsewhere."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersChanged:
+    """The voter set in force, for connection management. Possibly not yet committed."""
+
+    voters: tuple[Voter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderEndpoints:
+    """Where the current leader said it can be reached."""
+
+    leader: ReplicaKey
+    addresses: tuple[str, ...]
+
+
+Progress: TypeAlias = (
+    HighWatermarkAdvanced
+    | SnapshotInstalled
+    | LeadershipChanged
+    | LogTruncated
+    | ReadConfirmed
+    | ReadFailed
+    | VotersChanged
+    | LeaderEndpoints
+)
+
+
+@dataclass(slots=True)
+class Output:
+    """Everything one entry point of the core wants done. Lists are in order."""
+
+    ticket: int = 0
+    """Ticket of ``persist``; 0 when it is empty."""
+    persist: list[Effect] = field(default_factory=list)
+    after_persist: list[Promise] = field(default_factory=list)
+    immediate: list[Send] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    next_deadline_ms: int | None = None
+    """Call ``tick`` no later than this; None: nothing is due."""
