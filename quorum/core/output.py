@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from quorum.control_records import ControlRecord
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.types import (
@@ -29,32 +30,6 @@ from quorum.types import (
     SnapshotId,
     Voter,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderChange:
-    """Control record that opens every epoch."""
-
-    leader_id: NodeId
-    voters: tuple[NodeId, ...]
-    granting: tuple[NodeId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KRaftVersion:
-    """Control record with the finalised kraft.version (1: voters live in the log)."""
-
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Voters:
-    """Control record with the whole voter set from here on."""
-
-    voters: tuple[Voter, ...]
-
-
-ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters
 
 
 @dataclass(frozen=True, slots=True)

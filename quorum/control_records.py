@@ -1,0 +1,37 @@
+"""The control records that the quorum itself writes into the log, as plain values.
+
+Their bytes are ``quorum.control``'s work; when they are written is the core's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quorum.types import NodeId, Voter
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    """Control record that opens every epoch."""
+
+    leader_id: NodeId
+    voters: tuple[NodeId, ...]
+    granting: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    """Control record with the finalised kraft.version (1: voters live in the log)."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voters:
+    """Control record with the whole voter set from here on."""
+
+    voters: tuple[Voter, ...]
+
+
+ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters
