@@ -1,0 +1,140 @@
+"""Executes write groups against the stores: one pass, one log sync for many groups.
+
+Blocking and free of threads; ``quorum.runtime.writer`` runs it on the writer thread, the
+simulator when its disk says so. The order of effects is kept exactly. Runs of adjacent
+appends become one write, and the log is synced once at the end of a pass: that is the group
+commit. Election state is durable before anything that follows it in the pass is written,
+because an epoch must reach the disk before its records do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from quorum.core.notices import Notice, SnapshotFrozen, SnapshotRejected, SnapshotRemoved
+from quorum.core.messages import VotersAt
+from quorum.core.output import (
+    AbandonDownload,
+    AdvanceLogStart,
+    Append,
+    BeginDownload,
+    Effect,
+    FreezeDownload,
+    ReplaceLogWith,
+    SaveElectionState,
+    StoreHighWatermark,
+    Truncate,
+    WriteChunk,
+)
+from quorum.errors import SnapshotCorruptError
+from quorum.ports import ElectionStore, LogStore, SnapshotStore
+from quorum.runtime.ports import WriteDone, WriteGroup
+from quorum.types import EpochStart
+
+
+class Persistence:
+    """The only writer of a partition directory.
+
+    Owned by one thread at a time. A ``StorageError`` out of ``execute`` is final: the caller
+    stops the node and never calls again (a failed fsync is not retried).
+    """
+
+    def __init__(
+        self,
+        log: LogStore,
+        election: ElectionStore,
+        snapshots: SnapshotStore,
+        *,
+        stopwatch: Callable[[], float] = time.perf_counter,  # noqa: TID251 - measures, decides nothing
+    ) -> None:
+        self._log = log
+        self._election = election
+        self._snapshots = snapshots
+        self._stopwatch = stopwatch
+        self._pending: list[Append] = []
+        self._needs_flush = False
+
+    def execute(self, groups: Sequence[WriteGroup]) -> WriteDone:
+        """Carry out all groups in order and make them durable.
+
+        Returns:
+            The completion of the last group, with the facts that came up on the way.
+
+        Raises:
+            StorageError: Something could not be written or synced; the node must stop.
+        """
+        facts: list[Notice] = []
+        for group in groups:
+            for effect in group.effects:
+                if type(effect) is Append:
+                    self._pending.append(effect)
+                else:
+                    self._write_pending()
+                    self._execute_other(effect, facts)
+        self._write_pending()
+        sync_seconds = 0.0
+        flushed = self._needs_flush
+        if flushed:
+            started = self._stopwatch()
+            self._log.flush()
+            sync_seconds = self._stopwatch() - started
+            self._needs_flush = False
+        return WriteDone(groups[-1].ticket, tuple(facts), flushed, sync_seconds)
+
+    def _write_pending(self) -> None:
+        pending = self._pending
+        if not pending:
+            return
+        self._pending = []
+        epochs: list[EpochStart] = []
+        for append in pending:
+            epochs.extend(append.epochs)
+        data = (
+            pending[0].payload
+            if len(pending) == 1
+            else b"".join([append.payload for append in pending if append.payload is not None])
+        )
+        self._log.append(
+            data or b"",
+            base_offset=pending[0].base_offset,
+            end_offset=pending[-1].end_offset,
+            epochs=epochs,
+        )
+        self._needs_flush = True
+
+    def _execute_other(self, effect: Effect, facts: list[Notice]) -> None:
+        match effect:
+            case SaveElectionState(state=state):
+                self._election.save(state)
+            case Truncate(end_offset=end_offset):
+                self._log.truncate_to(end_offset)
+                self._needs_flush = True
+            case StoreHighWatermark(high_watermark=high_watermark):
+                self._log.store_high_watermark(high_watermark)
+            case AdvanceLogStart(start=start, delete=delete):
+                self._log.advance_start(start)
+                self._snapshots.delete(delete)
+                facts.extend(SnapshotRemoved(snapshot_id) for snapshot_id in delete)
+            case ReplaceLogWith(snapshot_id=snapshot_id):
+                self._log.replace_with(snapshot_id)
+                self._needs_flush = True
+            case _:
+                self._execute_download(effect, facts)
+
+    def _execute_download(self, effect: Effect, facts: list[Notice]) -> None:
+        match effect:
+            case BeginDownload(snapshot_id=snapshot_id):
+                self._snapshots.begin_download(snapshot_id)
+            case WriteChunk(snapshot_id=snapshot_id, position=position, chunk=chunk):
+                self._snapshots.write_chunk(snapshot_id, position, chunk)
+            case AbandonDownload(snapshot_id=snapshot_id):
+                self._snapshots.abandon_download(snapshot_id)
+            case FreezeDownload(snapshot_id=snapshot_id):
+                try:
+                    voters = self._snapshots.freeze_download(snapshot_id)
+                except SnapshotCorruptError as error:
+                    facts.append(SnapshotRejected(snapshot_id, str(error)))
+                else:
+                    found = (VotersAt(snapshot_id.offset - 1, voters),) if voters else ()
+                    facts.append(SnapshotFrozen(snapshot_id, found))

@@ -1,0 +1,73 @@
+"""The writer thread: one thread, one queue, one sync per pass (group commit).
+
+While a pass is on the disk, further groups gather; the next pass takes them all. A failure is
+reported once and ends the thread: after a failed fsync nothing may be written again.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+
+from quorum.errors import InvariantViolation, StorageError
+from quorum.runtime.persistence import Persistence
+from quorum.runtime.ports import WriteDone, WriteGroup
+
+
+class WriterThread:
+    """Runs ``Persistence`` on its own thread.
+
+    ``on_done`` and ``on_failure`` are called on the writer thread; the shell hands them over
+    to its loop. Groups are bounded by the core's own bound on uncommitted bytes.
+    """
+
+    def __init__(
+        self,
+        persistence: Persistence,
+        *,
+        on_done: Callable[[WriteDone], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._persistence = persistence
+        self._on_done = on_done
+        self._on_failure = on_failure
+        self._queue: queue.SimpleQueue[WriteGroup | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin executing groups."""
+        self._thread.start()
+
+    def submit(self, group: WriteGroup) -> None:
+        """Queue a group for the next pass."""
+        self._queue.put(group)
+
+    def stop(self) -> None:
+        """Finish what is queued and end the thread."""
+        self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            groups: list[WriteGroup] = []
+            item = self._queue.get()
+            while True:
+                if item is None:
+                    stopping = True
+                    break
+                groups.append(item)
+                try:
+                    item = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            if not groups:
+                continue
+            try:
+                done = self._persistence.execute(groups)
+            except (StorageError, InvariantViolation, OSError) as error:
+                self._on_failure(error)
+                return
+            self._on_done(done)
