@@ -1,0 +1,321 @@
+"""The driver: feeds the pure core and carries out what it answers, in the order it demands.
+
+Synchronous and free of threads, sockets and clocks of its own, so that the very same object
+runs in production (under ``quorum.runtime.shell``) and in the simulator. It owns the tail of
+the log in memory: records are served to replicas from there while the writer is still busy,
+and read from the disk only for replicas that are far behind.
+
+Invariants:
+    1. ``persist`` of an output is submitted before any of its messages leaves.
+    2. A promise leaves only when its ticket was reported durable.
+    3. The bytes of a Fetch answer are read when the core decided on them, never later, so a
+       truncation in between cannot change what the answer says.
+    4. Listeners see committed ranges once, contiguous and in order.
+
+See: architecture section 4, docs/contracts.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from crc32c import crc32c
+
+from quorum.batch import with_position
+from quorum.control import encode_control_batch
+from quorum.core.events import Event, MessageIgnored
+from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
+from quorum.core.node import RaftNode
+from quorum.core.notices import DurableState, LeaseChanged, Notice, RequestFailed, SnapshotRemoved
+from quorum.core.output import (
+    Append,
+    Effect,
+    HighWatermarkAdvanced,
+    LeaderEndpoints,
+    LeadershipChanged,
+    LogTruncated,
+    Output,
+    Progress,
+    Promise,
+    ReadConfirmed,
+    ReadFailed,
+    ReplaceLogWith,
+    SnapshotInstalled,
+    Truncate,
+    VotersChanged,
+)
+from quorum.errors import StorageError, invariant
+from quorum.ports import Clock, LogStore, SnapshotStore
+from quorum.runtime.delivery import Delivery
+from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
+from quorum.runtime.received import describe_records
+from quorum.runtime.tail import TailCache
+from quorum.types import NodeId, SnapshotId
+
+class Driver:
+    """One replica's turning wheel. Every method is called from one thread.
+
+    Life-cycle: construct, ``start``, then any of the entry points until dropped.
+    """
+
+    def __init__(
+        self,
+        node: RaftNode,
+        *,
+        log: LogStore,
+        snapshots: SnapshotStore,
+        writer: Writer,
+        network: Network,
+        clock: Clock,
+        listener: Listener,
+        on_event: Callable[[Event], None],
+        on_deadline: Callable[[int | None], None],
+    ) -> None:
+        self.node = node
+        self.log = log
+        self.snapshots = snapshots
+        self.tail = TailCache()
+        self._writer = writer
+        self._network = network
+        self._clock = clock
+        self._listener = listener
+        self._on_event = on_event
+        self._on_deadline = on_deadline
+        self._durable_ticket = 0
+        self._waiting: deque[Promise] = deque()
+        self._appends: deque[tuple[int, int]] = deque()
+        self._progress: deque[Progress | Notice] = deque()
+        self._is_draining = False
+        self._delivery = Delivery(self.read_records, listener)
+        self._last_stamp = 0
+        self._leased: tuple[SnapshotId, ...] = ()
+
+    # ------------------------------------------------------------------ entry points
+
+    def start(self, state: DurableState, *, delivered_end: int, last_timestamp: int) -> None:
+        """Begin as what was found on disk.
+
+        Args:
+            delivered_end: The listener's image already contains everything below this.
+            last_timestamp: Newest record timestamp in the log, so that stamps never fall.
+        """
+        self._delivery.restart_at(delivered_end)
+        self._last_stamp = last_timestamp
+        self.tail.reset(state.log_end.offset)
+        self._carry_out(self.node.start(self._clock.now_ms(), state))
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """Take a message from a peer. Records are verified before the core sees them."""
+        if type(message) is FetchResponse and message.records:
+            received = describe_records(message.records, self.node.log_end.offset)
+            if received is None:
+                self._on_event(MessageIgnored(sender, "FetchResponse", "corrupt records"))
+                self.notice(RequestFailed(sender, message.request_id))
+                return
+            message = replace(message, received=received, records=b"")
+        elif type(message) is FetchSnapshotResponse and message.chunk:
+            if crc32c(message.chunk) != message.chunk_crc:
+                self._on_event(
+                    MessageIgnored(sender, "FetchSnapshotResponse", "chunk checksum", True)
+                )
+                self.notice(RequestFailed(sender, message.request_id))
+                return
+        self._carry_out(self.node.receive(self._clock.now_ms(), sender, message))
+
+    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+        """Leader only: give each batch its offsets and append them as one write.
+
+        Returns:
+            The end offset of the last batch (exclusive).
+        """
+        offset = self.node.log_end.offset
+        epoch = self.node.epoch
+        stamped = []
+        for batch, count in zip(batches, record_counts, strict=True):
+            stamped.append(with_position(batch, offset, epoch))
+            offset += count
+        payload = stamped[0] if len(stamped) == 1 else b"".join(stamped)
+        self._carry_out(
+            self.node.propose(self._clock.now_ms(), end_offset=offset, payload=payload)
+        )
+        return offset
+
+    def read(self, token: int) -> None:
+        """Ask for a linearizable read position; the listener hears the outcome."""
+        self._carry_out(self.node.read(self._clock.now_ms(), token))
+
+    def notice(self, fact: Notice) -> None:
+        """Tell the core a local fact or an operator's request."""
+        self._carry_out(self.node.notice(self._clock.now_ms(), fact))
+
+    def tick(self) -> None:
+        """The deadline has come (or earlier: a tick too many does nothing)."""
+        leased = self.snapshots.leased(self._clock.now_ms())
+        if leased != self._leased:
+            self._leased = leased
+            self._carry_out(self.node.notice(self._clock.now_ms(), LeaseChanged(leased)))
+        self._carry_out(self.node.tick(self._clock.now_ms()))
+
+    def write_done(self, done: WriteDone) -> None:
+        """Everything up to ``done.ticket`` is durable: promises may leave."""
+        self._durable_ticket = done.ticket
+        appends = self._appends
+        flushed_end = None
+        while appends and appends[0][0] <= done.ticket:
+            flushed_end = appends.popleft()[1]
+        if flushed_end is not None:
+            self.tail.evict_below(flushed_end)
+        self._release_promises()
+        self._carry_out(self.node.persisted(self._clock.now_ms(), done.ticket))
+        for fact in done.facts:
+            self.notice(fact)
+
+    def stamp(self) -> int:
+        """A record timestamp: wall time, but never below the last one in the log."""
+        self._last_stamp = max(self._last_stamp, self._clock.wall_ms())
+        return self._last_stamp
+
+    # ------------------------------------------------------------------ reading records
+
+    def read_records(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from ``offset`` on and below ``end_offset``; at least one.
+
+        Raises:
+            StorageError: The log file could not be read.
+        """
+        data = self.tail.read(offset, max_bytes, end_offset)
+        if data is None:
+            data = self.log.read(
+                offset, max_bytes, end_offset=min(end_offset, self.tail.start_offset)
+            )
+        return data
+
+    # ------------------------------------------------------------------ carrying out
+
+    def _carry_out(self, output: Output) -> None:
+        if output.persist:
+            self._submit(output.ticket, output.persist)
+        for promise in output.after_persist:
+            self._waiting.append(replace(promise, message=self._fill(promise.message)))
+        if output.after_persist:
+            self._release_promises()
+        for send in output.immediate:
+            self._network.send(send.to, self._fill(send.message))
+        for event in output.events:
+            self._on_event(event)
+        self._on_deadline(output.next_deadline_ms)
+        self._progress.extend(output.progress)
+        if self._progress:
+            self._drain_progress()
+
+    def _submit(self, ticket: int, effects: Sequence[Effect]) -> None:
+        prepared: list[Effect] = []
+        for effect in effects:
+            if type(effect) is Append:
+                if effect.payload is None:
+                    effect = replace(effect, payload=self._encode_controls(effect))
+                payload = effect.payload
+                invariant(payload, "an append has bytes", base=effect.base_offset)
+                self.tail.append(payload or b"", effect.base_offset, effect.end_offset)
+                self._appends.append((ticket, effect.end_offset))
+            elif type(effect) is Truncate:
+                self.tail.truncate_to(effect.end_offset)
+                self._forget_appends_above(effect.end_offset)
+            elif type(effect) is ReplaceLogWith:
+                self.tail.reset(effect.snapshot_id.offset)
+                self._appends.clear()
+            prepared.append(effect)
+        self._writer.submit(WriteGroup(ticket, tuple(prepared)))
+
+    def _forget_appends_above(self, end_offset: int) -> None:
+        self._appends = deque(
+            (ticket, min(end, end_offset)) for ticket, end in self._appends
+        )
+
+    def _encode_controls(self, append: Append) -> bytes:
+        return encode_control_batch(
+            append.controls,
+            base_offset=append.base_offset,
+            epoch=append.epoch,
+            timestamp=self.stamp(),
+        )
+
+    def _fill(self, message: Message) -> Message:
+        """Read the bytes that an answer of the core asks for."""
+        if type(message) is FetchResponse and message.serve_bytes_max > 0:
+            records = self.read_records(
+                message.serve_offset, message.serve_bytes_max, self.node.log_end.offset
+            )
+            return replace(message, records=records, serve_bytes_max=0)
+        if type(message) is FetchSnapshotResponse and message.serve_bytes_max > 0:
+            return self._fill_chunk(message)
+        return message
+
+    def _fill_chunk(self, message: FetchSnapshotResponse) -> FetchSnapshotResponse:
+        store = self.snapshots
+        try:
+            chunk = store.read_chunk(
+                message.snapshot_id, message.position, message.serve_bytes_max
+            )
+            size = store.size(message.snapshot_id)
+            digest = store.file_digest(message.snapshot_id)
+        except StorageError:
+            # The file went away or cannot be read: say so to the core, which stops offering it;
+            # the empty answer makes the replica ask Fetch again.
+            self._progress.append(SnapshotRemoved(message.snapshot_id))
+            return replace(message, serve_bytes_max=0)
+        return replace(
+            message,
+            chunk=chunk,
+            chunk_crc=crc32c(chunk),
+            size=size,
+            file_digest=digest,
+            serve_bytes_max=0,
+        )
+
+    def _release_promises(self) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0].ticket <= self._durable_ticket:
+            promise = waiting.popleft()
+            self._network.send(promise.to, promise.message)
+
+    # ------------------------------------------------------------------ telling others
+
+    def _drain_progress(self) -> None:
+        # A listener may propose from inside a call; what that brings about waits its turn here.
+        if self._is_draining:
+            return
+        self._is_draining = True
+        try:
+            while self._progress:
+                self._tell(self._progress.popleft())
+        finally:
+            self._is_draining = False
+
+    def _tell(self, progress: Progress | Notice) -> None:
+        listener = self._listener
+        match progress:
+            case HighWatermarkAdvanced(high_watermark=high_watermark):
+                self._delivery.deliver_to(high_watermark)
+            case LeadershipChanged():
+                listener.on_leadership(progress)
+            case LogTruncated(end_offset=end_offset):
+                listener.on_truncated(end_offset)
+            case SnapshotInstalled(snapshot_id=snapshot_id):
+                self._delivery.restart_at(snapshot_id.offset)
+                listener.on_snapshot(snapshot_id)
+            case ReadConfirmed(token=token, read_offset=read_offset):
+                listener.on_read_confirmed(token, read_offset)
+            case ReadFailed(token=token):
+                listener.on_read_failed(token)
+            case VotersChanged(voters=voters):
+                self._network.set_peers(
+                    {voter.key.id: voter.endpoints[0].address for voter in voters if voter.endpoints}
+                )
+            case LeaderEndpoints(leader=leader, addresses=addresses):
+                if addresses:
+                    self._network.set_peers({leader.id: addresses[0]})
+            case SnapshotRemoved():
+                self.notice(progress)
