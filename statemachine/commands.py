@@ -1,0 +1,298 @@
+"""What clients may ask of the metadata: one plain value per command.
+
+A command is an intention. ``statemachine.prepare`` judges it against an image and answers
+with the records that state what happened. One command is one atomic batch and one sequence
+number (architecture, decision 12); a request that names several topics is several commands.
+Nothing here is validated on construction: a client's nonsense is refused by ``prepare`` with
+a protocol code and leaves no trace.
+
+See: docs/contracts.md "State machine", KIP-631, KIP-455, KIP-584.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from quorum.types import ZERO_UUID, NodeId, Uuid
+
+DEFAULT_COUNT = -1
+"""A partition count or replication factor left to the cluster's default."""
+
+
+class ResourceType(IntEnum):
+    """Kinds of things that carry configuration, with Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigOperation(IntEnum):
+    """What to do with one key (KIP-339). APPEND and SUBTRACT are for list values only."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class UpgradeType(IntEnum):
+    """How far a feature update may go (KIP-584)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class ElectionType(IntEnum):
+    """Which replica an asked-for election may choose (KIP-460)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One key of one resource. ``value`` is None for DELETE only."""
+
+    name: str
+    operation: int = ConfigOperation.SET
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigs:
+    """Change some keys of one resource; keys not named keep their values.
+
+    An empty ``resource_name`` with BROKER means the default of all brokers.
+    """
+
+    resource_type: int
+    resource_name: str
+    changes: tuple[ConfigChange, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    """Replicas of one partition, the preferred leader first."""
+
+    partition: int
+    replicas: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """Create one topic, with counts or with ``assignments``, never both."""
+
+    name: str
+    partition_count: int = DEFAULT_COUNT
+    replication_factor: int = DEFAULT_COUNT
+    assignments: tuple[ReplicaAssignment, ...] = ()
+    configs: tuple[tuple[str, str | None], ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """Delete one topic, by name or by id. With both, they must belong together."""
+
+    name: str = ""
+    topic_id: Uuid = ZERO_UUID
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions:
+    """Grow a topic to ``partition_count`` partitions in total.
+
+    ``assignments``, if any, holds the replicas of each *new* partition in order.
+    """
+
+    name: str
+    partition_count: int
+    assignments: tuple[tuple[NodeId, ...], ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecords:
+    """Asked for by clients that treat the metadata log as a topic. Always refused (630.7)."""
+
+    topic: str
+    partition: int = 0
+    before_offset: int = -1
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsrMember:
+    """A replica the leader wants in the ISR. Epoch -1 skips the check of its generation."""
+
+    broker_id: NodeId
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAlteration:
+    """What the leader of one partition asks for, and the state it decided from."""
+
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[IsrMember, ...]
+    leader_recovery_state: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAlteration:
+    """Alterations of one topic's partitions: the topic is named once (380.6)."""
+
+    topic_id: Uuid
+    partitions: tuple[PartitionAlteration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartition:
+    """A broker reports ISR changes of partitions that it leads (KIP-497, KIP-903)."""
+
+    broker_id: NodeId
+    broker_epoch: int
+    topics: tuple[TopicAlteration, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where a broker can be reached under one listener name."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRange:
+    """Levels of one feature that a process supports, both ends inclusive."""
+
+    name: str
+    min_level: int
+    max_level: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBroker:
+    """A broker process announces itself; ``incarnation_id`` is new at every process start."""
+
+    broker_id: NodeId
+    cluster_id: str
+    incarnation_id: Uuid
+    listeners: tuple[Listener, ...] = ()
+    features: tuple[FeatureRange, ...] = ()
+    rack: str | None = None
+    log_dirs: tuple[Uuid, ...] = ()
+    is_migrating_zk_broker: bool = False
+    previous_broker_epoch: int = -1
+    """The epoch remembered at its last clean shutdown; -1 after an unclean one."""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeat:
+    """A broker is alive, has the metadata up to an offset, and may want something.
+
+    ``want_shutdown`` is how a controlled shutdown is asked for (380.4). ``metadata_offset`` is
+    the last offset the broker has applied (inclusive, as in Kafka's request).
+    """
+
+    broker_id: NodeId
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shutdown: bool = False
+    offline_log_dirs: tuple[Uuid, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBroker:
+    """Forget a broker's registration."""
+
+    broker_id: NodeId
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """The level one feature shall have; 0 removes it."""
+
+    name: str
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeatures:
+    """Finalise feature levels; all updates take effect or none."""
+
+    updates: tuple[FeatureUpdate, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds:
+    """A broker asks for a block of producer ids for its own clients."""
+
+    broker_id: NodeId
+    broker_epoch: int
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId:
+    """A writer of metadata asks for an identity, or for a new epoch of it (KIP-360).
+
+    Args:
+        transactional_id: A name that keeps its producer id over restarts; None for an
+            anonymous writer, which gets a fresh producer id each time.
+        producer_id: Current producer id, or -1. Given together with ``producer_epoch``.
+        timeout_ms: Transaction timeout of a named writer.
+    """
+
+    transactional_id: str | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+    timeout_ms: int = 60_000
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeaders:
+    """Elect leaders of the given partitions of one topic; all of them when empty."""
+
+    topic: str
+    partitions: tuple[int, ...] = ()
+    election_type: int = ElectionType.PREFERRED
+    dry_run: bool = False
+
+
+Command: TypeAlias = (
+    IncrementalAlterConfigs
+    | CreateTopic
+    | DeleteTopic
+    | CreatePartitions
+    | DeleteRecords
+    | AlterPartition
+    | RegisterBroker
+    | BrokerHeartbeat
+    | UnregisterBroker
+    | UpdateFeatures
+    | AllocateProducerIds
+    | InitProducerId
+    | ElectLeaders
+)
