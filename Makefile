@@ -1,0 +1,42 @@
+# Every target works in a fresh clone: the first one to run makes .venv and installs into it.
+# `make help` lists them. ARGS="..." is passed on to pytest, the demo and the benchmarks.
+
+PY := .venv/bin/python
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test verify fix proto proto-check bench nightly
+
+help: ## Print this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
+
+setup: ## Make .venv and install into it, if that is not done yet
+	@bash .ci/setup
+
+demo: setup ## Start a small cluster, kill its leader, show that nothing was lost
+	@$(PY) -m quorate demo $(ARGS)
+
+test: setup ## Run the tests that every change must pass
+	@$(PY) -m pytest $(if $(ARGS),$(ARGS),-m "not nightly and not bench")
+
+verify: setup proto-check ## Check style, types, imports, stubs and house rules; writes nothing
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(PY) -c 'from importlinter.cli import lint_imports_command as run; run(["--no-logo"])'
+	@$(PY) -m pytest tests/tidy
+
+fix: setup ## Apply what ruff can mend by itself
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+proto: setup ## Generate quorum/v1 from proto/
+	@bash .ci/proto
+
+proto-check: setup ## Check that quorum/v1 is what proto/ generates
+	@bash .ci/proto --check
+
+bench: setup ## Measure commit latency, throughput, replay and snapshots
+	@$(PY) -m bench $(ARGS)
+
+nightly: setup ## Long simulations, interoperability, Spark and soak runs (about an hour)
+	@$(PY) -m pytest --sim-runs $(or $(RUNS),500)

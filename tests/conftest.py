@@ -1,0 +1,28 @@
+"""Options that tests anywhere below may ask for. Options must live in this top file."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("quorate")
+    group.addoption(
+        "--rewrite",
+        action="store_true",
+        help="replace the expected output of scenario files by what was seen; read the diff",
+    )
+    group.addoption(
+        "--sim-runs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="simulate N seeds per profile instead of the short default",
+    )
+    group.addoption(
+        "--sim-seed",
+        type=int,
+        default=None,
+        metavar="SEED",
+        help="simulate this one seed and print its events",
+    )
