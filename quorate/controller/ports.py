@@ -1,0 +1,57 @@
+"""What the controller needs below it: the log of one replica, as its leader sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from quorum.types import NodeId
+
+
+class LogDriver(Protocol):
+    """The replicated log. All calls come from the thread that drives the replica.
+
+    Offsets are exclusive ends. The calls back go to the ``Listener`` side of the controller,
+    possibly before ``propose`` or ``read`` return.
+    """
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads its epoch, durably."""
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it leads and has committed a record of its own epoch."""
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch."""
+
+    @property
+    def leader_id(self) -> NodeId:
+        """Who leads it, ``NO_NODE`` when unknown."""
+
+    @property
+    def log_end(self) -> int:
+        """Next offset to be given out."""
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed."""
+
+    @property
+    def flushed_end(self) -> int:
+        """Everything below is durable on this replica's own disk."""
+
+    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+        """Append whole batches as one write; positions are stamped into them.
+
+        Returns:
+            The end offset of the last batch.
+        """
+
+    def read(self, token: int) -> None:
+        """Confirm leadership by a round trip that begins now (architecture 5.3)."""
+
+    def resign(self, reason: str) -> None:
+        """Give up leadership."""

@@ -1,0 +1,60 @@
+"""What goes in and out of the controller: who asks, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, NodeId
+
+NO_PRODUCER = -1
+"""Producer id, epoch and sequence of a command without an idempotent writer."""
+
+_NO_FIELDS: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """Who asks, why, and as which idempotent writer.
+
+    The first five travel in the headers of the command's first record (architecture,
+    decision 6). ``sequence`` counts a writer's commands from 0 per epoch; ``oldest_open`` is
+    the lowest sequence whose answer the writer still waits for, so that answers below it may
+    be forgotten. Not changed after ``submit``; it may be shared by commands that agree on it.
+    """
+
+    principal: str = ""
+    client_id: str = ""
+    request_id: str = ""
+    reason: str = ""
+    traceparent: str = ""
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER
+    sequence: int = NO_PRODUCER
+    oldest_open: int = NO_PRODUCER
+
+
+@dataclass(slots=True)
+class Answer:
+    """What became of a command.
+
+    ``offset`` is exclusive: everything the answer rests on lies below it, is committed and is
+    in the published image; ``epoch`` is the leader's that judged it. For an applied command
+    that is the end of its own batch, for a duplicate the end of the first one. On
+    ``OUTCOME_UNKNOWN`` and when nothing was judged, ``offset`` is -1.
+    """
+
+    code: ErrorCode
+    message: str = ""
+    offset: int = -1
+    epoch: int = 0
+    result: Mapping[str, object] = field(default=_NO_FIELDS)
+    leader_hint: NodeId = NO_NODE
+    """Who leads as far as known here, for answers that send the client elsewhere."""
+
+
+OnAnswer: TypeAlias = Callable[[Answer], None]
+"""Called exactly once per submitted command, on the controller's thread; must not raise."""
