@@ -1,0 +1,34 @@
+"""Record batch v2, the framing of every log segment and checkpoint: the public names.
+
+Three files share the work: ``batch_header`` finds and proves batches, ``batch_decode`` reads
+the records inside, ``batch_encode`` writes.
+"""
+
+from __future__ import annotations
+
+from quorum.batch_decode import Record, iterate_records, record_values
+from quorum.batch_encode import encode_batch, with_position
+from quorum.batch_header import (
+    BATCH_BYTES_MAX,
+    HEADER_BYTES,
+    BatchHeader,
+    check_crc,
+    peek_size,
+    read_header,
+    scan_batches,
+)
+
+__all__ = [
+    "BATCH_BYTES_MAX",
+    "HEADER_BYTES",
+    "BatchHeader",
+    "Record",
+    "check_crc",
+    "encode_batch",
+    "iterate_records",
+    "peek_size",
+    "read_header",
+    "record_values",
+    "scan_batches",
+    "with_position",
+]

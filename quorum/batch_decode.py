@@ -1,0 +1,187 @@
+"""The records inside a batch v2: parsing that survives any bytes.
+
+Belongs here: a batch's record section into ``Record`` values. Finding batches and checking
+their checksum is ``batch_header``'s work and comes first.
+
+See: KIP-98 (record format), KIP-82 (record headers), docs/formats.md#batch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quorum.batch_header import HEADER_BYTES, BatchHeader
+from quorum.compression import DECOMPRESSED_BYTES_MAX, CompressionError, decompress
+from quorum.errors import CorruptBatchError
+from quorum.varint import Buffer, encode_varint, read_bytes, read_varint, read_varlong
+
+_PREFIX_COUNT = 8192
+_TWO_BYTE_VARINT_END = 1 << 14
+# Attributes, timestamp delta, offset delta and null key: how nearly every metadata record
+# begins. ``record_values`` tests for it in one call and parses carefully only what differs.
+_PLAIN_PREFIXES = tuple(b"\0\0" + encode_varint(n) + b"\x01" for n in range(_PREFIX_COUNT))
+
+RecordHeaders = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """One record with its place in the log. A tuple for speed, like ``BatchHeader``."""
+
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970."""
+    key: bytes | None
+    value: bytes | None
+    headers: RecordHeaders = ()
+
+
+def _plain_records(
+    data: Buffer, header: BatchHeader, path: object, base_position: int
+) -> tuple[Buffer, int, int]:
+    """The batch's record section, decompressed: buffer and half-open range within it."""
+    start = header.position + HEADER_BYTES
+    end = header.position + header.size
+    if header.codec == 0:
+        return data, start, end
+    try:
+        plain = decompress(header.codec, bytes(data[start:end]), DECOMPRESSED_BYTES_MAX)
+    except CompressionError as error:
+        raise CorruptBatchError(
+            str(error), path=path, position=base_position + header.position
+        ) from error
+    return plain, 0, len(plain)
+
+
+def _nullable_bytes(data: Buffer, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position, end)
+    if size == -1:
+        return None, position
+    return read_bytes(data, position, end, size)
+
+
+def _record_headers(data: Buffer, position: int, end: int) -> tuple[RecordHeaders, int]:
+    count, position = read_varint(data, position, end)
+    if count == 0:
+        return (), position
+    if not 0 < count <= end - position:
+        raise ValueError(f"{count} record headers in {end - position} bytes")
+    found = []
+    for _ in range(count):
+        size, position = read_varint(data, position, end)
+        name, position = read_bytes(data, position, end, size)
+        value, position = _nullable_bytes(data, position, end)
+        found.append((name.decode(), value))
+    return tuple(found), position
+
+
+def _parse_record(
+    data: Buffer, position: int, end: int, header: BatchHeader, index: int
+) -> tuple[Record, int]:
+    size, position = read_varint(data, position, end)
+    after = position + size
+    if size <= 0 or after > end:
+        raise ValueError(f"length {size} where {end - position} bytes are left")
+    position += 1  # record attributes: no bit has a meaning
+    timestamp_delta, position = read_varlong(data, position, after)
+    offset_delta, position = read_varint(data, position, after)
+    if offset_delta != index:
+        raise ValueError(f"offset delta {offset_delta}")
+    key, position = _nullable_bytes(data, position, after)
+    value, position = _nullable_bytes(data, position, after)
+    headers, position = _record_headers(data, position, after)
+    if position != after:
+        raise ValueError(f"{after - position} bytes left over")
+    return (
+        Record(header.base_offset + index, header.base_timestamp + timestamp_delta,
+               key, value, headers),
+        after,
+    )
+
+
+def iterate_records(
+    data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
+) -> list[Record]:
+    """Every record of a batch found by ``read_header`` or ``scan_batches`` in ``data``.
+
+    ``base_position`` is the file position of ``data[0]``, for errors only.
+
+    Raises:
+        CorruptBatchError: Records that are malformed, too few, too many, or not at
+            consecutive offsets; compressed data that is damaged or grows beyond
+            ``DECOMPRESSED_BYTES_MAX``; a codec whose library is not installed.
+    """
+    buffer, position, end = _plain_records(data, header, path, base_position)
+    records: list[Record] = []
+    try:
+        for index in range(header.record_count):
+            record, position = _parse_record(buffer, position, end, header, index)
+            records.append(record)
+    except ValueError as error:
+        raise CorruptBatchError(
+            f"record {len(records)} of {header.record_count} "
+            f"(offset {header.base_offset + len(records)}): {error}",
+            path=path, position=base_position + header.position,
+        ) from error
+    if position != end:
+        raise CorruptBatchError(
+            f"{end - position} bytes behind the last of {header.record_count} records",
+            path=path, position=base_position + header.position,
+        )
+    return records
+
+
+def record_values(
+    data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
+) -> list[bytes]:
+    """The values alone, for replay: what ``iterate_records`` gives, in a third of the time.
+
+    Raises:
+        CorruptBatchError: As ``iterate_records``, and for a record without a value. Keys and
+            record headers are stepped over.
+    """
+    buffer, position, end = _plain_records(data, header, path, base_position)
+    region = bytes(memoryview(buffer)[position:end])
+    position, end = 0, len(region)
+    values: list[bytes] = []
+    add = values.append
+    prefixes = _PLAIN_PREFIXES
+    try:
+        for index in range(header.record_count):
+            start, size = position + 1, region[position]
+            if size >= 0x80:
+                size = (size & 0x7F) | region[start] << 7
+                start += 1
+            after = start + (size >> 1)
+            if (
+                index < _PREFIX_COUNT
+                and size & 1 == 0
+                and size < _TWO_BYTE_VARINT_END
+                and after <= end
+                and region.startswith(prefixes[index], start)
+            ):
+                at = start + len(prefixes[index])
+                length = region[at]
+                at += 1
+                if length >= 0x80:
+                    length = (length & 0x7F) | region[at] << 7
+                    at += 1
+                if length & 1 == 0 and at + (length >> 1) + 1 == after and not region[after - 1]:
+                    add(region[at : after - 1])
+                    position = after
+                    continue
+            record, position = _parse_record(region, position, end, header, index)
+            if record.value is None:
+                raise ValueError("no value")
+            add(record.value)
+    except (ValueError, IndexError) as error:
+        raise CorruptBatchError(
+            f"record {len(values)} of {header.record_count} "
+            f"(offset {header.base_offset + len(values)}): {error}",
+            path=path, position=base_position + header.position,
+        ) from error
+    if position != end:
+        raise CorruptBatchError(
+            f"{end - position} bytes behind the last of {header.record_count} records",
+            path=path, position=base_position + header.position,
+        )
+    return values

@@ -1,0 +1,140 @@
+"""Making record batches v2, fast enough for one per client command.
+
+Belongs here: values into batch bytes, and placing a finished batch in the log. Which values,
+headers and positions those are is decided above.
+
+See: KIP-98 (message format v2), docs/formats.md#batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from crc32c import crc32c
+
+from quorum.batch_header import (
+    BATCH_BYTES_MAX,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+)
+from quorum.compression import CompressionError, compress
+from quorum.errors import QuorumUsageError
+from quorum.varint import encode_varint
+
+RecordHeader = tuple[str, bytes | None]
+
+_FRONT = struct.Struct(">qiibI")
+_BACK = struct.Struct(">hiqqqhii")
+_EPOCH = struct.Struct(">i")
+_BASE_OFFSET = struct.Struct(">q")
+
+_ATTRIBUTES_AND_TIMESTAMP = b"\x00\x00"
+_NULL = b"\x01"
+_EMPTY_HEADERS = b"\x00"
+
+
+def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
+    parts = [encode_varint(len(headers))]
+    for name, value in headers:
+        raw = name.encode()
+        parts += (encode_varint(len(raw)), raw)
+        if value is None:
+            parts.append(_NULL)
+        else:
+            parts += (encode_varint(len(value)), value)
+    return b"".join(parts)
+
+
+def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) -> bytes:
+    body = b"".join((
+        _ATTRIBUTES_AND_TIMESTAMP,
+        encode_varint(index),
+        _NULL if key is None else encode_varint(len(key)) + key,
+        encode_varint(len(value)),
+        value,
+        headers,
+    ))
+    return encode_varint(len(body)) + body
+
+
+def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
+    values: Sequence[bytes],
+    *,
+    base_offset: int,
+    epoch: int,
+    timestamp: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    headers: Sequence[RecordHeader] = (),
+    codec: int = 0,
+    control_keys: Sequence[bytes] | None = None,
+    transactional: bool = False,
+) -> bytes:
+    """One batch holding ``values`` at consecutive offsets from ``base_offset`` on.
+
+    ``timestamp`` (milliseconds since 1970) is that of the batch and of every record,
+    ``headers`` are the first record's, the others have none. ``codec`` is 0 (none) or 4
+    (zstd). ``control_keys``, one per value, make it a control batch.
+
+    Raises:
+        QuorumUsageError: No values, an empty value, a number outside its field, a codec that
+            is not written, or a batch above ``BATCH_BYTES_MAX``.
+    """
+    count = len(values)
+    first_headers = _encode_headers(headers) if headers else _EMPTY_HEADERS
+    attributes = codec
+    if transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if control_keys is not None:
+        attributes |= CONTROL_BIT
+        if len(control_keys) != count:
+            raise QuorumUsageError(f"{len(control_keys)} control keys for {count} values")
+    if count == 0 or not all(values):
+        raise QuorumUsageError(f"a batch of {count} values, each must be non-empty")
+    try:
+        if count == 1:
+            key = None if control_keys is None else control_keys[0]
+            records = _encode_record(0, key, values[0], first_headers)
+        else:
+            keys: Sequence[bytes | None] = control_keys or (None,) * count
+            rest = [
+                _encode_record(index, keys[index], values[index], _EMPTY_HEADERS)
+                for index in range(1, count)
+            ]
+            records = _encode_record(0, keys[0], values[0], first_headers) + b"".join(rest)
+        if codec:
+            records = compress(codec, records)
+        back = _BACK.pack(
+            attributes, count - 1, timestamp, timestamp,
+            producer_id, producer_epoch, base_sequence, count,
+        )
+        size = HEADER_BYTES + len(records)
+        if size > BATCH_BYTES_MAX:
+            raise QuorumUsageError(f"a batch of {size} bytes, maximum {BATCH_BYTES_MAX}")
+        front = _FRONT.pack(
+            base_offset, size - LENGTH_OVERHEAD_BYTES, epoch, MAGIC, crc32c(records, crc32c(back))
+        )
+    except (struct.error, ValueError, CompressionError) as error:
+        raise QuorumUsageError(f"cannot encode a batch: {error}") from error
+    return b"".join((front, back, records))
+
+
+def with_position(batch: bytes, base_offset: int, epoch: int) -> bytes:
+    """The same batch at another place: both fields lie outside the checksum.
+
+    Raises:
+        QuorumUsageError: Not a batch, or a number outside its field.
+    """
+    if len(batch) <= HEADER_BYTES:
+        raise QuorumUsageError(f"{len(batch)} bytes are not a batch")
+    try:
+        return b"".join((
+            _BASE_OFFSET.pack(base_offset), batch[8:12], _EPOCH.pack(epoch), batch[16:]
+        ))
+    except struct.error as error:
+        raise QuorumUsageError(f"cannot place a batch: {error}") from error

@@ -1,0 +1,233 @@
+"""Record batch v2: the 61-byte header, its sanity rules and the checksum.
+
+Belongs here: finding whole batches in bytes and proving them undamaged. What lies inside a
+batch is ``batch_decode``'s, making one ``batch_encode``'s work. ``quorum.batch`` gathers the
+public names.
+
+Base offset, length and leader epoch lie outside the checksum. They are covered by
+``scan_batches``: offsets must be contiguous, epochs must not fall, lengths must meet.
+
+See: KIP-98 (message format v2), docs/formats.md#batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from quorum.errors import CorruptBatchError
+from quorum.varint import Buffer
+
+HEADER_BYTES = 61
+"""Smallest batch: a header and nothing else (which is already refused as empty)."""
+LENGTH_OVERHEAD_BYTES = 12
+"""Bytes of a batch that its Length field does not count."""
+CRC_START = 21
+"""First byte under the checksum, counted from the batch's first byte."""
+BATCH_BYTES_MAX = 256 << 20
+"""A longer batch is taken for damage before anything of that size is read or allocated."""
+MAGIC = 2
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+CODEC_HIGHEST = 4
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+PREFIX = struct.Struct(">qiib")
+_OFFSET_END = (1 << 63) - 1
+
+
+class BatchHeader(NamedTuple):
+    """One batch found at ``position`` of some bytes; its records are not looked at.
+
+    A tuple rather than a dataclass: followers build one per small batch, and a frozen
+    dataclass of this width costs as much as the checksum and all checks together.
+    """
+
+    position: int
+    """Of the batch's first byte within the buffer that was read."""
+    size: int
+    """Bytes of the whole batch, header included."""
+    base_offset: int
+    end_offset: int
+    """Exclusive: base offset of the batch that follows."""
+    epoch: int
+    crc: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    """Milliseconds since 1970; in a metadata log equal to ``base_timestamp``."""
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are the quorum's own."""
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the transactional bit is set."""
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def codec(self) -> int:
+        """Compression codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def end_position(self) -> int:
+        """Position behind the batch, where the next one starts."""
+        return self.position + self.size
+
+
+def peek_size(
+    data: Buffer, position: int = 0, *, path: object = None, base_position: int = 0
+) -> int | None:
+    """Size of the batch that starts at ``position``, which may reach past the end of ``data``.
+
+    For readers that see a file through a window and must know how much more to read.
+
+    Returns:
+        The size in bytes, or None when too few bytes are there to tell.
+
+    Raises:
+        CorruptBatchError: The bytes there cannot start a batch.
+    """
+    if len(data) - position < PREFIX.size + 1:
+        return None
+    length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+    magic = data[position + 16]
+    cause = _size_problem(length + LENGTH_OVERHEAD_BYTES, magic)
+    if cause:
+        raise CorruptBatchError(cause, path=path, position=base_position + position)
+    return length + LENGTH_OVERHEAD_BYTES
+
+
+def read_header(
+    data: Buffer, position: int = 0, *, path: object = None, base_position: int = 0
+) -> BatchHeader:
+    """The whole batch at ``position``, its sizes and numbers checked but not its checksum.
+
+    ``path`` and ``base_position`` (file position of ``data[0]``) are for errors only.
+
+    Raises:
+        CorruptBatchError: Cut off, too large, of another format, or with impossible numbers.
+    """
+    available = len(data) - position
+    if available < HEADER_BYTES:
+        raise CorruptBatchError(
+            f"cut off: {max(available, 0)} bytes where a header takes {HEADER_BYTES}",
+            path=path, position=base_position + position,
+        )
+    (base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp,
+     max_timestamp, producer_id, producer_epoch, base_sequence, count) = (
+        HEADER.unpack_from(data, position))
+    size = length + LENGTH_OVERHEAD_BYTES
+    if (
+        magic != MAGIC
+        or not HEADER_BYTES < size <= available
+        or size > BATCH_BYTES_MAX
+        or count != last_delta + 1
+        or count < 1
+        or base_offset < 0
+        or base_offset + count > _OFFSET_END
+        or epoch < -1
+        or attributes & CODEC_MASK > CODEC_HIGHEST
+    ):
+        cause = (
+            _size_problem(size, magic)
+            or (f"cut off: {size} bytes long, {available} left" if size > available else "")
+            or _number_problem(base_offset, epoch, last_delta, count, attributes)
+        )
+        raise CorruptBatchError(cause, path=path, position=base_position + position)
+    return BatchHeader(
+        position, size, base_offset, base_offset + count, epoch, crc, attributes,
+        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+    )
+
+
+def _size_problem(size: int, magic: int) -> str:
+    if magic != MAGIC:
+        return f"magic {magic} where {MAGIC} is expected"
+    if size <= HEADER_BYTES:
+        return f"size {size}: no room for a record behind the {HEADER_BYTES} bytes of header"
+    if size > BATCH_BYTES_MAX:
+        return f"size {size} above the maximum of {BATCH_BYTES_MAX}"
+    return ""
+
+
+def _number_problem(base_offset: int, epoch: int, last_delta: int, count: int,
+                    attributes: int) -> str:
+    if count < 1 or count != last_delta + 1:
+        return f"{count} records with last offset delta {last_delta}"
+    if base_offset < 0 or base_offset + count > _OFFSET_END:
+        return f"base offset {base_offset} with {count} records"
+    if epoch < -1:
+        return f"leader epoch {epoch}"
+    return f"unknown compression codec {attributes & CODEC_MASK}"
+
+
+def check_crc(
+    data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
+) -> None:
+    """Prove that the bytes under the checksum are those that were written.
+
+    Raises:
+        CorruptBatchError: They are not.
+    """
+    position = header.position
+    seen = crc32c(memoryview(data)[position + CRC_START : position + header.size])
+    if seen != header.crc:
+        raise CorruptBatchError(
+            f"checksum {seen:#010x} where the header says {header.crc:#010x} "
+            f"(offsets {header.base_offset} to {header.end_offset})",
+            path=path, position=base_position + position,
+        )
+
+
+def scan_batches(
+    data: Buffer, *, path: object = None, base_position: int = 0, verify_crc: bool = True
+) -> list[BatchHeader]:
+    """Every batch of ``data``, which must be whole batches at contiguous offsets.
+
+    ``base_position`` is the file position of ``data[0]``, for errors only; ``position`` of the
+    returned headers counts from the start of ``data``.
+
+    Raises:
+        CorruptBatchError: A batch is damaged or cut off, leaves a gap in the offsets, or is
+            of an older epoch than the one before it. Empty ``data`` is no error.
+    """
+    found: list[BatchHeader] = []
+    add = found.append
+    view = memoryview(data)
+    position = 0
+    total = len(data)
+    next_offset = epoch = -1
+    while position < total:
+        header = read_header(data, position, path=path, base_position=base_position)
+        after = position + header.size
+        if verify_crc and crc32c(view[position + CRC_START : after]) != header.crc:
+            check_crc(data, header, path=path, base_position=base_position)
+        if header.base_offset != next_offset and found:
+            raise CorruptBatchError(
+                f"base offset {header.base_offset} where {next_offset} follows",
+                path=path, position=base_position + position,
+            )
+        if header.epoch < epoch:
+            raise CorruptBatchError(
+                f"leader epoch {header.epoch} after epoch {epoch}",
+                path=path, position=base_position + position,
+            )
+        add(header)
+        next_offset = header.end_offset
+        epoch = header.epoch
+        position = after
+    return found
+
