@@ -1,0 +1,154 @@
+"""Where new replicas go: striped over racks and brokers, so that load spreads evenly.
+
+Pure: the brokers and the source of chance are arguments. Rules (metadata-records.md,
+section 7; KIP-36): one replica per broker; the first replica, which leads, is on an unfenced
+broker; racks are balanced before brokers are; fenced brokers serve only where the rack has no
+unfenced one left.
+
+Invariants:
+    1. Every answer has ``replication_factor`` distinct brokers, the first one unfenced.
+    2. No rack holds two replicas of a partition while another usable rack holds none.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from quorum.errors import CommandError, ErrorCode
+from quorum.types import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class UsableBroker:
+    """A registered broker that may hold new replicas. Rack None is a rack of its own."""
+
+    id: NodeId
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+class _Cycle:
+    """Brokers of one rack in one state, dealt in turn; each partition starts one further on."""
+
+    __slots__ = ("_dealt", "_ids", "_partition", "_start")
+
+    def __init__(self, ids: Sequence[NodeId], rng: random.Random) -> None:
+        self._ids = list(ids)
+        self._partition = 0
+        self._dealt = 0
+        self._start = rng.randrange(len(self._ids)) if self._ids else 0
+
+    def deal(self, partition: int) -> NodeId | None:
+        """The next broker not yet dealt for this partition, None when all have been."""
+        if not self._ids:
+            return None
+        if partition != self._partition:
+            # Advancing only when asked keeps racks that a small factor skips in step.
+            self._partition = partition
+            self._dealt = 0
+            self._start = (self._start + 1) % len(self._ids)
+        if self._dealt == len(self._ids):
+            return None
+        broker = self._ids[(self._start + self._dealt) % len(self._ids)]
+        self._dealt += 1
+        return broker
+
+    def shuffle(self, rng: random.Random) -> None:
+        rng.shuffle(self._ids)
+
+
+class _Rack:
+    __slots__ = ("fenced", "unfenced")
+
+    def __init__(self, brokers: Iterable[UsableBroker], rng: random.Random) -> None:
+        ordered = sorted(brokers, key=lambda broker: broker.id)
+        self.unfenced = _Cycle([b.id for b in ordered if not b.is_fenced], rng)
+        self.fenced = _Cycle([b.id for b in ordered if b.is_fenced], rng)
+
+    def deal(self, partition: int) -> NodeId | None:
+        broker = self.unfenced.deal(partition)
+        return self.fenced.deal(partition) if broker is None else broker
+
+
+class _Stripes:
+    """The racks in turn. Owned by one call of ``place_replicas``."""
+
+    def __init__(self, brokers: Sequence[UsableBroker], rng: random.Random) -> None:
+        by_rack: dict[str, list[UsableBroker]] = {}
+        for broker in brokers:
+            # A leading mark keeps "no rack" apart from a rack with an empty name.
+            key = "" if broker.rack is None else "=" + broker.rack
+            by_rack.setdefault(key, []).append(broker)
+        self._racks = [_Rack(by_rack[name], rng) for name in sorted(by_rack)]
+        self._offset = rng.randrange(len(self._racks))
+        self._unfenced_count = sum(not broker.is_fenced for broker in brokers)
+        self._since_shuffle = 0
+        self._partition = 0
+        self._rng = rng
+
+    def place(self, replication_factor: int) -> tuple[NodeId, ...]:
+        """Replicas of the next partition; the caller has checked that there are enough."""
+        if self._since_shuffle == self._unfenced_count and self._unfenced_count > 1:
+            self._shuffle()
+        self._since_shuffle += 1
+        count = len(self._racks)
+        replicas: list[NodeId] = []
+        leader_rack = 0
+        for step in range(count):
+            leader_rack = (self._offset + step) % count
+            leader = self._racks[leader_rack].unfenced.deal(self._partition)
+            if leader is not None:
+                replicas.append(leader)
+                break
+        step = 0
+        while len(replicas) < replication_factor:
+            rack = (self._offset + step) % count
+            if rack != leader_rack or step >= count:
+                broker = self._racks[rack].deal(self._partition)
+                if broker is not None:
+                    replicas.append(broker)
+            step += 1
+        self._offset = (self._offset + 1) % count
+        self._partition += 1
+        return tuple(replicas)
+
+    def _shuffle(self) -> None:
+        self._since_shuffle = 0
+        self._rng.shuffle(self._racks)
+        for rack in self._racks:
+            rack.unfenced.shuffle(self._rng)
+            rack.fenced.shuffle(self._rng)
+
+
+def place_replicas(
+    brokers: Sequence[UsableBroker],
+    *,
+    partition_count: int,
+    replication_factor: int,
+    rng: random.Random,
+) -> list[tuple[NodeId, ...]]:
+    """Choose the replicas of ``partition_count`` new partitions, the leader first.
+
+    Raises:
+        CommandError: INVALID_REPLICATION_FACTOR when the factor is not positive, exceeds the
+            usable brokers, or no usable broker is unfenced.
+    """
+    if replication_factor <= 0:
+        raise CommandError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {replication_factor} is not above 0",
+        )
+    if all(broker.is_fenced for broker in brokers):
+        raise CommandError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"all {len(brokers)} usable brokers are fenced; a leader needs an unfenced one",
+        )
+    if replication_factor > len(brokers):
+        raise CommandError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {replication_factor} exceeds the {len(brokers)} usable brokers",
+        )
+    stripes = _Stripes(brokers, rng)
+    return [stripes.place(replication_factor) for _ in range(partition_count)]
