@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from quorum.types import NodeId, Voter
+from quorum.types import NodeId, TaggedFields, Voter
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class LeaderChange:
     leader_id: NodeId
     voters: tuple[NodeId, ...]
     granting: tuple[NodeId, ...]
+    tagged: TaggedFields = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class KRaftVersion:
     """Control record with the finalised kraft.version (1: voters live in the log)."""
 
     version: int
+    tagged: TaggedFields = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Voters:
     """Control record with the whole voter set from here on."""
 
     voters: tuple[Voter, ...]
+    tagged: TaggedFields = ()
 
 
 ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters

@@ -22,6 +22,10 @@ Epoch: TypeAlias = int
 Uuid: TypeAlias = bytes
 """Exactly 16 bytes. Kept as bytes because it is compared and stored far more than shown."""
 
+TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
+"""Optional fields of a struct on disk, unknown ones included: tag number and payload,
+ascending by tag. See: KIP-482."""
+
 ZERO_UUID: Uuid = bytes(16)
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0
@@ -133,6 +137,7 @@ class Voter:
     endpoints: tuple[Endpoint, ...] = ()
     min_supported_version: int = 0
     max_supported_version: int = 1
+    tagged: TaggedFields = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quorum.types import TaggedFields
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
-TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
-"""Tag number and payload, ascending by tag. See: KIP-482."""
 
 UVARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10

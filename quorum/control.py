@@ -1,0 +1,256 @@
+"""The bytes of control records: those of ``quorum.control_records`` and a checkpoint's own.
+
+Belongs here: keys, values and tagged fields of every control record type. When they are
+written is the core's and the snapshot package's decision.
+
+Values are written at schema version 0. A leader change is also read at version 1, which adds
+directory ids. Tagged fields that this release does not know are kept in ``tagged`` and
+written back, for the record itself and for each voter in it; those of the endpoint and of the
+version range inside a voter are stepped over.
+
+See: KIP-595 (leader change), KIP-630 (snapshot header and footer), KIP-853 (kraft.version and
+voters), KIP-98 (markers), docs/formats.md#control-records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quorum.batch_decode import Record
+from quorum.batch_encode import encode_batch
+from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
+from quorum.control_voters import read_array, read_number, read_voter, write_array, write_voter
+from quorum.errors import CorruptBatchError, QuorumUsageError
+from quorum.types import TaggedFields
+from quorum.varint import encode_tagged_fields, read_tagged_fields
+
+LOG_DIGEST_TAG = 20_001
+"""Snapshot header: the running log digest at the checkpoint's end offset (decision 7)."""
+STATE_DIGEST_TAG = 20_002
+"""Snapshot footer: digest of the state the checkpoint holds (decision 8)."""
+
+ABORT = 0
+COMMIT = 1
+LEADER_CHANGE = 2
+SNAPSHOT_HEADER = 3
+SNAPSHOT_FOOTER = 4
+KRAFT_VERSION = 5
+KRAFT_VOTERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHeader:
+    """First record of every checkpoint.
+
+    ``last_contained_log_timestamp`` is the append time (milliseconds since 1970) of the last
+    batch contained. ``digest`` is the running log digest at the end offset; empty means not
+    known.
+    """
+
+    last_contained_log_timestamp: int
+    digest: bytes = b""
+    tagged: TaggedFields = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFooter:
+    """Last record of every checkpoint. ``state_digest`` is empty when not known."""
+
+    state_digest: bytes = b""
+    tagged: TaggedFields = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AbortMarker:
+    """End of a transaction that is undone. Never written by us."""
+
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMarker:
+    """End of a transaction that holds. Never written by us."""
+
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownControl:
+    """A control record of a type or schema version that this release does not know."""
+
+    type: int
+    version: int
+    """Schema version stated by the value; -1 for an unknown type."""
+    value: bytes
+
+
+DecodedControl: TypeAlias = (
+    ControlRecord | SnapshotHeader | SnapshotFooter | AbortMarker | CommitMarker | UnknownControl
+)
+WrittenControl: TypeAlias = ControlRecord | SnapshotHeader | SnapshotFooter
+
+
+def _with_digest(tagged: TaggedFields, tag: int, digest: bytes) -> bytes:
+    fields = dict(tagged)
+    if digest:
+        fields[tag] = digest
+    return encode_tagged_fields(tuple(sorted(fields.items())))
+
+
+def _without_digest(tagged: TaggedFields, tag: int) -> tuple[bytes, TaggedFields]:
+    digest = dict(tagged).get(tag, b"")
+    return digest, tuple(field for field in tagged if field[0] != tag)
+
+
+def _write_node(node_id: int) -> bytes:
+    return struct.pack(">i", node_id) + encode_tagged_fields()
+
+
+def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
+    """Control type and value bytes of one record."""
+    if isinstance(record, LeaderChange):
+        return LEADER_CHANGE, b"".join((
+            struct.pack(">hi", 0, record.leader_id),
+            write_array(record.voters, _write_node),
+            write_array(record.granting, _write_node),
+            encode_tagged_fields(record.tagged),
+        ))
+    if isinstance(record, KRaftVersion):
+        return KRAFT_VERSION, (
+            struct.pack(">hh", 0, record.version) + encode_tagged_fields(record.tagged)
+        )
+    if isinstance(record, Voters):
+        return KRAFT_VOTERS, b"".join((
+            b"\x00\x00",
+            write_array(record.voters, write_voter),
+            encode_tagged_fields(record.tagged),
+        ))
+    if isinstance(record, SnapshotHeader):
+        return SNAPSHOT_HEADER, (
+            struct.pack(">hq", 0, record.last_contained_log_timestamp)
+            + _with_digest(record.tagged, LOG_DIGEST_TAG, record.digest)
+        )
+    return SNAPSHOT_FOOTER, (
+        b"\x00\x00" + _with_digest(record.tagged, STATE_DIGEST_TAG, record.state_digest)
+    )
+
+
+def encode_control_batch(
+    records: Sequence[WrittenControl], *, base_offset: int, epoch: int, timestamp: int
+) -> bytes:
+    """One control batch holding ``records`` in order; producer id stays -1.
+
+    Raises:
+        QuorumUsageError: No records, or a value outside its field.
+    """
+    keys = []
+    values = []
+    try:
+        for record in records:
+            control_type, value = _encode_value(record)
+            keys.append(struct.pack(">hh", 0, control_type))
+            values.append(value)
+    except (struct.error, ValueError) as error:
+        raise QuorumUsageError(f"cannot encode a control record: {error}") from error
+    return encode_batch(
+        values, base_offset=base_offset, epoch=epoch, timestamp=timestamp, control_keys=keys
+    )
+
+
+def _read_node(version: int) -> Callable[[bytes, int], tuple[int, int]]:
+    directory_bytes = 16 if version else 0
+
+    def read(value: bytes, position: int) -> tuple[int, int]:
+        node_id, position = read_number(value, position, 4)
+        _, position = read_tagged_fields(value, position + directory_bytes, len(value))
+        return node_id, position
+
+    return read
+
+
+def _decode_leader_change(value: bytes, version: int) -> LeaderChange:
+    leader_id, position = read_number(value, 2, 4)
+    voters, position = read_array(value, position, _read_node(version))
+    granting, position = read_array(value, position, _read_node(version))
+    tagged, _ = read_tagged_fields(value, position, len(value))
+    return LeaderChange(leader_id, voters, granting, tagged)
+
+
+def _decode_kraft_version(value: bytes, _version: int) -> KRaftVersion:
+    version, position = read_number(value, 2, 2)
+    tagged, _ = read_tagged_fields(value, position, len(value))
+    return KRaftVersion(version, tagged)
+
+
+def _decode_voters(value: bytes, _version: int) -> Voters:
+    voters, position = read_array(value, 2, read_voter)
+    tagged, _ = read_tagged_fields(value, position, len(value))
+    return Voters(voters, tagged)
+
+
+def _decode_header(value: bytes, _version: int) -> SnapshotHeader:
+    timestamp, position = read_number(value, 2, 8)
+    tagged, _ = read_tagged_fields(value, position, len(value))
+    return SnapshotHeader(timestamp, *_without_digest(tagged, LOG_DIGEST_TAG))
+
+
+def _decode_footer(value: bytes, _version: int) -> SnapshotFooter:
+    tagged, _ = read_tagged_fields(value, 2, len(value))
+    return SnapshotFooter(*_without_digest(tagged, STATE_DIGEST_TAG))
+
+
+def _decode_abort(value: bytes, _version: int) -> AbortMarker:
+    return AbortMarker(read_number(value, 2, 4)[0])
+
+
+def _decode_commit(value: bytes, _version: int) -> CommitMarker:
+    return CommitMarker(read_number(value, 2, 4)[0])
+
+
+_DECODERS: dict[int, tuple[int, Callable[[bytes, int], DecodedControl]]] = {
+    ABORT: (0, _decode_abort),
+    COMMIT: (0, _decode_commit),
+    LEADER_CHANGE: (1, _decode_leader_change),
+    SNAPSHOT_HEADER: (0, _decode_header),
+    SNAPSHOT_FOOTER: (0, _decode_footer),
+    KRAFT_VERSION: (0, _decode_kraft_version),
+    KRAFT_VOTERS: (0, _decode_voters),
+}
+"""Highest schema version known, and decoder, by control type."""
+
+
+def decode_control(record: Record, *, path: object = None, position: int = 0) -> DecodedControl:
+    """What a record of a control batch says.
+
+    A longer key and a higher key version are read as version 0. Bytes behind a value's last
+    field are ignored, as Kafka's readers do. ``position`` is that of the batch, for errors.
+
+    Raises:
+        CorruptBatchError: A key or value that is missing, cut off or malformed.
+    """
+    key, value = record.key, record.value
+    try:
+        if key is None or len(key) < 4:
+            raise ValueError("no control key")
+        if value is None:
+            raise ValueError("no value")
+        if read_number(key, 0, 2)[0] < 0:
+            raise ValueError(f"key version {read_number(key, 0, 2)[0]}")
+        control_type = read_number(key, 2, 2)[0]
+        known = _DECODERS.get(control_type)
+        if known is None:
+            return UnknownControl(control_type, -1, value)
+        highest, decoder = known
+        version = read_number(value, 0, 2)[0]
+        if version < 0:
+            raise ValueError(f"value version {version}")
+        if version > highest:
+            return UnknownControl(control_type, version, value)
+        return decoder(value, version)
+    except ValueError as error:
+        raise CorruptBatchError(
+            f"control record at offset {record.offset}: {error}", path=path, position=position
+        ) from error
