@@ -1,0 +1,69 @@
+"""Generate the committed stubs of `proto/` with the pinned compiler.
+
+    python proto/generate.py            write into this checkout
+    python proto/generate.py DIRECTORY  write there, for comparing with what is committed
+
+Generated code refuses to be imported by an older protobuf or grpcio than the one it was made
+for, so the compiler's version is the floor of our runtime dependencies and is pinned here:
+raising it raises `grpcio` and `protobuf` in pyproject.toml. A different compiler would also
+make the comparison fail for no reason of ours, therefore it is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+GRPCIO_TOOLS = "1.85.1"
+PROTO_ROOT = Path(__file__).resolve().parent
+
+
+def sources() -> list[Path]:
+    """Every .proto file, sorted."""
+    return sorted(PROTO_ROOT.rglob("*.proto"))
+
+
+def generate(output: Path) -> None:
+    """Write `*_pb2.py`, `*_pb2.pyi` and `*_pb2_grpc.py` below ``output``.
+
+    Raises:
+        SystemExit: The pinned compiler is not installed, or a .proto file is wrong.
+    """
+    try:
+        found = version("grpcio-tools")
+    except PackageNotFoundError:
+        found = "none"
+    if found != GRPCIO_TOOLS:
+        raise SystemExit(
+            f"proto/generate.py needs grpcio-tools=={GRPCIO_TOOLS}, found {found}: "
+            f"pip install grpcio-tools=={GRPCIO_TOOLS}"
+        )
+    from grpc_tools import _proto as bundled  # noqa: PLC0415 - only after the version check
+    from grpc_tools import protoc  # noqa: PLC0415
+
+    output.mkdir(parents=True, exist_ok=True)
+    well_known = next(iter(bundled.__path__))
+    arguments = [
+        "protoc",
+        f"--proto_path={PROTO_ROOT}",
+        f"--proto_path={well_known}",
+        f"--python_out={output}",
+        f"--pyi_out={output}",
+        f"--grpc_python_out={output}",
+        *(str(source.relative_to(PROTO_ROOT)) for source in sources()),
+    ]
+    status = protoc.main(arguments)
+    if status != 0:
+        raise SystemExit(f"protoc failed with status {status}")
+
+
+def main(arguments: list[str]) -> None:
+    """Entry point; the only argument is the output directory."""
+    if len(arguments) > 1:
+        raise SystemExit("usage: python proto/generate.py [DIRECTORY]")
+    generate(Path(arguments[0]).resolve() if arguments else PROTO_ROOT.parent)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,232 @@
+from quorum.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class PeerHello(_message.Message):
+    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FRAME_VERSION_MIN_FIELD_NUMBER: _ClassVar[int]
+    FRAME_VERSION_MAX_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+    config_digest: bytes
+    frame_version_min: int
+    frame_version_max: int
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ...) -> None: ...
+
+class ReadRound(_message.Message):
+    __slots__ = ("epoch", "number")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    number: int
+    def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class VoteRequest(_message.Message):
+    __slots__ = ("cluster_id", "candidate", "voter", "epoch", "last", "pre_vote")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    PRE_VOTE_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    candidate: _common_pb2.ReplicaKey
+    voter: _common_pb2.ReplicaKey
+    epoch: int
+    last: _common_pb2.OffsetAndEpoch
+    pre_vote: bool
+    def __init__(self, cluster_id: _Optional[str] = ..., candidate: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., last: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., pre_vote: _Optional[bool] = ...) -> None: ...
+
+class VoteResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "granted", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    granted: bool
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., granted: _Optional[bool] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class BeginQuorumEpochRequest(_message.Message):
+    __slots__ = ("cluster_id", "voter", "leader", "epoch", "leader_endpoints")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    voter: _common_pb2.ReplicaKey
+    leader: _common_pb2.ReplicaKey
+    epoch: int
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, cluster_id: _Optional[str] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class BeginQuorumEpochResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class EndQuorumEpochRequest(_message.Message):
+    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PREFERRED_SUCCESSORS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    leader: _common_pb2.ReplicaKey
+    epoch: int
+    preferred_successors: _containers.RepeatedCompositeFieldContainer[_common_pb2.ReplicaKey]
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class EndQuorumEpochResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class FetchRequest(_message.Message):
+    __slots__ = ("cluster_id", "replica", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "high_watermark", "max_wait_ms", "max_bytes", "read_round", "digest")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FETCH_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAST_FETCHED_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    READ_ROUND_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    replica: _common_pb2.ReplicaKey
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    high_watermark: int
+    max_wait_ms: int
+    max_bytes: int
+    read_round: ReadRound
+    digest: bytes
+    def __init__(self, cluster_id: _Optional[str] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
+class FetchResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging", "snapshot_id", "records", "read_round", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DIVERGING_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    READ_ROUND_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    high_watermark: int
+    log_start_offset: int
+    diverging: _common_pb2.OffsetAndEpoch
+    snapshot_id: _common_pb2.OffsetAndEpoch
+    records: bytes
+    read_round: ReadRound
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., snapshot_id: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., records: _Optional[bytes] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class FetchSnapshotRequest(_message.Message):
+    __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "max_bytes", "topics", "read_round")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    READ_ROUND_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    replica_id: int
+    replica_directory_id: bytes
+    max_bytes: int
+    topics: _containers.RepeatedCompositeFieldContainer[FetchSnapshotTopic]
+    read_round: ReadRound
+    def __init__(self, cluster_id: _Optional[str] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., max_bytes: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[FetchSnapshotTopic, _Mapping]]] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ...) -> None: ...
+
+class FetchSnapshotTopic(_message.Message):
+    __slots__ = ("name", "partitions")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    partitions: _containers.RepeatedCompositeFieldContainer[FetchSnapshotPartition]
+    def __init__(self, name: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[FetchSnapshotPartition, _Mapping]]] = ...) -> None: ...
+
+class FetchSnapshotPartition(_message.Message):
+    __slots__ = ("partition", "current_leader_epoch", "snapshot_id", "position")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    current_leader_epoch: int
+    snapshot_id: _common_pb2.OffsetAndEpoch
+    position: int
+    def __init__(self, partition: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., snapshot_id: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., position: _Optional[int] = ...) -> None: ...
+
+class FetchSnapshotResponse(_message.Message):
+    __slots__ = ("error_code", "topics", "read_round")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    READ_ROUND_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    topics: _containers.RepeatedCompositeFieldContainer[FetchSnapshotTopicData]
+    read_round: ReadRound
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., topics: _Optional[_Iterable[_Union[FetchSnapshotTopicData, _Mapping]]] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ...) -> None: ...
+
+class FetchSnapshotTopicData(_message.Message):
+    __slots__ = ("name", "partitions")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    partitions: _containers.RepeatedCompositeFieldContainer[FetchSnapshotPartitionData]
+    def __init__(self, name: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[FetchSnapshotPartitionData, _Mapping]]] = ...) -> None: ...
+
+class FetchSnapshotPartitionData(_message.Message):
+    __slots__ = ("partition", "error_code", "snapshot_id", "current_leader", "size", "position", "unaligned_records", "chunk_crc", "file_digest", "leader_endpoints")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    UNALIGNED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_CRC_FIELD_NUMBER: _ClassVar[int]
+    FILE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    error_code: _common_pb2.ErrorCode
+    snapshot_id: _common_pb2.OffsetAndEpoch
+    current_leader: _common_pb2.LeaderAndEpoch
+    size: int
+    position: int
+    unaligned_records: bytes
+    chunk_crc: int
+    file_digest: bytes
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, partition: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., snapshot_id: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., size: _Optional[int] = ..., position: _Optional[int] = ..., unaligned_records: _Optional[bytes] = ..., chunk_crc: _Optional[int] = ..., file_digest: _Optional[bytes] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
