@@ -45,7 +45,7 @@ class VoteRequest(_message.Message):
     epoch: int
     last: _common_pb2.OffsetAndEpoch
     pre_vote: bool
-    def __init__(self, cluster_id: _Optional[str] = ..., candidate: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., last: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., pre_vote: _Optional[bool] = ...) -> None: ...
+    def __init__(self, cluster_id: _Optional[str] = ..., candidate: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., last: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., pre_vote: bool = ...) -> None: ...
 
 class VoteResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "granted", "leader_endpoints")
@@ -57,7 +57,7 @@ class VoteResponse(_message.Message):
     current_leader: _common_pb2.LeaderAndEpoch
     granted: bool
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., granted: _Optional[bool] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., granted: bool = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
 class BeginQuorumEpochRequest(_message.Message):
     __slots__ = ("cluster_id", "voter", "leader", "epoch", "leader_endpoints")

@@ -5,7 +5,7 @@ import warnings
 
 from quorum.v1 import raft_pb2 as quorum_dot_v1_dot_raft__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -25,7 +25,7 @@ if _version_not_supported:
     )
 
 
-class RaftServiceStub:
+class RaftServiceStub(object):
     """Every call may be repeated. Bytes that are not such a request: INVALID_ARGUMENT. A refusal by
     the protocol is not a status but an error_code in the response.
     """
@@ -63,7 +63,7 @@ class RaftServiceStub:
                 _registered_method=True)
 
 
-class RaftServiceServicer:
+class RaftServiceServicer(object):
     """Every call may be repeated. Bytes that are not such a request: INVALID_ARGUMENT. A refusal by
     the protocol is not a status but an error_code in the response.
     """
@@ -135,7 +135,7 @@ def add_RaftServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class RaftService:
+class RaftService(object):
     """Every call may be repeated. Bytes that are not such a request: INVALID_ARGUMENT. A refusal by
     the protocol is not a status but an error_code in the response.
     """
