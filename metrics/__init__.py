@@ -1,1 +1,21 @@
+"""What a node tells Prometheus and its probes. See DESIGN.md.
 
+The registry is always handed in; importing this package registers nothing.
+"""
+
+from metrics.collectors import GaugeCollector, Sources
+from metrics.families import Families
+from metrics.health import Check, CheckResult
+from metrics.http import Endpoint, HttpServer
+from metrics.observer import Observer
+
+__all__ = [
+    "Check",
+    "CheckResult",
+    "Endpoint",
+    "Families",
+    "GaugeCollector",
+    "HttpServer",
+    "Observer",
+    "Sources",
+]

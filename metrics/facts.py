@@ -1,0 +1,98 @@
+"""What the scraped gauges are read from: plain values that the composition root fills in.
+
+Each is made afresh for every scrape. Nothing here knows where a value comes from, so metrics
+depend on no other room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFacts:
+    """One other replica as the leader sees it."""
+
+    id: int
+    is_voter: bool
+    lag_records: int
+    fetch_age_seconds: float | None
+    """None until the replica has fetched once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftFacts:
+    """Where this replica stands. Offsets follow the house rule: ends are exclusive."""
+
+    role: str
+    """The core's role name, any case; a follower that does not vote counts as observer."""
+    is_voter: bool
+    leader_id: int
+    voted_id: int
+    epoch: int
+    can_write: bool
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    log_end_epoch: int
+    voters: int
+    voter_change_pending: bool = False
+    replicas: tuple[ReplicaFacts, ...] = ()
+    """On the leader only; empty elsewhere."""
+
+    @property
+    def state(self) -> str:
+        """The role with observers told apart, as in the catalog's ``STATES``."""
+        role = self.role.lower()
+        return "observer" if role == "follower" and not self.is_voter else role
+
+
+@dataclass(frozen=True, slots=True)
+class StorageFacts:
+    """The data directory. Counts and bytes."""
+
+    log_segments: int
+    log_bytes: int
+    disk_free_bytes: int
+    quarantined_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFacts:
+    """The newest checkpoint and how far the log has moved on since."""
+
+    count: int
+    size_bytes: int
+    end_offset: int
+    lag_records: int
+    """High watermark minus ``end_offset``."""
+    age_seconds: float
+    changed_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerFacts:
+    """The applied image in numbers."""
+
+    applied_end_offset: int
+    applied_lag_records: int
+    """High watermark minus ``applied_end_offset``."""
+    applied_timestamp_ms: int
+    brokers: Mapping[str, int] = field(default_factory=dict)
+    """Count by state; states outside the catalog's ``BROKER_STATES`` are not shown."""
+    topics: int = 0
+    partitions: int = 0
+    partitions_offline: int = 0
+    partitions_not_preferred: int = 0
+    producers: int = 0
+    features: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """One bounded queue by its configured name."""
+
+    name: str
+    size: int
+    size_max: int

@@ -1,0 +1,188 @@
+"""The small HTTP endpoint for probes and scrapers: /metrics, /livez, /readyz.
+
+It lives on the node's event loop on purpose: a loop that hangs fails its liveness probe. It
+speaks just enough HTTP/1.1 for GET and HEAD, closes after each answer, and everything it
+accepts is bounded (``REQUEST_BYTES_MAX``, ``CONNECTIONS_MAX``, ``REQUEST_SECONDS_MAX``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from metrics.health import Check, run_checks
+
+REQUEST_BYTES_MAX = 16 << 10
+CONNECTIONS_MAX = 64
+REQUEST_SECONDS_MAX = 5.0
+
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back: status, content type and body."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+def _text(status: int, text: str) -> Answer:
+    return Answer(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+
+
+class Endpoint:
+    """Decides the answer to a path; no sockets here, so it is tested without any."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, live: Sequence[Check], ready: Sequence[Check]
+    ) -> None:
+        self._registry = registry
+        self._checks = {"/livez": tuple(live), "/readyz": tuple(ready)}
+
+    def answer(self, method: str, target: str, accept: str = "") -> Answer:
+        """The answer to one request. Never raises.
+
+        Probes answer 200 or 503 with one line per check, or JSON when the request accepts
+        ``application/json`` or the query says ``format=json``.
+        """
+        if method not in ("GET", "HEAD"):
+            return _text(405, "only GET and HEAD are answered here")
+        path, _, query = target.partition("?")
+        if path == "/metrics":
+            return Answer(200, CONTENT_TYPE_LATEST, generate_latest(self._registry))
+        if path in self._checks:
+            wants_json = "application/json" in accept or "format=json" in query.split("&")
+            return self._probe(self._checks[path], as_json=wants_json)
+        return _text(404, "known paths: /metrics /livez /readyz")
+
+    @staticmethod
+    def _probe(checks: Sequence[Check], *, as_json: bool) -> Answer:
+        results = run_checks(checks)
+        ok = all(result.ok for result in results)
+        status = 200 if ok else 503
+        if as_json:
+            body = {
+                "ok": ok,
+                "checks": [
+                    {"name": result.name, "ok": result.ok, "reason": result.reason}
+                    for result in results
+                ],
+            }
+            return Answer(status, "application/json", json.dumps(body).encode() + b"\n")
+        lines = [
+            f"[{'+' if result.ok else '-'}] {result.name}"
+            + (f": {result.reason}" if result.reason else "")
+            for result in results
+        ]
+        return _text(status, "\n".join([*lines, "ok" if ok else "not ok"]))
+
+
+class HttpServer:
+    """Serves an ``Endpoint`` on a TCP port. Owned by one event loop.
+
+    Life-cycle: ``start`` once, ``close`` once. ``port`` is the bound port, also for port 0.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, host: str, port: int) -> None:
+        self._endpoint = endpoint
+        self._host = host
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+
+    @property
+    def port(self) -> int:
+        """The port listened on; the configured one before ``start``."""
+        if self._server is not None and self._server.sockets:
+            return int(self._server.sockets[0].getsockname()[1])
+        return self._port
+
+    async def start(self) -> None:
+        """Bind and listen.
+
+        Raises:
+            OSError: The address is taken or not ours.
+        """
+        self._server = await asyncio.start_server(
+            self._serve, self._host, self._port, limit=REQUEST_BYTES_MAX
+        )
+
+    async def close(self) -> None:
+        """Stop listening and drop open connections."""
+        if self._server is not None:
+            self._server.close()
+            for writer in tuple(self._open):
+                writer.transport.abort()
+            await self._server.wait_closed()
+            self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        self._open.add(writer)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS_MAX):
+                await self._one_request(reader, writer)
+        except (TimeoutError, OSError):
+            writer.transport.abort()
+        finally:
+            self._open.discard(writer)
+            with contextlib.suppress(OSError):
+                writer.close()
+
+    async def _one_request(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return
+        except asyncio.LimitOverrunError:
+            await _send(writer, _text(400, "request head too large"), with_body=True)
+            return
+        lines = head.decode("latin-1").split("\r\n")
+        words = lines[0].split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            await _send(writer, _text(400, "not an HTTP/1.x request"), with_body=True)
+            return
+        accept = next(
+            (line.partition(":")[2] for line in lines[1:] if line.lower().startswith("accept:")),
+            "",
+        )
+        try:
+            answer = self._endpoint.answer(words[0], words[1], accept)
+        except Exception:  # noqa: BLE001 - a scrape may fail; the node goes on
+            _log.exception("event=scrape_failed target=%s", words[1][:100])
+            answer = _text(500, "the page could not be made; see the node's log")
+        await _send(writer, answer, with_body=words[0] != "HEAD")
+
+
+async def _send(writer: asyncio.StreamWriter, answer: Answer, *, with_body: bool) -> None:
+    head = (
+        f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
+        f"Content-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(answer.body)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    writer.write(head.encode("latin-1") + (answer.body if with_body else b""))
+    await writer.drain()

@@ -1,0 +1,159 @@
+"""Core events and runtime facts in, counters and histograms out.
+
+Belongs here: what an event means for a metric. What can simply be looked at when somebody asks
+is in ``metrics.collectors`` instead. Time is an argument; every collection is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from metrics.families import Families
+from quorum.core import events
+
+COMMITS_WAITING_MAX = 10_000
+"""Appends whose commit is still timed. Beyond it an append goes untimed, never unbounded."""
+
+_NO_LEADER = -1
+
+
+class Observer:
+    """Turns what happened on one replica into metric updates. Owned by the driver's thread.
+
+    The methods ending in ``_took`` may be called from any thread.
+    """
+
+    def __init__(self, families: Families) -> None:
+        self._families = families
+        self._appends: deque[tuple[int, float]] = deque()
+        self._is_leader = False
+        self._leader = (_NO_LEADER, 0)
+        self._election_began: float | None = None
+
+    def on_event(self, event: events.Event, now: float) -> None:  # noqa: C901 - one flat table
+        """Count one core event that happened at ``now`` (monotonic seconds)."""
+        count = self._families.count
+        match event:
+            case events.RoleChanged():
+                self._role_changed(event, now)
+            case events.RecordsAppended():
+                self._appended(event, now)
+            case events.WatermarkMoved():
+                self._committed(event.high_watermark, now)
+            case events.VoteDecided():
+                kind = "pre_vote" if event.pre_vote else "vote"
+                verdict = "granted" if event.granted else "rejected"
+                count("quorate_raft_votes_total", kind, verdict)
+            case events.FetchClassified():
+                count("quorate_raft_fetches_total", event.answer)
+            case events.RequestRefused():
+                count("quorate_raft_requests_refused_total", event.request, event.error.name)
+            case events.MessageIgnored(is_violation=True):
+                count("quorate_raft_protocol_violations_total", event.message)
+            case events.MessageIgnored():
+                count("quorate_raft_messages_ignored_total", event.message)
+            case events.LogDiverged():
+                count("quorate_raft_log_divergences_total")
+            case events.TruncationRefused():
+                count("quorate_raft_truncations_refused_total")
+            case events.LeaderLost():
+                count("quorate_raft_leader_lost_total")
+            case events.ChunkReceived():
+                count("quorate_snapshot_downloaded_bytes_total", by=event.chunk_bytes)
+            case events.DownloadEnded():
+                outcome = "installed" if event.outcome == "installed" else "failed"
+                count("quorate_snapshot_downloads_total", outcome)
+            case _:  # the rest shows in scraped gauges
+                pass
+
+    def sync_took(self, seconds: float) -> None:
+        """One sync of the log, measured by the writer thread."""
+        self._families.time("quorate_log_sync_seconds", seconds)
+
+    def apply_took(self, seconds: float) -> None:
+        """One committed range was applied to the image."""
+        self._families.time("quorate_apply_seconds", seconds)
+
+    def read_took(self, seconds: float) -> None:
+        """One linearizable read was confirmed."""
+        self._families.time("quorate_raft_read_seconds", seconds)
+
+    def group_appended(self, batches: int) -> None:
+        """So many batches were proposed as one group."""
+        self._families.time("quorate_raft_append_group_batches", batches)
+
+    def snapshot_generation_took(self, seconds: float) -> None:
+        """One checkpoint of our own image was written and frozen."""
+        self._families.time("quorate_snapshot_generate_seconds", seconds)
+
+    def snapshot_load_took(self, seconds: float) -> None:
+        """One checkpoint became the image."""
+        self._families.time("quorate_snapshot_load_seconds", seconds)
+
+    def snapshot_failed(self, operation: str) -> None:
+        """``operation`` is ``generate`` or ``load``."""
+        self._families.count("quorate_snapshot_failures_total", operation)
+
+    def file_quarantined(self, kind: str) -> None:
+        """``kind`` is ``segment``, ``checkpoint`` or the name of a side file."""
+        self._families.count("quorate_quarantined_files_total", kind)
+
+    def digest_compared(self, *, equal: bool | None) -> None:
+        """A peer's digest was compared; None when one side had no value. Equal is not counted."""
+        if equal is None:
+            self._families.count("quorate_digest_uncomparable_total")
+        elif not equal:
+            self._families.count("quorate_digest_mismatches_total")
+
+    def queue_refused(self, queue: str) -> None:
+        """Work was refused because ``queue`` was full."""
+        self._families.count("quorate_queue_rejections_total", queue)
+
+    def metadata_failed(self) -> None:
+        """A committed record could not be applied or published."""
+        self._families.count("quorate_metadata_errors_total")
+
+    def command_judged(self, command: str, result: str) -> None:
+        """A client command of type ``command`` ended in ``ok``, ``duplicate`` or an error name."""
+        self._families.count("quorate_commands_total", command, result)
+
+    def rpc_started(self, service: str, method: str) -> None:
+        """A call began. Names must come from our own service table, never from the wire."""
+        self._families.count("quorate_rpc_started_total", service, method)
+
+    def rpc_handled(
+        self, service: str, method: str, code: str, *, seconds: float | None = None
+    ) -> None:
+        """A call ended with gRPC status ``code``; ``seconds`` for unary calls only."""
+        self._families.count("quorate_rpc_handled_total", service, method, code)
+        if seconds is not None:
+            self._families.time("quorate_rpc_handling_seconds", seconds, service, method)
+
+    def _role_changed(self, event: events.RoleChanged, now: float) -> None:
+        role = event.role.lower()
+        self._families.count("quorate_raft_role_changes_total", role)
+        self._is_leader = role == "leader"
+        if not self._is_leader:
+            self._appends.clear()
+        if event.leader_id != _NO_LEADER:
+            if self._leader != (event.leader_id, event.epoch):
+                self._families.count("quorate_raft_leader_changes_total")
+            self._leader = (event.leader_id, event.epoch)
+            if self._election_began is not None:
+                seconds = now - self._election_began
+                self._families.time("quorate_raft_election_seconds", seconds)
+            self._election_began = None
+        elif role in ("prospective", "candidate") and self._election_began is None:
+            self._election_began = now
+
+    def _appended(self, event: events.RecordsAppended, now: float) -> None:
+        source = "leader" if self._is_leader else "fetch"
+        records = max(0, event.end_offset - event.base_offset)
+        self._families.count("quorate_raft_appended_records_total", source, by=records)
+        if self._is_leader and len(self._appends) < COMMITS_WAITING_MAX:
+            self._appends.append((event.end_offset, now))
+
+    def _committed(self, high_watermark: int, now: float) -> None:
+        while self._appends and self._appends[0][0] <= high_watermark:
+            _, began = self._appends.popleft()
+            self._families.time("quorate_raft_commit_seconds", now - began)

@@ -1,0 +1,156 @@
+"""The catalog obeys what `promtool check metrics` asks for, and the page it makes is valid."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from metrics.catalog import CATALOG, SCRAPED, UPDATED, Kind, Metric
+from metrics.collectors import GaugeCollector, Sources
+from metrics.facts import (
+    ControllerFacts,
+    QueueFacts,
+    RaftFacts,
+    ReplicaFacts,
+    SnapshotFacts,
+    StorageFacts,
+)
+from metrics.families import Families
+from metrics.health import Check
+
+# Units that are not base units, and abbreviations, as promtool's linter knows them.
+SCALED_UNITS = re.compile(
+    r"_(milli|micro|nano|kilo|kibi|mega|mibi|giga|gibi|tera|tebi|peta|pebi)"
+    r"(seconds|bytes|meters|grams)?(_|$)|_(minutes|hours|days|weeks|bits|percent)(_|$)"
+)
+ABBREVIATED_UNITS = re.compile(r"_(s|ms|us|ns|sec|b|kb|mb|gb|tb|pb|m|h|d)(_|$)")
+RESERVED_LABELS = {"le", "quantile", "job", "instance"}
+
+
+def problems(metric: Metric) -> list[str]:
+    found = []
+    name = metric.name
+    if not re.fullmatch(r"quorate_[a-z][a-z0-9_]*", name) or "__" in name:
+        found.append("prefix, camelCase or reserved characters")
+    if not metric.help or not metric.help.endswith("."):
+        found.append("no help sentence")
+    if (metric.kind is Kind.COUNTER) != name.endswith("_total"):
+        found.append("counters and only counters end in _total")
+    if name.endswith(("_count", "_sum", "_bucket", "_created")):
+        found.append("a suffix that histograms own")
+    if any(f"_{kind.value}" in name for kind in Kind) or "summary" in name:
+        found.append("type in the name")
+    if SCALED_UNITS.search(name) or ABBREVIATED_UNITS.search(name):
+        found.append("not a base unit")
+    if any(not re.fullmatch(r"[a-z][a-z0-9_]*", label) for label in metric.labels):
+        found.append("camelCase label")
+    if RESERVED_LABELS & set(metric.labels):
+        found.append("reserved label")
+    if (metric.kind is Kind.HISTOGRAM) != bool(metric.buckets):
+        found.append("buckets belong to histograms")
+    if list(metric.buckets) != sorted(set(metric.buckets)):
+        found.append("buckets must ascend")
+    return found
+
+
+@pytest.mark.parametrize("metric", UPDATED + SCRAPED, ids=lambda metric: metric.name)
+def test_each_metric_obeys_the_naming_rules(metric: Metric) -> None:
+    assert problems(metric) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Metric("quorate_fooBar", Kind.GAUGE, "Help."),
+        Metric("foo", Kind.GAUGE, "Help."),
+        Metric("quorate_foo", Kind.COUNTER, "Help."),
+        Metric("quorate_foo_total", Kind.GAUGE, "Help."),
+        Metric("quorate_foo_ms", Kind.GAUGE, "Help."),
+        Metric("quorate_foo_milliseconds", Kind.GAUGE, "Help."),
+        Metric("quorate_foo_count", Kind.GAUGE, "Help."),
+        Metric("quorate_gauge_foo", Kind.GAUGE, "Help."),
+        Metric("quorate_foo", Kind.GAUGE, ""),
+        Metric("quorate_foo", Kind.GAUGE, "Help.", ("nodeId",)),
+        Metric("quorate_foo_seconds", Kind.HISTOGRAM, "Help.", (), (2.0, 1.0)),
+    ],
+    ids=lambda metric: metric.name,
+)
+def test_the_rules_catch_bad_names(bad: Metric) -> None:
+    assert problems(bad)
+
+
+def test_names_are_unique_over_both_halves() -> None:
+    assert len(CATALOG) == len(UPDATED) + len(SCRAPED)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["GenSnapshotLatencyMs", "LoadSnapshotLatencyMs", "SnapshotSizeBytes", "SnapshotLag"],
+)
+def test_every_snapshot_metric_of_the_design_has_an_equivalent(wanted: str) -> None:
+    """Requirement 630.16."""
+    assert [metric.name for metric in CATALOG.values() if wanted in metric.kafka]
+
+
+def full_page() -> bytes:
+    """A page on which every metric of the catalog has at least one sample."""
+    registry = CollectorRegistry()
+    families = Families(registry)
+    for metric in UPDATED:
+        values = ["x"] * len(metric.labels)
+        if metric.kind is Kind.COUNTER:
+            families.count(metric.name, *values)
+        else:
+            families.time(metric.name, 0.5, *values)
+    GaugeCollector(
+        registry,
+        Sources(
+            raft=lambda: RaftFacts(
+                "leader",
+                True,
+                1,
+                1,
+                2,
+                True,
+                3,
+                0,
+                4,
+                2,
+                3,
+                False,
+                (ReplicaFacts(2, True, 1, 0.5),),
+            ),
+            storage=lambda: StorageFacts(1, 2, 3, 0),
+            snapshot=lambda: SnapshotFacts(1, 2, 3, 4, 5.0, 0.5),
+            controller=lambda: ControllerFacts(1, 0, 2, features={"metadata.version": 20}),
+            queues=lambda: [QueueFacts("held_fetches", 1, 2)],
+            busy_ratio=lambda: 0.1,
+            checks=[Check("leader_known", lambda: None)],
+        ),
+        version="0.1.0",
+        node_id=1,
+        cluster_id="c",
+    )
+    return generate_latest(registry)
+
+
+def test_the_page_shows_every_metric_of_the_catalog_and_no_other() -> None:
+    seen = set()
+    for family in text_string_to_metric_families(full_page().decode()):
+        if not family.name.endswith("_created"):
+            seen.add(family.name + ("_total" if family.type == "counter" else ""))
+    assert seen == set(CATALOG)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_accepts_the_page() -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=full_page(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
