@@ -28,7 +28,7 @@ from quorum.control import encode_control_batch
 from quorum.core.events import Event, MessageIgnored
 from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
 from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState, LeaseChanged, Notice, RequestFailed, SnapshotRemoved
+from quorum.core.notices import DurableState, LeaseChanged, Notice, RequestFailed, Resign, SnapshotRemoved
 from quorum.core.output import (
     Append,
     Effect,
@@ -90,7 +90,45 @@ class Driver:
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
         self._last_stamp = 0
+        self._flushed_end = 0
         self._leased: tuple[SnapshotId, ...] = ()
+
+    # ------------------------------------------------------------------ what is so now
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads its epoch, durably."""
+        return self.node.is_leader
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it leads and has committed a record of its own epoch."""
+        return self.node.can_write
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch."""
+        return self.node.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        """Who leads the epoch, ``NO_NODE`` when unknown."""
+        return self.node.leader_id
+
+    @property
+    def log_end(self) -> int:
+        """Next offset to be given out."""
+        return self.node.log_end.offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed."""
+        return self.node.high_watermark
+
+    @property
+    def flushed_end(self) -> int:
+        """Everything below is durable on this replica's own disk."""
+        return self._flushed_end
 
     # ------------------------------------------------------------------ entry points
 
@@ -103,6 +141,7 @@ class Driver:
         """
         self._delivery.restart_at(delivered_end)
         self._last_stamp = last_timestamp
+        self._flushed_end = state.log_end.offset
         self.tail.reset(state.log_end.offset)
         self._carry_out(self.node.start(self._clock.now_ms(), state))
 
@@ -146,6 +185,10 @@ class Driver:
         """Ask for a linearizable read position; the listener hears the outcome."""
         self._carry_out(self.node.read(self._clock.now_ms(), token))
 
+    def resign(self, reason: str) -> None:
+        """Give up leadership, if this replica has it."""
+        self.notice(Resign(reason))
+
     def notice(self, fact: Notice) -> None:
         """Tell the core a local fact or an operator's request."""
         self._carry_out(self.node.notice(self._clock.now_ms(), fact))
@@ -166,6 +209,7 @@ class Driver:
         while appends and appends[0][0] <= done.ticket:
             flushed_end = appends.popleft()[1]
         if flushed_end is not None:
+            self._flushed_end = flushed_end
             self.tail.evict_below(flushed_end)
         self._release_promises()
         self._carry_out(self.node.persisted(self._clock.now_ms(), done.ticket))
@@ -223,9 +267,11 @@ class Driver:
             elif type(effect) is Truncate:
                 self.tail.truncate_to(effect.end_offset)
                 self._forget_appends_above(effect.end_offset)
+                self._flushed_end = min(self._flushed_end, effect.end_offset)
             elif type(effect) is ReplaceLogWith:
                 self.tail.reset(effect.snapshot_id.offset)
                 self._appends.clear()
+                self._flushed_end = effect.snapshot_id.offset
             prepared.append(effect)
         self._writer.submit(WriteGroup(ticket, tuple(prepared)))
 
