@@ -1,0 +1,149 @@
+"""Record types of our own, in the reserved key range from 20000 on.
+
+Only the native codec writes them; a log written with the kafka codec holds Kafka's types alone
+(architecture, decision 4). Field lists only ever grow at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from statemachine.records_schema import (
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    MetadataRecord,
+    WireStruct,
+)
+
+OWN_API_KEY_MIN = 20000
+"""First key of the reserved range."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedSequence(WireStruct):
+    """The first answer to one applied command of a producer.
+
+    ``offset`` is the end offset (exclusive) of the command's batch and ``epoch`` its leader
+    epoch; ``answer`` holds the remaining answer fields as msgpack, None when there are none.
+    """
+
+    sequence: Int32 = 0
+    offset: Int64 = 0
+    epoch: Int32 = 0
+    answer: bytes | None = None
+
+
+@dataclass(slots=True)
+class ProducerStateRecord(MetadataRecord):
+    """One row of the producer table; appears in checkpoints only (360.5)."""
+
+    API_KEY: ClassVar[int] = 20000
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    last_sequence: Int32 = -1
+    oldest_open: Int32 = 0
+    last_timestamp_ms: Int64 = -1
+    applied: tuple[AppliedSequence, ...] = ()
+
+
+@dataclass(slots=True)
+class InitProducerRecord(MetadataRecord):
+    """Hands out a producer id, or a newer epoch of one; sequences start at 0 (360.8).
+
+    A new id is at or above the image's next producer id, which moves behind it.
+    """
+
+    API_KEY: ClassVar[int] = 20001
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+
+
+@dataclass(slots=True)
+class ExpireProducerRecord(MetadataRecord):
+    """Forgets a producer and what it was answered."""
+
+    API_KEY: ClassVar[int] = 20002
+    producer_id: Int64 = 0
+
+
+@dataclass(slots=True)
+class BrokerFencedEvent(MetadataRecord):
+    """A broker was fenced; every replica derives the partition changes itself (630.17).
+
+    ``derivation_version`` names the frozen rules (``statemachine.derivation``). With
+    ``unclean`` the broker also leaves every ELR, as one that lost its data may have.
+    """
+
+    API_KEY: ClassVar[int] = 20003
+    broker_id: Int32 = 0
+    broker_epoch: Int64 = 0
+    derivation_version: Int16 = 1
+    unclean: bool = False
+
+
+@dataclass(slots=True)
+class BrokerUnfencedEvent(MetadataRecord):
+    """A broker was unfenced; leaders of partitions without one are derived."""
+
+    API_KEY: ClassVar[int] = 20004
+    broker_id: Int32 = 0
+    broker_epoch: Int64 = 0
+    derivation_version: Int16 = 1
+
+
+@dataclass(slots=True)
+class BrokerShutdownEvent(MetadataRecord):
+    """A broker entered controlled shutdown; the leaders that move away are derived."""
+
+    API_KEY: ClassVar[int] = 20005
+    broker_id: Int32 = 0
+    broker_epoch: Int64 = 0
+    derivation_version: Int16 = 1
+
+
+@dataclass(slots=True)
+class BrokerEpochRecord(MetadataRecord):
+    """The highest broker epoch ever registered; appears in checkpoints only (380.1)."""
+
+    API_KEY: ClassVar[int] = 20006
+    highest_broker_epoch: Int64 = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPartitions(WireStruct):
+    """Partitions of one topic that take part in a producer's transaction."""
+
+    topic_name: str = ""
+    partitions: tuple[Int32, ...] = ()
+
+
+@dataclass(slots=True)
+class TransactionalIdRecord(MetadataRecord):
+    """The full state of one transactional id; replaces the previous one (360.2).
+
+    ``status``: 0 Empty, 1 Ongoing, 2 PrepareCommit, 3 PrepareAbort, 4 CompleteCommit,
+    5 CompleteAbort, 6 Dead, 7 PrepareEpochFence. -1 stands for "none" in ids and epochs.
+    """
+
+    API_KEY: ClassVar[int] = 20007
+    transactional_id: str = ""
+    producer_id: Int64 = -1
+    previous_producer_id: Int64 = -1
+    producer_epoch: Int16 = -1
+    last_producer_epoch: Int16 = -1
+    timeout_ms: Int32 = 0
+    status: Int8 = 0
+    partitions: tuple[TransactionPartitions, ...] = ()
+    last_update_ms: Int64 = -1
+    start_ms: Int64 = -1
+
+
+@dataclass(slots=True)
+class RemoveTransactionalIdRecord(MetadataRecord):
+    """Forgets a transactional id, which must exist."""
+
+    API_KEY: ClassVar[int] = 20008
+    transactional_id: str = ""
