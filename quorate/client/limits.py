@@ -1,0 +1,68 @@
+"""Bounds and keep-alive settings that client and server must agree on, named once.
+
+The server's options live here too, because each is one half of a pair: a server that thinks a
+client pings too often closes good connections (``too_many_pings``), and a message limit holds
+only as far as the smaller side allows.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+ChannelOption: TypeAlias = tuple[str, int | str]
+
+MESSAGE_BYTES_MAX = 8 << 20
+"""Largest message in either direction."""
+
+FETCH_BYTES_MAX = 1 << 20
+"""Most record bytes in one answer, beyond the one batch that is always given."""
+
+COMMANDS_PER_MESSAGE_MAX = 1024
+"""Most commands in one message of a write stream."""
+
+COMMANDS_PER_STREAM_MAX = 8192
+"""Most unanswered commands of one write stream."""
+
+PRODUCER_WINDOW = 32
+"""Most open commands of one producer: ``sequence < oldest_open + PRODUCER_WINDOW``."""
+
+SEQUENCE_MAX = (1 << 31) - 1
+"""Largest sequence number; a producer that has used it up is replaced."""
+
+TEXT_BYTES_MAX = 1024
+"""Longest client id, reason, request id or trace context."""
+
+KEEPALIVE_TIME_MS = 30_000
+KEEPALIVE_TIMEOUT_MS = 10_000
+SERVER_PING_INTERVAL_MIN_MS = 10_000
+"""The server tolerates pings this far apart: well below ``KEEPALIVE_TIME_MS``."""
+
+RECONNECT_BACKOFF_MIN_MS = 20
+RECONNECT_BACKOFF_MAX_MS = 250
+
+_SHARED_OPTIONS: tuple[ChannelOption, ...] = (
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
+    ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+
+CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
+    *_SHARED_OPTIONS,
+    ("grpc.initial_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
+    ("grpc.min_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
+    ("grpc.max_reconnect_backoff_ms", RECONNECT_BACKOFF_MAX_MS),
+    # A channel of its own per client: no surprise sharing with others in the process.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_retries", 0),
+)
+
+SERVER_OPTIONS: tuple[ChannelOption, ...] = (
+    *_SHARED_OPTIONS,
+    ("grpc.http2.min_ping_interval_without_data_ms", SERVER_PING_INTERVAL_MIN_MS),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", SERVER_PING_INTERVAL_MIN_MS),
+    ("grpc.http2.max_ping_strikes", 2),
+    ("grpc.so_reuseport", 0),
+)

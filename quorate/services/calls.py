@@ -1,0 +1,135 @@
+"""Around every call: decoding, the deadline, and turning our errors into rich statuses.
+
+A servicer's method below this module sees only well-formed messages and raises only
+``QuorateError``; what a client sends can neither crash us nor reach a log with a traceback.
+
+Invariant: bytes that are not the expected message end in INVALID_ARGUMENT, a missing deadline
+too, a deadline already past in DEADLINE_EXCEEDED, each with an ``ErrorInfo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from quorate.services.errors import DETAILS_KEY, code_of, rich_status
+from quorum.errors import CommandError, ErrorCode, QuorateError
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+OnFailure: TypeAlias = Callable[[str, ErrorCode], None]
+"""Told of every call that ends in an error: the method's name and the code."""
+
+_STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Stands for a message whose bytes could not be decoded."""
+
+    cause: str
+
+
+def decoder(kind: type[RequestT]) -> Callable[[bytes], RequestT | Malformed]:
+    """A deserializer that answers ``Malformed`` where protobuf would raise."""
+    parse = kind.FromString
+
+    def decode(data: bytes) -> RequestT | Malformed:
+        try:
+            return parse(data)
+        except DecodeError as error:
+            return Malformed(str(error))
+
+    return decode
+
+
+def encode(message: Message | bytes) -> bytes:
+    """Serialize; bytes are a message that was serialized before."""
+    return message if isinstance(message, bytes) else message.SerializeToString()
+
+
+def well_formed(message: RequestT | Malformed, kind: type[RequestT]) -> RequestT:
+    """The message itself.
+
+    Raises:
+        CommandError: INVALID_REQUEST when its bytes could not be decoded.
+    """
+    if isinstance(message, Malformed):
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST, f"not a {kind.DESCRIPTOR.name}: {message.cause}"
+        )
+    return message
+
+
+async def fail(context: Context, error: QuorateError) -> None:
+    """End the call with the rich status of ``error``. Does not return normally."""
+    status = rich_status(error)
+    await context.abort(
+        _STATUS_BY_NUMBER[status.code],
+        status.message,
+        trailing_metadata=((DETAILS_KEY, status.SerializeToString()),),
+    )
+
+
+def seconds_left(context: Context) -> float:
+    """Time until the call's deadline.
+
+    Raises:
+        CommandError: INVALID_REQUEST without a deadline, REQUEST_TIMED_OUT when it has passed.
+    """
+    left: float | None = context.time_remaining()
+    if left is None:
+        raise CommandError(ErrorCode.INVALID_REQUEST, "this call needs a deadline")
+    if left <= 0:
+        raise CommandError(ErrorCode.REQUEST_TIMED_OUT, "the deadline had passed on arrival")
+    return left
+
+
+def unary(
+    method: Callable[[RequestT, Context], Awaitable[ResponseT]],
+    request_type: type[RequestT],
+    *,
+    name: str,
+    on_failure: OnFailure,
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """A handler for ``method`` that needs a deadline and reports errors as statuses."""
+
+    async def handle(request: RequestT | Malformed, context: Context) -> ResponseT | None:
+        try:
+            seconds_left(context)
+            return await method(well_formed(request, request_type), context)
+        except QuorateError as error:
+            on_failure(name, code_of(error))
+            await fail(context, error)
+            return None
+
+    return grpc.unary_unary_rpc_method_handler(
+        handle, request_deserializer=decoder(request_type), response_serializer=encode
+    )
+
+
+def server_stream(
+    method: Callable[[RequestT, Context], AsyncIterator[ResponseT | bytes]],
+    request_type: type[RequestT],
+    *,
+    name: str,
+    on_failure: OnFailure,
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """A handler for a long-lived stream of answers; a deadline is allowed, not demanded."""
+
+    async def handle(request: RequestT | Malformed, context: Context) -> None:
+        try:
+            async for response in method(well_formed(request, request_type), context):
+                await context.write(response)
+        except QuorateError as error:
+            on_failure(name, code_of(error))
+            await fail(context, error)
+
+    return grpc.unary_stream_rpc_method_handler(
+        handle, request_deserializer=decoder(request_type), response_serializer=encode
+    )

@@ -1,0 +1,146 @@
+from quorum.v1 import commands_pb2 as _commands_pb2
+from quorum.v1 import common_pb2 as _common_pb2
+from quorum.v1 import metadata_pb2 as _metadata_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DescribeClusterRequest(_message.Message):
+    __slots__ = ("read",)
+    READ_FIELD_NUMBER: _ClassVar[int]
+    read: _metadata_pb2.ReadOptions
+    def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ...) -> None: ...
+
+class BrokerDescription(_message.Message):
+    __slots__ = ("broker_id", "broker_epoch", "incarnation_id", "rack", "is_fenced", "is_in_controlled_shutdown", "listeners", "features")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
+    RACK_FIELD_NUMBER: _ClassVar[int]
+    IS_FENCED_FIELD_NUMBER: _ClassVar[int]
+    IS_IN_CONTROLLED_SHUTDOWN_FIELD_NUMBER: _ClassVar[int]
+    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: bytes
+    rack: str
+    is_fenced: bool
+    is_in_controlled_shutdown: bool
+    listeners: _containers.RepeatedCompositeFieldContainer[_commands_pb2.BrokerListener]
+    features: _containers.RepeatedCompositeFieldContainer[_commands_pb2.SupportedFeature]
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., incarnation_id: _Optional[bytes] = ..., rack: _Optional[str] = ..., is_fenced: bool = ..., is_in_controlled_shutdown: bool = ..., listeners: _Optional[_Iterable[_Union[_commands_pb2.BrokerListener, _Mapping]]] = ..., features: _Optional[_Iterable[_Union[_commands_pb2.SupportedFeature, _Mapping]]] = ...) -> None: ...
+
+class DescribeClusterResponse(_message.Message):
+    __slots__ = ("position", "cluster_id", "leader_id", "leader_epoch", "brokers", "nodes")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BROKERS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    position: _metadata_pb2.ReadPosition
+    cluster_id: str
+    leader_id: int
+    leader_epoch: int
+    brokers: _containers.RepeatedCompositeFieldContainer[BrokerDescription]
+    nodes: _containers.RepeatedCompositeFieldContainer[QuorumNode]
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[BrokerDescription, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ...) -> None: ...
+
+class QuorumNode(_message.Message):
+    __slots__ = ("node_id", "endpoints")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, node_id: _Optional[int] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class DescribeQuorumRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class QuorumReplica(_message.Message):
+    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms")
+    REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAST_FETCH_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_CAUGHT_UP_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    replica_id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_timestamp_ms: int
+    last_caught_up_timestamp_ms: int
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ...) -> None: ...
+
+class DescribeQuorumResponse(_message.Message):
+    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_FIELD_NUMBER: _ClassVar[int]
+    OBSERVERS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    IS_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: _containers.RepeatedCompositeFieldContainer[QuorumReplica]
+    observers: _containers.RepeatedCompositeFieldContainer[QuorumReplica]
+    nodes: _containers.RepeatedCompositeFieldContainer[QuorumNode]
+    node_id: int
+    is_leader: bool
+    log_start_offset: int
+    log_end_offset: int
+    position: _metadata_pb2.ReadPosition
+    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ...) -> None: ...
+
+class DescribeFeaturesRequest(_message.Message):
+    __slots__ = ("read",)
+    READ_FIELD_NUMBER: _ClassVar[int]
+    read: _metadata_pb2.ReadOptions
+    def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ...) -> None: ...
+
+class FeatureDescription(_message.Message):
+    __slots__ = ("name", "supported_min", "supported_max", "finalized_level")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTED_MIN_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTED_MAX_FIELD_NUMBER: _ClassVar[int]
+    FINALIZED_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    supported_min: int
+    supported_max: int
+    finalized_level: int
+    def __init__(self, name: _Optional[str] = ..., supported_min: _Optional[int] = ..., supported_max: _Optional[int] = ..., finalized_level: _Optional[int] = ...) -> None: ...
+
+class DescribeFeaturesResponse(_message.Message):
+    __slots__ = ("position", "features")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    position: _metadata_pb2.ReadPosition
+    features: _containers.RepeatedCompositeFieldContainer[FeatureDescription]
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., features: _Optional[_Iterable[_Union[FeatureDescription, _Mapping]]] = ...) -> None: ...
+
+class DeleteRecordsRequest(_message.Message):
+    __slots__ = ("topic", "partition", "before_offset")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    before_offset: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., before_offset: _Optional[int] = ...) -> None: ...
+
+class DeleteRecordsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

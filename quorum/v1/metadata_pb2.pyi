@@ -1,0 +1,412 @@
+from quorum.v1 import commands_pb2 as _commands_pb2
+from quorum.v1 import common_pb2 as _common_pb2
+from quorum.v1 import errors_pb2 as _errors_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ReadLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    READ_LEVEL_UNSPECIFIED: _ClassVar[ReadLevel]
+    READ_LEVEL_LOCAL: _ClassVar[ReadLevel]
+    READ_LEVEL_AT_LEAST: _ClassVar[ReadLevel]
+    READ_LEVEL_LINEARIZABLE: _ClassVar[ReadLevel]
+READ_LEVEL_UNSPECIFIED: ReadLevel
+READ_LEVEL_LOCAL: ReadLevel
+READ_LEVEL_AT_LEAST: ReadLevel
+READ_LEVEL_LINEARIZABLE: ReadLevel
+
+class WriterIdentity(_message.Message):
+    __slots__ = ("client_id", "reason")
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    client_id: str
+    reason: str
+    def __init__(self, client_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class WriteRequest(_message.Message):
+    __slots__ = ("writer", "producer_id", "producer_epoch", "oldest_open", "command")
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_OPEN_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    writer: WriterIdentity
+    producer_id: int
+    producer_epoch: int
+    oldest_open: int
+    command: _commands_pb2.Command
+    def __init__(self, writer: _Optional[_Union[WriterIdentity, _Mapping]] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., oldest_open: _Optional[int] = ..., command: _Optional[_Union[_commands_pb2.Command, _Mapping]] = ...) -> None: ...
+
+class WriteResponse(_message.Message):
+    __slots__ = ("answer",)
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    answer: WriteAnswer
+    def __init__(self, answer: _Optional[_Union[WriteAnswer, _Mapping]] = ...) -> None: ...
+
+class WriteStreamRequest(_message.Message):
+    __slots__ = ("hello", "groups")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    hello: WriterIdentity
+    groups: _containers.RepeatedCompositeFieldContainer[ProducerCommands]
+    def __init__(self, hello: _Optional[_Union[WriterIdentity, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[ProducerCommands, _Mapping]]] = ...) -> None: ...
+
+class ProducerCommands(_message.Message):
+    __slots__ = ("producer_id", "producer_epoch", "oldest_open", "commands")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_OPEN_FIELD_NUMBER: _ClassVar[int]
+    COMMANDS_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    producer_epoch: int
+    oldest_open: int
+    commands: _containers.RepeatedCompositeFieldContainer[_commands_pb2.Command]
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., oldest_open: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[_commands_pb2.Command, _Mapping]]] = ...) -> None: ...
+
+class WriteStreamResponse(_message.Message):
+    __slots__ = ("accepted", "answers")
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    accepted: StreamAccepted
+    answers: _containers.RepeatedCompositeFieldContainer[WriteAnswer]
+    def __init__(self, accepted: _Optional[_Union[StreamAccepted, _Mapping]] = ..., answers: _Optional[_Iterable[_Union[WriteAnswer, _Mapping]]] = ...) -> None: ...
+
+class StreamAccepted(_message.Message):
+    __slots__ = ("node_id", "leader_epoch", "producer_window", "commands_max")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    COMMANDS_MAX_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    leader_epoch: int
+    producer_window: int
+    commands_max: int
+    def __init__(self, node_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., producer_window: _Optional[int] = ..., commands_max: _Optional[int] = ...) -> None: ...
+
+class WriteAnswer(_message.Message):
+    __slots__ = ("tag", "error_code", "message", "offset", "epoch", "result", "leader")
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    tag: int
+    error_code: _common_pb2.ErrorCode
+    message: str
+    offset: int
+    epoch: int
+    result: _commands_pb2.CommandResult
+    leader: _errors_pb2.LeaderHint
+    def __init__(self, tag: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., message: _Optional[str] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., result: _Optional[_Union[_commands_pb2.CommandResult, _Mapping]] = ..., leader: _Optional[_Union[_errors_pb2.LeaderHint, _Mapping]] = ...) -> None: ...
+
+class ReadOptions(_message.Message):
+    __slots__ = ("level", "at_least_offset")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    level: ReadLevel
+    at_least_offset: int
+    def __init__(self, level: _Optional[_Union[ReadLevel, str]] = ..., at_least_offset: _Optional[int] = ...) -> None: ...
+
+class ReadPosition(_message.Message):
+    __slots__ = ("offset", "epoch", "age_ms", "node_id")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    epoch: int
+    age_ms: int
+    node_id: int
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., age_ms: _Optional[int] = ..., node_id: _Optional[int] = ...) -> None: ...
+
+class FetchLogRequest(_message.Message):
+    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_FETCHED_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    max_bytes: int
+    max_wait_ms: int
+    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ...) -> None: ...
+
+class FetchLogResponse(_message.Message):
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records")
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DIVERGING_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    log_start_offset: int
+    diverging: _errors_pb2.DivergenceHint
+    records: bytes
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ...) -> None: ...
+
+class ListOffsetsRequest(_message.Message):
+    __slots__ = ("timestamp", "current_leader_epoch")
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    timestamp: int
+    current_leader_epoch: int
+    def __init__(self, timestamp: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+
+class ListOffsetsResponse(_message.Message):
+    __slots__ = ("offset", "leader_epoch", "timestamp")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    leader_epoch: int
+    timestamp: int
+    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
+
+class OffsetForLeaderEpochRequest(_message.Message):
+    __slots__ = ("leader_epoch", "current_leader_epoch")
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    leader_epoch: int
+    current_leader_epoch: int
+    def __init__(self, leader_epoch: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+
+class OffsetForLeaderEpochResponse(_message.Message):
+    __slots__ = ("leader_epoch", "end_offset")
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    leader_epoch: int
+    end_offset: int
+    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("from_offset", "from_epoch", "client_id")
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    from_offset: int
+    from_epoch: int
+    client_id: str
+    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("state", "changes", "progress", "lagged")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    LAGGED_FIELD_NUMBER: _ClassVar[int]
+    state: StateChunk
+    changes: Changes
+    progress: WatchProgress
+    lagged: WatchLagged
+    def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ..., lagged: _Optional[_Union[WatchLagged, _Mapping]] = ...) -> None: ...
+
+class StateChunk(_message.Message):
+    __slots__ = ("offset", "epoch", "chunk", "is_last", "records")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    IS_LAST_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    epoch: int
+    chunk: int
+    is_last: bool
+    records: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Changes(_message.Message):
+    __slots__ = ("batches",)
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    batches: _containers.RepeatedCompositeFieldContainer[ChangeBatch]
+    def __init__(self, batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ...) -> None: ...
+
+class AuditHeader(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: bytes
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+
+class ChangeBatch(_message.Message):
+    __slots__ = ("base_offset", "end_offset", "epoch", "timestamp_ms", "is_control", "producer_id", "producer_epoch", "sequence", "headers", "records")
+    BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_CONTROL_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    base_offset: int
+    end_offset: int
+    epoch: int
+    timestamp_ms: int
+    is_control: bool
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    headers: _containers.RepeatedCompositeFieldContainer[AuditHeader]
+    records: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., is_control: bool = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., headers: _Optional[_Iterable[_Union[AuditHeader, _Mapping]]] = ..., records: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class WatchProgress(_message.Message):
+    __slots__ = ("offset", "epoch")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    epoch: int
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class WatchLagged(_message.Message):
+    __slots__ = ("resume_offset", "resume_epoch")
+    RESUME_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    RESUME_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    resume_offset: int
+    resume_epoch: int
+    def __init__(self, resume_offset: _Optional[int] = ..., resume_epoch: _Optional[int] = ...) -> None: ...
+
+class ListTopicsRequest(_message.Message):
+    __slots__ = ("read", "after_name", "limit")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    AFTER_NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    read: ReadOptions
+    after_name: str
+    limit: int
+    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., after_name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class TopicListing(_message.Message):
+    __slots__ = ("name", "topic_id", "partition_count")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    topic_id: bytes
+    partition_count: int
+    def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partition_count: _Optional[int] = ...) -> None: ...
+
+class ListTopicsResponse(_message.Message):
+    __slots__ = ("position", "topics", "has_more")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    HAS_MORE_FIELD_NUMBER: _ClassVar[int]
+    position: ReadPosition
+    topics: _containers.RepeatedCompositeFieldContainer[TopicListing]
+    has_more: bool
+    def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., topics: _Optional[_Iterable[_Union[TopicListing, _Mapping]]] = ..., has_more: bool = ...) -> None: ...
+
+class DescribeTopicsRequest(_message.Message):
+    __slots__ = ("read", "names", "topic_ids")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_IDS_FIELD_NUMBER: _ClassVar[int]
+    read: ReadOptions
+    names: _containers.RepeatedScalarFieldContainer[str]
+    topic_ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., names: _Optional[_Iterable[str]] = ..., topic_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class TopicDescription(_message.Message):
+    __slots__ = ("error_code", "name", "topic_id", "partitions")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    name: str
+    topic_id: bytes
+    partitions: _containers.RepeatedCompositeFieldContainer[PartitionDescription]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[_Union[PartitionDescription, _Mapping]]] = ...) -> None: ...
+
+class PartitionDescription(_message.Message):
+    __slots__ = ("partition", "leader_id", "leader_epoch", "partition_epoch", "replicas", "isr", "offline_replicas", "adding_replicas", "removing_replicas", "eligible_leader_replicas", "leader_recovery_state")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    ISR_FIELD_NUMBER: _ClassVar[int]
+    OFFLINE_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    ADDING_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    REMOVING_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    ELIGIBLE_LEADER_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: _containers.RepeatedScalarFieldContainer[int]
+    isr: _containers.RepeatedScalarFieldContainer[int]
+    offline_replicas: _containers.RepeatedScalarFieldContainer[int]
+    adding_replicas: _containers.RepeatedScalarFieldContainer[int]
+    removing_replicas: _containers.RepeatedScalarFieldContainer[int]
+    eligible_leader_replicas: _containers.RepeatedScalarFieldContainer[int]
+    leader_recovery_state: int
+    def __init__(self, partition: _Optional[int] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., isr: _Optional[_Iterable[int]] = ..., offline_replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., eligible_leader_replicas: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ...) -> None: ...
+
+class DescribeTopicsResponse(_message.Message):
+    __slots__ = ("position", "topics")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    position: ReadPosition
+    topics: _containers.RepeatedCompositeFieldContainer[TopicDescription]
+    def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., topics: _Optional[_Iterable[_Union[TopicDescription, _Mapping]]] = ...) -> None: ...
+
+class ConfigResource(_message.Message):
+    __slots__ = ("type", "name")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    type: _commands_pb2.ConfigResourceType
+    name: str
+    def __init__(self, type: _Optional[_Union[_commands_pb2.ConfigResourceType, str]] = ..., name: _Optional[str] = ...) -> None: ...
+
+class DescribeConfigsRequest(_message.Message):
+    __slots__ = ("read", "resources")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    read: ReadOptions
+    resources: _containers.RepeatedCompositeFieldContainer[ConfigResource]
+    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[ConfigResource, _Mapping]]] = ...) -> None: ...
+
+class ConfigEntry(_message.Message):
+    __slots__ = ("name", "value", "is_read_only")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    IS_READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    is_read_only: bool
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., is_read_only: bool = ...) -> None: ...
+
+class ResourceConfigs(_message.Message):
+    __slots__ = ("resource", "error_code", "entries")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    resource: ConfigResource
+    error_code: _common_pb2.ErrorCode
+    entries: _containers.RepeatedCompositeFieldContainer[ConfigEntry]
+    def __init__(self, resource: _Optional[_Union[ConfigResource, _Mapping]] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
+
+class DescribeConfigsResponse(_message.Message):
+    __slots__ = ("position", "resources")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    position: ReadPosition
+    resources: _containers.RepeatedCompositeFieldContainer[ResourceConfigs]
+    def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[ResourceConfigs, _Mapping]]] = ...) -> None: ...
