@@ -1,0 +1,57 @@
+"""One process per data directory, enforced by the operating system.
+
+The lock dies with its process, so a crash never leaves a directory locked. Only real
+directories need it: a simulated disk has one owner by construction.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from quorum.errors import StorageError
+
+LOCK_NAME = ".lock"
+
+
+class DirectoryLock:
+    """An exclusive lock on ``<directory>/.lock``, held from construction to ``release``.
+
+    Raises:
+        StorageError: Another process holds it, or the directory cannot be written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LOCK_NAME
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise StorageError(f"cannot open the lock file: {error.strerror}", path) from error
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._fd)
+            self._fd = -1
+            raise StorageError(
+                "the data directory is in use by another process", path
+            ) from error
+
+    def release(self) -> None:
+        """Let others in; calling it again does nothing."""
+        descriptor, self._fd = self._fd, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()

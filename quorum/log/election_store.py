@@ -1,0 +1,133 @@
+"""``quorum-state``: the epoch, its leader and the vote cast in it, on disk.
+
+The first line is Kafka's JSON of data version 1, with our vote floor in fields that Kafka's
+reader passes over; the second line is a checksum. A replica that forgets a vote may vote
+twice, so a file that cannot be trusted stops the node instead of reading as "no vote".
+
+See: KIP-595 (QuorumState), KIP-853 (data version 1), architecture decision 9 (vote floor).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from quorum.errors import ElectionStateError, StorageError
+from quorum.log.layout import QUORUM_STATE_NAME
+from quorum.log.side_file import integer_field, parse_object, read_file, replace_file, seal, unseal
+from quorum.ports import FileSystem
+from quorum.types import (
+    NO_NODE,
+    ZERO_UUID,
+    ElectionState,
+    OffsetAndEpoch,
+    ReplicaKey,
+    uuid_from_text,
+    uuid_to_text,
+)
+
+VERSION = 1
+VERSIONS_READ = (0, 1)
+
+
+def encode_election_state(state: ElectionState) -> str:
+    """The JSON line of data version 1."""
+    voted = state.voted or ReplicaKey(NO_NODE)
+    fields: dict[str, object] = {
+        "leaderId": state.leader_id,
+        "leaderEpoch": state.epoch,
+        "votedId": voted.id,
+        "votedDirectoryId": uuid_to_text(voted.directory_id),
+    }
+    if state.vote_floor is not None:
+        fields["voteFloorOffset"] = state.vote_floor.offset
+        fields["voteFloorEpoch"] = state.vote_floor.epoch
+    fields["data_version"] = VERSION
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def decode_election_state(line: str) -> ElectionState:
+    """Read the JSON line of data version 0 or 1.
+
+    Raises:
+        ValueError: Not such a line, or of a version this release does not know.
+    """
+    fields = parse_object(line)
+    version = fields.get("data_version")
+    if type(version) is not int or version not in VERSIONS_READ:
+        raise ValueError(f"data_version {version!r}; this release reads {VERSIONS_READ}")
+    voted_id = integer_field(fields, "votedId", least=NO_NODE, default=NO_NODE)
+    return ElectionState(
+        # Kafka writes epoch -1 for "never took part".
+        epoch=max(integer_field(fields, "leaderEpoch", least=-1, default=-1), 0),
+        leader_id=integer_field(fields, "leaderId", least=NO_NODE, default=NO_NODE),
+        voted=None if voted_id == NO_NODE else ReplicaKey(voted_id, _voted_directory(fields)),
+        vote_floor=_vote_floor(fields),
+    )
+
+
+def _voted_directory(fields: dict[str, object]) -> bytes:
+    text = fields.get("votedDirectoryId")
+    if text is None:
+        return ZERO_UUID
+    if not isinstance(text, str):
+        raise ValueError(f"votedDirectoryId is {text!r}, where text is expected")
+    return uuid_from_text(text)
+
+
+def _vote_floor(fields: dict[str, object]) -> OffsetAndEpoch | None:
+    if "voteFloorOffset" not in fields and "voteFloorEpoch" not in fields:
+        return None
+    return OffsetAndEpoch(
+        integer_field(fields, "voteFloorOffset", least=0),
+        integer_field(fields, "voteFloorEpoch", least=0),
+    )
+
+
+class ElectionFile:
+    """``ports.ElectionStore`` on one file. Owned by the writer thread.
+
+    Invariant: after any crash ``load`` gives the state of the last ``save`` that returned, or
+    of the one that was under way.
+    """
+
+    def __init__(self, fs: FileSystem, directory: Path) -> None:
+        self._fs = fs
+        self._path = directory / QUORUM_STATE_NAME
+
+    def load(self) -> ElectionState:
+        """The stored state, or the default when the file does not exist.
+
+        Raises:
+            ElectionStateError: Unreadable, checksum missing or wrong, or a future version.
+        """
+        return self._load(is_foreign=False)
+
+    def load_foreign(self) -> ElectionState:
+        """Like ``load`` for a file written by Kafka, which has no checksum line.
+
+        For tools that read another cluster's directory; never for taking part in elections.
+
+        Raises:
+            ElectionStateError: Unreadable, or a future version.
+        """
+        return self._load(is_foreign=True)
+
+    def _load(self, *, is_foreign: bool) -> ElectionState:
+        try:
+            if not self._fs.exists(self._path):
+                return ElectionState()
+            data = read_file(self._fs, self._path)
+            if is_foreign and b"\n" not in data.rstrip(b"\n"):
+                return decode_election_state(data.decode())
+            return decode_election_state(unseal(data))
+        except (ValueError, StorageError) as error:
+            raise ElectionStateError(f"unusable election state: {error}", self._path) from error
+
+    def save(self, state: ElectionState) -> None:
+        """Replace the state durably.
+
+        Raises:
+            StorageError: Old or new state is on disk; a promise may not be made.
+        """
+        replace_file(self._fs, self._path, seal(encode_election_state(state)))

@@ -1,0 +1,78 @@
+"""``leader-epoch-checkpoint``: the epoch history in Kafka's text format.
+
+The log itself is the truth: recovery derives the history from the batches and rewrites this
+file when it is missing or says something else. It is here for Kafka's tools and readers.
+
+See: KIP-101 (leader epoch checkpoint), KIP-279, requirement 279.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from quorum.errors import StorageError
+from quorum.log.layout import EPOCH_FILE_NAME
+from quorum.log.side_file import read_file, replace_file
+from quorum.ports import FileSystem
+from quorum.types import EpochStart
+
+
+def encode_epochs(epochs: Sequence[EpochStart]) -> bytes:
+    """Version 0, the number of entries, then one entry per line."""
+    lines = ["0", str(len(epochs))]
+    lines += [f"{entry.epoch} {entry.start_offset}" for entry in epochs]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
+    """Read the text format; nothing or the version alone means no entries, as in Kafka.
+
+    Raises:
+        ValueError: Malformed, of another version, or not ascending in both columns.
+    """
+    lines = data.decode("ascii").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        return ()
+    if lines[0] != "0":
+        raise ValueError(f"version {lines[0]!r}; this release reads 0")
+    if len(lines) == 1:
+        return ()
+    if int(lines[1]) != len(lines) - 2:
+        raise ValueError(f"{lines[1]} entries announced, {len(lines) - 2} found")
+    entries = []
+    for line in lines[2:]:
+        epoch, start_offset = line.split(" ")
+        entries.append(EpochStart(int(epoch), int(start_offset)))
+    for before, after in zip(entries, entries[1:]):
+        if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
+            raise ValueError(f"entries {before} and {after} do not ascend")
+    return tuple(entries)
+
+
+class EpochFile:
+    """The file of one partition directory. Owned by the writer thread."""
+
+    def __init__(self, fs: FileSystem, directory: Path) -> None:
+        self._fs = fs
+        self.path = directory / EPOCH_FILE_NAME
+
+    def load(self) -> tuple[EpochStart, ...] | None:
+        """The stored history; None when the file is missing, unreadable or malformed."""
+        try:
+            if not self._fs.exists(self.path):
+                return None
+            return decode_epochs(read_file(self._fs, self.path))
+        except (ValueError, StorageError):
+            # Not an error of the log: the history is derived from it again.
+            return None
+
+    def save(self, epochs: Sequence[EpochStart]) -> None:
+        """Replace the history durably.
+
+        Raises:
+            StorageError: Old or new history is on disk.
+        """
+        replace_file(self._fs, self.path, encode_epochs(epochs))

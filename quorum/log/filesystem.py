@@ -1,0 +1,212 @@
+"""The real file system behind ``ports.FileSystem``: unbuffered POSIX files.
+
+Belongs here: system calls and the translation of their errors. What is written where, and in
+which order it must reach the disk, is decided by the files above.
+
+Data is synced with ``fdatasync``, which also writes the length a file has grown to; names are
+synced by ``fsync`` of their directory. See: Pillai et al., "All File Systems Are Not Created
+Equal" (OSDI 2014); Rebello et al., "Can Applications Recover from fsync Failures?" (ATC 2020).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from quorum.errors import DiskFullError, StorageError
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FILE_MODE = 0o640
+_fdatasync = getattr(os, "fdatasync", os.fsync)
+
+
+def _translated(error: OSError, path: Path, action: str) -> StorageError:
+    kind = DiskFullError if error.errno in _NO_SPACE else StorageError
+    return kind(f"cannot {action}: {error.strerror or error}", path)
+
+
+class OsFile:
+    """One open file. ``read_at`` may be called from any thread, the rest from the writer."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._fd = descriptor
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Up to ``size`` bytes from ``position``; fewer only at the end of the file.
+
+        Raises:
+            StorageError: The device failed, or the file is closed.
+        """
+        try:
+            data = os.pread(self._fd, size, position)
+            if len(data) == size or not data:
+                return data
+            parts = [data]
+            missing = size - len(data)
+            # One call may return less than asked for large sizes.
+            while missing and (data := os.pread(self._fd, missing, position + size - missing)):
+                parts.append(data)
+                missing -= len(data)
+        except OSError as error:
+            raise _translated(error, self._path, f"read {size} bytes at {position}") from error
+        return b"".join(parts)
+
+    def append(self, data: bytes) -> int:
+        """Write all of ``data`` at the end; a part that fitted is taken back on failure.
+
+        Returns:
+            The position where ``data`` begins.
+
+        Raises:
+            DiskFullError: No space; the file has its former length.
+            StorageError: Any other failure, also one to restore the length.
+        """
+        position = self.size()
+        try:
+            self._write_all(position, data)
+        except OSError as error:
+            self.truncate(position)
+            raise _translated(error, self._path, f"append {len(data)} bytes") from error
+        return position
+
+    def write_at(self, position: int, data: bytes) -> None:
+        """Overwrite at ``position``.
+
+        Raises:
+            StorageError: Some of it may have been written.
+        """
+        try:
+            self._write_all(position, data)
+        except OSError as error:
+            raise _translated(error, self._path, f"write at {position}") from error
+
+    def _write_all(self, position: int, data: bytes) -> None:
+        written = os.pwrite(self._fd, data, position)
+        if written == len(data):
+            return
+        view = memoryview(data)
+        while written < len(data):
+            written += os.pwrite(self._fd, view[written:], position + written)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes.
+
+        Raises:
+            StorageError: The length is what it was.
+        """
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise _translated(error, self._path, f"truncate to {size} bytes") from error
+
+    def sync(self) -> None:
+        """Make content and length durable.
+
+        Raises:
+            StorageError: Never ``DiskFullError``: after a failed sync the kernel may have
+                dropped the data, so nobody may try again.
+        """
+        try:
+            _fdatasync(self._fd)
+        except OSError as error:
+            raise StorageError(f"cannot sync: {error.strerror or error}", self._path) from error
+
+    def size(self) -> int:
+        """Length in bytes.
+
+        Raises:
+            StorageError: The file is closed.
+        """
+        try:
+            return os.fstat(self._fd).st_size
+        except OSError as error:
+            raise _translated(error, self._path, "tell its size") from error
+
+    def close(self) -> None:
+        """Release the descriptor; calling it again does nothing."""
+        descriptor, self._fd = self._fd, -1
+        if descriptor < 0:
+            return
+        try:
+            os.close(descriptor)
+        except OSError as error:
+            raise _translated(error, self._path, "close") from error
+
+
+class OsFileSystem:
+    """``ports.FileSystem`` on the operating system's files. Stateless; share it freely."""
+
+    def open(self, path: Path, *, create: bool = False, writable: bool = False) -> OsFile:
+        """Open a file; a created one is writable and its name not yet durable.
+
+        Raises:
+            StorageError: Missing (without ``create``), not a file, or not permitted.
+        """
+        flags = os.O_CLOEXEC | (os.O_RDWR if writable or create else os.O_RDONLY)
+        if create:
+            flags |= os.O_CREAT
+        try:
+            return OsFile(path, os.open(path, flags, _FILE_MODE))
+        except OSError as error:
+            raise _translated(error, path, "open") from error
+
+    def exists(self, path: Path) -> bool:
+        """Whether a file or directory of that name exists."""
+        try:
+            return path.exists()
+        except OSError as error:
+            raise _translated(error, path, "look up") from error
+
+    def list_directory(self, path: Path) -> list[str]:
+        """Names in it, sorted; empty when it does not exist."""
+        try:
+            return sorted(entry.name for entry in path.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _translated(error, path, "list") from error
+
+    def make_directory(self, path: Path) -> None:
+        """Create it with its parents, durably; nothing happens when it exists."""
+        try:
+            missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+            for folder in reversed(missing):
+                folder.mkdir(exist_ok=True)
+                self.sync_directory(folder.parent)
+            if not path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        except OSError as error:
+            raise _translated(error, path, "create directory") from error
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Replace ``new`` atomically; durable after ``sync_directory`` of the folder."""
+        try:
+            old.replace(new)
+        except OSError as error:
+            raise _translated(error, old, f"rename to {new.name}") from error
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file; nothing happens when it does not exist."""
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _translated(error, path, "remove") from error
+
+    def sync_directory(self, path: Path) -> None:
+        """Make creations, renames and removals in it durable.
+
+        Raises:
+            StorageError: They may or may not be; the caller must stop.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StorageError(f"cannot sync: {error.strerror or error}", path) from error

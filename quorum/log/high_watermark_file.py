@@ -1,0 +1,115 @@
+"""``high-watermark``: how far the log was committed, and how far it was surely on disk.
+
+Two lower bounds that are written after the fact and not synced for their own sake:
+
+- the high watermark, so that readers of the directory know what is committed;
+- the durable end with the log digest there. Recovery may cut a torn tail above it; anything
+  bad below it is damage (architecture, decision 9).
+
+A bound may be too low after a crash, never too high: it is written only after what it says
+has become true, and lowered durably before the log is cut. Two slots in different sectors
+are written in turn, so that a torn write leaves the older one.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from crc32c import crc32c
+
+from quorum.log.layout import WATERMARK_NAME
+from quorum.ports import FileSystem
+
+_SLOT = struct.Struct(">4sQqqiB16s")
+_CHECKSUM = struct.Struct(">I")
+_MAGIC = b"QHW1"
+_SLOT_BYTES = _SLOT.size + _CHECKSUM.size
+_SLOT_POSITIONS = (0, 512)
+_FILE_BYTES = _SLOT_POSITIONS[1] + _SLOT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """Lower bounds: committed below ``high_watermark``, on disk below ``durable_offset``."""
+
+    high_watermark: int = 0
+    durable_offset: int = 0
+    durable_epoch: int = 0
+    """Epoch of the record before ``durable_offset``."""
+    digest: bytes = b""
+    """Log digest at ``durable_offset``; empty when not known."""
+
+
+def _encode(sequence: int, marks: Watermarks) -> bytes:
+    body = _SLOT.pack(
+        _MAGIC, sequence, marks.high_watermark, marks.durable_offset, marks.durable_epoch,
+        bool(marks.digest), marks.digest,
+    )
+    return body + _CHECKSUM.pack(crc32c(body))
+
+
+def _decode(data: bytes) -> tuple[int, Watermarks] | None:
+    if len(data) != _SLOT_BYTES:
+        return None
+    body = data[: _SLOT.size]
+    if _CHECKSUM.unpack(data[_SLOT.size :])[0] != crc32c(body):
+        return None
+    magic, sequence, high_watermark, offset, epoch, has_digest, digest = _SLOT.unpack(body)
+    if magic != _MAGIC or min(high_watermark, offset, epoch) < 0:
+        return None
+    return sequence, Watermarks(high_watermark, offset, epoch, digest if has_digest else b"")
+
+
+class HighWatermarkFile:
+    """The open file of one partition directory. Owned by the writer thread.
+
+    ``marks`` is what was last stored; on opening, the newest slot that is intact, or zeros.
+    """
+
+    def __init__(self, fs: FileSystem, directory: Path) -> None:
+        path = directory / WATERMARK_NAME
+        self._file = fs.open(path, create=True, writable=True)
+        found = [slot for position in _SLOT_POSITIONS
+                 if (slot := _decode(self._file.read_at(position, _SLOT_BYTES)))]
+        self._sequence, self.marks = max(found, key=lambda slot: slot[0], default=(0, Watermarks()))
+        if self._file.size() < _FILE_BYTES:
+            # Full length from the start: a later store then needs no space on a full disk.
+            self.store_durably(self.marks)
+            fs.sync_directory(directory)
+
+    def store(self, marks: Watermarks) -> None:
+        """Write the bounds; they may be lost, never mixed, in a crash."""
+        self._sequence += 1
+        self._file.write_at(
+            _SLOT_POSITIONS[self._sequence % 2], _encode(self._sequence, marks)
+        )
+        self.marks = marks
+
+    def store_durably(self, marks: Watermarks) -> None:
+        """Write the bounds to both slots and sync: no older bound can come back.
+
+        Raises:
+            StorageError: Old or new bounds are on disk; the caller must stop.
+        """
+        self.store(marks)
+        self.store(marks)
+        self._file.sync()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+
+def load_watermarks(fs: FileSystem, directory: Path) -> Watermarks | None:
+    """The stored bounds for a reader that writes nothing; None when there are none."""
+    path = directory / WATERMARK_NAME
+    if not fs.exists(path):
+        return None
+    file = fs.open(path)
+    try:
+        slots = [_decode(file.read_at(position, _SLOT_BYTES)) for position in _SLOT_POSITIONS]
+    finally:
+        file.close()
+    return max((slot for slot in slots if slot), default=(0, None), key=lambda slot: slot[0])[1]

@@ -1,0 +1,220 @@
+"""``meta.properties``: whose disk this is. Written once, when a directory is formatted.
+
+Kafka's Java properties file of version 1, with our checksum in a comment that Kafka's reader
+skips. The directory id names this very disk (KIP-853): it is what tells a voter that came
+back from one whose disk was wiped.
+
+See: KIP-866 (meta.properties version 1), KIP-858 (reserved directory ids).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crc32c import crc32c
+
+from quorum.errors import IdentityError, StorageError
+from quorum.log.layout import META_PROPERTIES_NAME, PARTITION_METADATA_NAME
+from quorum.log.side_file import read_file, replace_file
+from quorum.ports import FileSystem
+from quorum.types import (
+    METADATA_TOPIC_ID,
+    ZERO_UUID,
+    NodeId,
+    Uuid,
+    uuid_from_text,
+    uuid_to_text,
+)
+
+RESERVED_DIRECTORY_IDS = 100
+"""The first this many UUID values never name a disk."""
+NODE_ID_MAX = (1 << 31) - 1
+_CHECKSUM = re.compile(rb"^# ?quorate-crc32c=([0-9a-f]{8})\n", re.MULTILINE)
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_=.\-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Identity of a data directory. ``directory_id`` is ``ZERO_UUID`` only in foreign files."""
+
+    cluster_id: str
+    node_id: NodeId
+    directory_id: Uuid
+
+
+def is_reserved_directory_id(directory_id: Uuid) -> bool:
+    """Whether this id may not name a disk: one of the first hundred values."""
+    return int.from_bytes(directory_id, "big") < RESERVED_DIRECTORY_IDS
+
+
+def draw_directory_id(random_bytes: Callable[[int], bytes]) -> Uuid:
+    """A new directory id from a source of random bytes.
+
+    Never a reserved one, and never one whose text begins with "-", which command lines would
+    take for an option.
+    """
+    while True:
+        drawn = bytearray(random_bytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        value = bytes(drawn)
+        if not uuid_to_text(value).startswith("-"):
+            return value
+
+
+def write_identity(fs: FileSystem, directory: Path, identity: MetaProperties) -> None:
+    """Write ``meta.properties`` durably; an existing one is replaced.
+
+    Raises:
+        IdentityError: The values cannot name a node's directory.
+        StorageError: The file could not be written.
+    """
+    path = directory / META_PROPERTIES_NAME
+    problem = _problem(identity)
+    if problem:
+        raise IdentityError(problem, path)
+    lines = (
+        f"cluster.id={identity.cluster_id}\n"
+        f"directory.id={uuid_to_text(identity.directory_id)}\n"
+        f"node.id={identity.node_id}\n"
+        "version=1\n"
+    ).encode()
+    replace_file(fs, path, b"#\n#quorate-crc32c=%08x\n" % crc32c(lines) + lines)
+
+
+def _problem(identity: MetaProperties) -> str:
+    if not _CLUSTER_ID.fullmatch(identity.cluster_id):
+        return f"cluster id {identity.cluster_id!r} is not 1 to 128 letters, digits or _-=."
+    if not 0 <= identity.node_id <= NODE_ID_MAX:
+        return f"node id {identity.node_id} is not in 0 to {NODE_ID_MAX}"
+    if len(identity.directory_id) != 16 or is_reserved_directory_id(identity.directory_id):
+        return f"directory id {uuid_to_text(identity.directory_id)} is reserved"
+    return ""
+
+
+def load_identity(
+    fs: FileSystem,
+    directory: Path,
+    *,
+    node_id: NodeId | None = None,
+    cluster_id: str | None = None,
+) -> MetaProperties:
+    """Read and prove the identity of a data directory of ours.
+
+    ``node_id`` and ``cluster_id`` are what the configuration says, where it says anything.
+
+    Raises:
+        IdentityError: Not formatted, damaged, or formatted for another node or cluster.
+    """
+    path = directory / META_PROPERTIES_NAME
+    data = _read(fs, path)
+    found = _CHECKSUM.search(data)
+    if found is None:
+        raise IdentityError("no checksum: not written by this program", path)
+    if int(found[1], 16) != crc32c(data[found.end() :]):
+        raise IdentityError("checksum does not match: the file was damaged or edited", path)
+    identity = _parse(data, path)
+    problem = _problem(identity)
+    if problem:
+        raise IdentityError(problem, path)
+    if node_id is not None and identity.node_id != node_id:
+        raise IdentityError(f"belongs to node {identity.node_id}, not to node {node_id}", path)
+    if cluster_id is not None and identity.cluster_id != cluster_id:
+        raise IdentityError(
+            f"belongs to cluster {identity.cluster_id}, not to cluster {cluster_id}", path
+        )
+    return identity
+
+
+def load_foreign_identity(fs: FileSystem, directory: Path) -> MetaProperties:
+    """Read a ``meta.properties`` of Kafka's, version 0 or 1, for tools.
+
+    Raises:
+        IdentityError: Missing or malformed.
+    """
+    path = directory / META_PROPERTIES_NAME
+    return _parse(_read(fs, path), path)
+
+
+def _read(fs: FileSystem, path: Path) -> bytes:
+    try:
+        if not fs.exists(path):
+            raise IdentityError("the directory is not formatted", path)
+        return read_file(fs, path)
+    except ValueError as error:
+        raise IdentityError(str(error), path) from error
+    except StorageError as error:
+        raise IdentityError(f"unreadable: {error}", path) from error
+
+
+def _parse(data: bytes, path: Path) -> MetaProperties:
+    try:
+        properties = parse_properties(data.decode("latin-1"))
+        version = int(properties.get("version", "0"))
+        if version not in (0, 1):
+            raise ValueError(f"version {version}; this release reads 0 and 1")
+        if version == 1:
+            node, cluster = properties["node.id"], properties["cluster.id"]
+        else:
+            node = properties.get("node.id") or properties["broker.id"]
+            cluster = properties.get("cluster.id", "")
+        directory = properties.get("directory.id")
+        return MetaProperties(
+            cluster, int(node), ZERO_UUID if directory is None else uuid_from_text(directory)
+        )
+    except KeyError as error:
+        raise IdentityError(f"{error.args[0]} is missing", path) from error
+    except ValueError as error:
+        raise IdentityError(str(error), path) from error
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Keys and values of a Java properties file without continuation lines.
+
+    A backslash keeps the character behind it, as ``java.util.Properties`` writes ":" and "=".
+
+    Raises:
+        ValueError: A line continues on the next one.
+    """
+    properties = {}
+    for line in text.splitlines():
+        content = line.strip()
+        if not content or content[0] in "#!":
+            continue
+        if content.endswith("\\"):
+            raise ValueError("continuation lines are not supported")
+        key, _, value = content.partition("=")
+        properties[key.strip()] = re.sub(r"\\(.)", r"\1", value.strip())
+    return properties
+
+
+def write_partition_metadata(fs: FileSystem, directory: Path) -> None:
+    """Write ``partition.metadata`` with the metadata topic's fixed id, durably."""
+    text = f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}"
+    replace_file(fs, directory / PARTITION_METADATA_NAME, text.encode())
+
+
+def check_partition_metadata(fs: FileSystem, directory: Path) -> bool:
+    """Whether ``partition.metadata`` exists; if so, it names the metadata topic.
+
+    Raises:
+        IdentityError: It is malformed or names another topic.
+    """
+    path = directory / PARTITION_METADATA_NAME
+    if not fs.exists(path):
+        return False
+    try:
+        version, topic = (
+            line.partition(":") for line in read_file(fs, path).decode().strip().split("\n")
+        )
+        if (version[0], version[2].strip(), topic[0]) != ("version", "0", "topic_id"):
+            raise ValueError("not a partition.metadata file of version 0")
+        topic_id = uuid_from_text(topic[2].strip())
+    except ValueError as error:
+        raise IdentityError(str(error), path) from error
+    if topic_id != METADATA_TOPIC_ID:
+        raise IdentityError(f"belongs to topic {uuid_to_text(topic_id)}", path)
+    return True

@@ -1,0 +1,49 @@
+"""Names in a partition directory: which file is what.
+
+Segments and their indexes are named as Kafka names them, by 20 digits of base offset. Files
+of our own carry names that Kafka's readers ignore. See: docs/formats.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from quorum.types import METADATA_PARTITION, METADATA_TOPIC
+
+SEGMENT_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+DIGEST_SUFFIX = ".digest"
+DELETED_SUFFIX = ".deleted"
+DAMAGED_SUFFIX = ".damaged"
+QUORUM_STATE_NAME = "quorum-state"
+EPOCH_FILE_NAME = "leader-epoch-checkpoint"
+PARTITION_METADATA_NAME = "partition.metadata"
+META_PROPERTIES_NAME = "meta.properties"
+LOG_START_NAME = "log-start"
+WATERMARK_NAME = "high-watermark"
+_DIGITS = 20
+
+
+def partition_directory(data_directory: Path) -> Path:
+    """Where the metadata log lies below a node's data directory."""
+    return data_directory / f"{METADATA_TOPIC}-{METADATA_PARTITION}"
+
+
+def segment_path(directory: Path, base_offset: int, suffix: str = SEGMENT_SUFFIX) -> Path:
+    """A segment's file, or with ``suffix`` one of those beside it."""
+    return directory / f"{base_offset:0{_DIGITS}d}{suffix}"
+
+
+def parse_segment_name(name: str, suffix: str = SEGMENT_SUFFIX) -> int | None:
+    """The base offset in a segment's name; None for any other name."""
+    digits = name[:_DIGITS]
+    if name[_DIGITS:] != suffix or len(digits) != _DIGITS:
+        return None
+    return int(digits) if digits.isascii() and digits.isdigit() else None
+
+
+def segment_bases(names: Iterable[str]) -> list[int]:
+    """Base offsets of the segments among ``names``, ascending."""
+    bases = (parse_segment_name(name) for name in names)
+    return sorted(base for base in bases if base is not None)

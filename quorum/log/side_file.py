@@ -1,0 +1,110 @@
+"""Small files beside the segments: replaced as a whole, and proven by a checksum.
+
+Two ideas that every side file shares. ``replace_file`` survives a crash at any point with
+either the old or the new content. ``seal`` and ``unseal`` add a CRC-32C on a second line,
+where readers that only look at the first line (Kafka's, for ``quorum-state``) do not see it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from crc32c import crc32c
+
+from quorum.errors import DiskFullError
+from quorum.ports import FileSystem
+
+TEMPORARY_SUFFIX = ".tmp"
+SIDE_FILE_BYTES_MAX = 16 << 20
+"""A larger side file is taken for damage before it is read."""
+
+
+def replace_file(fs: FileSystem, path: Path, data: bytes) -> None:
+    """Give ``path`` the content ``data``: temporary file, sync, rename, directory sync.
+
+    Durability: on return the new content survives any crash; before it the old one does.
+
+    Raises:
+        DiskFullError: No space; the old content stands.
+        StorageError: Old or new content stands; the caller must stop.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    file = fs.open(temporary, create=True, writable=True)
+    try:
+        file.truncate(0)
+        file.append(data)
+        file.sync()
+    except DiskFullError:
+        fs.unlink(temporary)
+        raise
+    finally:
+        file.close()
+    fs.rename(temporary, path)
+    fs.sync_directory(path.parent)
+
+
+def read_file(fs: FileSystem, path: Path) -> bytes:
+    """The whole content of a side file.
+
+    Raises:
+        StorageError: It cannot be read.
+        ValueError: It is larger than any side file of ours can be.
+    """
+    file = fs.open(path)
+    try:
+        size = file.size()
+        if size > SIDE_FILE_BYTES_MAX:
+            raise ValueError(f"{size} bytes long, where {SIDE_FILE_BYTES_MAX} is the maximum")
+        return file.read_at(0, size)
+    finally:
+        file.close()
+
+
+def seal(line: str) -> bytes:
+    """``line`` and, on a second line, its checksum."""
+    first = line.encode() + b"\n"
+    return first + b"crc32c=%08x\n" % crc32c(first)
+
+
+def unseal(data: bytes) -> str:
+    """The first line of what ``seal`` made.
+
+    Raises:
+        ValueError: Any byte is not the one that was written.
+    """
+    first, newline, _ = data.partition(b"\n")
+    if not newline:
+        raise ValueError("no checksum line")
+    line = first.decode()
+    if data != seal(line):
+        raise ValueError("checksum does not match")
+    return line
+
+
+def parse_object(line: str) -> dict[str, object]:
+    """A line of JSON that must be an object.
+
+    Raises:
+        ValueError: It is not.
+    """
+    try:
+        value = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
+
+
+def integer_field(fields: dict[str, object], name: str, *, least: int,
+                  default: int | None = None) -> int:
+    """An integer of at least ``least``; ``default`` when absent and one is given.
+
+    Raises:
+        ValueError: Missing, of another type, or too small.
+    """
+    value = fields.get(name, default)
+    if type(value) is not int or value < least:
+        raise ValueError(f"{name} is {value!r}, where an integer of at least {least} is expected")
+    return value
