@@ -1,1 +1,3 @@
+"""The front package: configuration, composition, services, client and command line."""
 
+__version__ = "0.1.0"

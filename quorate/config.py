@@ -1,0 +1,88 @@
+"""What one server is told: all sections together.
+
+Where the values are read from is ``quorate.config_load``'s work, what each key is for stands
+in ``quorate.config_settings``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from quorate.config_sections import (
+    BootstrapConfig,
+    ClusterConfig,
+    LimitsConfig,
+    ListenerConfig,
+    LogConfig,
+    LoggingConfig,
+    MetricsConfig,
+    NodeConfig,
+    SnapshotConfig,
+    TlsConfig,
+)
+from quorate.controller.config import ControllerConfig
+from quorum.config import QuorumConfig
+from quorum.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Everything one server process is told. Sections are those of the file.
+
+    ``controller.cluster_id`` is empty here: the identity comes from the data directory.
+    """
+
+    node: NodeConfig = field(default_factory=NodeConfig)
+    listeners: ListenerConfig = field(default_factory=ListenerConfig)
+    bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    quorum: QuorumConfig = field(default_factory=QuorumConfig)
+    controller: ControllerConfig = field(default_factory=lambda: ControllerConfig(cluster_id=""))
+    log: LogConfig = field(default_factory=LogConfig)
+    snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    tls: TlsConfig = field(default_factory=TlsConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+
+    def controller_of(self, cluster_id: str) -> ControllerConfig:
+        """The controller's settings for the cluster that the data directory belongs to."""
+        return replace(
+            self.controller,
+            cluster_id=cluster_id,
+            uses_native_codec=self.cluster.record_codec == "native",
+        )
+
+    def problems(self) -> list[str]:
+        """Every impossible setting of all sections and between them, one sentence each."""
+        found = self.node.problems() + self.listeners.problems() + self.bootstrap.problems()
+        found += self.cluster.problems()
+        found += [f"quorum.{problem}" for problem in self.quorum.problems()]
+        found += self.log.problems() + self.snapshot.problems() + self.metrics.problems()
+        found += self.tls.problems() + self.limits.problems() + self.logging.problems()
+        return found + self._clashes()
+
+    def validate(self) -> None:
+        """Check everything at once.
+
+        Raises:
+            ConfigError: With every problem found.
+        """
+        found = self.problems()
+        if found:
+            raise ConfigError(found)
+
+    def _clashes(self) -> list[str]:
+        used: dict[str, str] = {}
+        found = []
+        for key, text in (
+            ("listeners.client", self.listeners.client),
+            ("listeners.peer", self.listeners.peer),
+            ("metrics.listen", self.metrics.listen),
+        ):
+            if not text or text.endswith(":0"):
+                continue
+            if text in used:
+                found.append(f"{key} and {used[text]} cannot both listen on {text}")
+            used[text] = key
+        return found

@@ -1,0 +1,273 @@
+"""The sections of a server's configuration, one frozen class each, with the rules about them.
+
+``problems`` of every section returns one sentence per impossible setting, naming the key as it
+is written in the file. What each key is for stands in ``quorate.config_settings``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from quorate.config_addresses import WILDCARD_HOSTS, parse_address, parse_voter
+
+RECORD_CODECS = ("native", "kafka")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
+PRODUCER_WINDOW_MAX = 1024
+SEGMENT_BYTES_MIN = 4096
+BATCH_BYTES_MAX_MIN = 64 << 10
+BATCH_BYTES_MAX_MAX = 8 << 20
+"""Beyond it a Fetch answer with one batch no longer fits a message between peers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    """Settings that every node must have equal: they decide what bytes mean or how they are cut.
+
+    ``digest`` is compared when peers meet, so a node that differs is refused by name instead of
+    writing other bytes than the rest.
+    """
+
+    record_codec: str = "native"
+    producer_window: int = 32
+    batch_bytes_max: int = 8 << 20
+    checkpoint_batch_bytes: int = 256 << 10
+
+    def digest(self) -> bytes:
+        """BLAKE2b-128 over names and values of all settings, 16 bytes."""
+        canonical = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return blake2b(canonical.encode(), digest_size=16, person=b"quorate-cluster").digest()
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = _one_of("cluster.record_codec", self.record_codec, RECORD_CODECS)
+        found += _between("cluster.producer_window", self.producer_window, 1, PRODUCER_WINDOW_MAX)
+        found += _between(
+            "cluster.batch_bytes_max",
+            self.batch_bytes_max,
+            BATCH_BYTES_MAX_MIN,
+            BATCH_BYTES_MAX_MAX,
+        )
+        found += _between(
+            "cluster.checkpoint_batch_bytes", self.checkpoint_batch_bytes, 1, self.batch_bytes_max
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """Who this node is and where its files lie."""
+
+    id: int = -1
+    data_dir: Path = Path()
+    filesystem: str = ""
+    """``module:Class`` of a ``quorum.ports.FileSystem`` instead of the real one (fault tests)."""
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = []
+        if self.id < 0:
+            found.append("node.id must be set, to a number of 0 or above")
+        if self.data_dir == Path():
+            found.append("node.data_dir must be set, to the folder formatted for this node")
+        module, colon, name = self.filesystem.partition(":")
+        if self.filesystem and not (colon and _is_dotted(module) and name.isidentifier()):
+            found.append(f"node.filesystem must be module:Class, not {self.filesystem!r}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """Addresses listened on, and those told to others. All ``host:port``; port 0 picks one."""
+
+    client: str = "127.0.0.1:9190"
+    peer: str = ""
+    """Empty: peers use the client port."""
+    advertised_client: str = ""
+    advertised_peer: str = ""
+    """Empty: as listened on (the client's, when peers use the client port)."""
+
+    @property
+    def peer_address(self) -> str:
+        """Where peers are listened for."""
+        return self.peer or self.client
+
+    @property
+    def reached_by_clients_at(self) -> str:
+        """What clients are told."""
+        return self.advertised_client or self.client
+
+    @property
+    def reached_by_peers_at(self) -> str:
+        """What peers are told."""
+        if self.advertised_peer:
+            return self.advertised_peer
+        return self.peer or self.reached_by_clients_at
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = []
+        for key in ("client", "peer", "advertised_client", "advertised_peer"):
+            text = getattr(self, key)
+            if text or key == "client":
+                found += _address(f"listeners.{key}", text)
+        for audience, text in (
+            ("client", self.reached_by_clients_at),
+            ("peer", self.reached_by_peers_at),
+        ):
+            if not _address("", text) and parse_address(text)[0] in WILDCARD_HOSTS:
+                found.append(
+                    f"listeners.advertised_{audience} must be set, because nobody can reach {text}"
+                )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapConfig:
+    """How to find the quorum before its voters are known from the log."""
+
+    servers: tuple[str, ...] = ()
+    voters: tuple[str, ...] = ()
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = []
+        for text in self.servers:
+            found += _address("bootstrap.servers", text)
+        ids = []
+        for text in self.voters:
+            try:
+                ids.append(parse_voter(text).key.id)
+            except ValueError as error:
+                found.append(f"bootstrap.voters: {error}")
+        if len(set(ids)) != len(ids):
+            found.append("bootstrap.voters names a node id twice")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """The metadata log on disk."""
+
+    segment_bytes: int = 1 << 30
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        return _at_least("log.segment_bytes", self.segment_bytes, SEGMENT_BYTES_MIN)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotConfig:
+    """When checkpoints are written (630.4): both thresholds must be met."""
+
+    changed_ratio_min: float = 0.5
+    log_bytes_min: int = 20 << 20
+    interval_ms_max: int = 0
+    """Write one after this long if anything is new; 0: never by time alone."""
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = _between("snapshot.changed_ratio_min", self.changed_ratio_min, 0, 1)
+        found += _at_least("snapshot.log_bytes_min", self.log_bytes_min, 1)
+        return found + _at_least("snapshot.interval_ms_max", self.interval_ms_max, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """The endpoint of /metrics, /livez and /readyz."""
+
+    listen: str = "127.0.0.1:9191"
+    """Empty: no endpoint."""
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        return _address("metrics.listen", self.listen) if self.listen else []
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """TLS of both gRPC listeners and of connections to peers. Empty paths: no TLS."""
+
+    cert_file: Path = Path()
+    key_file: Path = Path()
+    ca_file: Path = Path()
+    require_client_cert: bool = False
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether listeners speak TLS."""
+        return self.cert_file != Path()
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = []
+        if (self.cert_file == Path()) != (self.key_file == Path()):
+            found.append("tls.cert_file and tls.key_file must be set together")
+        if self.is_enabled and self.ca_file == Path():
+            found.append("tls.ca_file must be set with tls.cert_file, to verify peers")
+        if self.require_client_cert and not self.is_enabled:
+            found.append("tls.require_client_cert needs tls.cert_file")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsConfig:
+    """Bounds of this process beyond those of the quorum and the controller."""
+
+    write_streams_max: int = 1024
+    watches_max: int = 1024
+    unary_calls_max: int = 1024
+    disk_free_bytes_min: int = 256 << 20
+    """Below it the node is not ready and writes of clients are refused."""
+    shutdown_ms_max: int = 5000
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = []
+        for key in ("write_streams_max", "watches_max", "unary_calls_max"):
+            found += _at_least(f"limits.{key}", getattr(self, key), 1)
+        for key in ("disk_free_bytes_min", "shutdown_ms_max"):
+            found += _at_least(f"limits.{key}", getattr(self, key), 0)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingConfig:
+    """The process log on standard error."""
+
+    level: str = "info"
+    format: str = "text"
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = _one_of("logging.level", self.level, LOG_LEVELS)
+        return found + _one_of("logging.format", self.format, LOG_FORMATS)
+
+
+def _address(key: str, text: str) -> list[str]:
+    try:
+        parse_address(text)
+    except ValueError as error:
+        return [f"{key}: {error}"]
+    return []
+
+
+def _at_least(key: str, value: float, least: float) -> list[str]:
+    return [] if value >= least else [f"{key} must be at least {least}, not {value}"]
+
+
+def _between(key: str, value: float, least: float, most: float) -> list[str]:
+    if least <= value <= most:
+        return []
+    return [f"{key} must be from {least} to {most}, not {value}"]
+
+
+def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> list[str]:
+    return [] if value in allowed else [f"{key} must be one of {', '.join(allowed)}, not {value!r}"]
+
+
+def _is_dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))

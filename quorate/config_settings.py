@@ -1,0 +1,149 @@
+"""Every configuration key in one table: section, type, default, meaning, Kafka's equivalent.
+
+Keys, types and defaults come from the section classes; what is added here is the text for
+people. docs/operations.md shows the same table, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import get_type_hints
+
+from quorate.config import ServerConfig
+
+Value = int | float | bool | str | Path | tuple[str, ...]
+
+TABLE: dict[str, tuple[str, str]] = {
+    "node.id": ("Number of this node, unique in the cluster.", "node.id"),
+    "node.data_dir": ("Folder made by `quorate format`.", "metadata.log.dir"),
+    "node.filesystem": ("module:Class that replaces the file system, for fault tests.", ""),
+    "listeners.client": ("host:port for clients.", "listeners"),
+    "listeners.peer": ("host:port for replicas; empty: the client port serves both.",
+                       "controller.listener.names"),
+    "listeners.advertised_client": ("host:port that clients are told.", "advertised.listeners"),
+    "listeners.advertised_peer": ("host:port that replicas are told.", "advertised.listeners"),
+    "bootstrap.servers": ("host:port of nodes to ask for the leader.",
+                          "controller.quorum.bootstrap.servers"),
+    "bootstrap.voters": ("id@host:port of a fixed voter set, until one is in the log.",
+                         "controller.quorum.voters"),
+    "cluster.record_codec": ("How metadata records are written: native (msgpack) or kafka.", ""),
+    "cluster.producer_window": ("Commands one producer may have open.",
+                                "max.in.flight.requests.per.connection"),
+    "cluster.batch_bytes_max": ("Largest batch of one command.",
+                                "internal.metadata.max.batch.size.in.bytes"),
+    "cluster.checkpoint_batch_bytes": ("Where batches of a checkpoint are cut.", ""),
+    "quorum.election_timeout_ms": ("Base of the election timer, drawn from [E, 2E).",
+                                   "controller.quorum.election.timeout.ms"),
+    "quorum.fetch_timeout_ms": ("Without a successful fetch for this long a voter campaigns.",
+                                "controller.quorum.fetch.timeout.ms"),
+    "quorum.election_backoff_max_ms": ("Longest pause of a named successor.",
+                                       "controller.quorum.election.backoff.max.ms"),
+    "quorum.fetch_max_wait_ms": ("How long an empty fetch is held.", "(fixed at 500)"),
+    "quorum.fetch_bytes_max": ("Record bytes of one fetch between replicas.",
+                               "controller.quorum.fetch.max.bytes"),
+    "quorum.snapshot_chunk_bytes": ("Bytes of one slice of a checkpoint.",
+                                    "controller.quorum.fetch.snapshot.max.bytes"),
+    "quorum.request_timeout_ms": ("A peer's answer is given up after this.",
+                                  "controller.quorum.request.timeout.ms"),
+    "quorum.retry_backoff_ms": ("Pause after a failed answer.",
+                                "controller.quorum.retry.backoff.ms"),
+    "quorum.lost_leader_jitter_ms": ("Random pause after the leader's process was found gone.",
+                                     ""),
+    "quorum.lost_leader_retry_ms": ("Longest pause between fail-fast election rounds.", ""),
+    "quorum.observer_session_ms": ("A replica silent for this long no longer counts as live.",
+                                   "(fixed at 5 min)"),
+    "quorum.start_offset_lag_max_ms": ("Hold the log for slow replicas at most this long.",
+                                       "metadata.start.offset.lag.time.max.ms"),
+    "quorum.observers_max": ("Observers that a leader keeps track of.", ""),
+    "quorum.held_fetches_max": ("Fetches held at the same time.", ""),
+    "quorum.uncommitted_bytes_max": ("Bytes a leader appends beyond the high watermark.", ""),
+    "quorum.pending_reads_max": ("Linearizable reads waiting for confirmation.", ""),
+    "controller.queue_commands_max": ("Commands waiting to be judged.", "queued.max.requests"),
+    "controller.group_commands_max": ("Commands written as one group.", ""),
+    "controller.group_bytes_max": ("Bytes at which a group is closed.", ""),
+    "controller.groups_unflushed_max": ("Groups handed to the disk at the same time.", ""),
+    "controller.groups_in_flight_max": ("Groups not yet committed.", ""),
+    "controller.waits_max": ("Reads and waits for an offset held at the same time.", ""),
+    "controller.session_timeout_ms": ("A broker silent for this long is fenced.",
+                                      "broker.session.timeout.ms"),
+    "controller.idle_interval_ms": ("Write a no-op after this much silence; 0: never.",
+                                    "metadata.max.idle.interval.ms"),
+    "controller.producer_expiration_ms": ("Forget a producer unused for this long.",
+                                          "transactional.id.expiration.ms"),
+    "controller.producer_expiry_check_ms": ("How often that is looked for.", ""),
+    "log.segment_bytes": ("Size at which a log segment is closed.",
+                          "metadata.log.segment.bytes"),
+    "snapshot.changed_ratio_min": ("Share of the newest checkpoint that must have changed.",
+                                   "metadata.snapshot.min.changed_records.ratio"),
+    "snapshot.log_bytes_min": ("Log bytes since the newest checkpoint; both must be reached.",
+                               "metadata.log.max.record.bytes.between.snapshots"),
+    "snapshot.interval_ms_max": ("Checkpoint at least this often if anything is new; 0: off.",
+                                 "metadata.log.max.snapshot.interval.ms"),
+    "metrics.listen": ("host:port of /metrics, /livez and /readyz; empty: none.", ""),
+    "tls.cert_file": ("PEM certificate chain of this node; empty: no TLS.",
+                      "ssl.keystore.certificate.chain"),
+    "tls.key_file": ("PEM private key of this node.", "ssl.keystore.key"),
+    "tls.ca_file": ("PEM certificates that peers and clients are verified with.",
+                    "ssl.truststore.certificates"),
+    "tls.require_client_cert": ("Refuse clients without a certificate.", "ssl.client.auth"),
+    "limits.write_streams_max": ("Write streams open at the same time.", "max.connections"),
+    "limits.watches_max": ("Watches open at the same time.", ""),
+    "limits.unary_calls_max": ("Calls of clients being answered at the same time.", ""),
+    "limits.disk_free_bytes_min": ("Free space below which the node is not ready.", ""),
+    "limits.shutdown_ms_max": ("How long a stopping node hands over and drains.", ""),
+    "logging.level": ("debug, info, warning or error.", "log4j2 level"),
+    "logging.format": ("text or json.", "log4j2 layout"),
+}  # fmt: skip
+"""Dotted key -> (meaning, nearest key of Kafka)."""
+
+# The identity comes from the data directory; the others follow from [cluster].
+_DERIVED = {"quorum.batch_bytes_max", "controller.cluster_id", "controller.uses_native_codec"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key: ``section.name``, its type, default and text."""
+
+    section: str
+    name: str
+    kind: type
+    default: Value
+    help: str
+    kafka: str
+
+    @property
+    def key(self) -> str:
+        """The dotted key, as in ``--set``."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def environment_name(self) -> str:
+        """The variable that sets it."""
+        return f"QUORATE__{self.section}__{self.name}".upper()
+
+
+@cache
+def settings() -> dict[str, Setting]:
+    """All settings by dotted key, in the order of the file's sections."""
+    found = {}
+    for section, part_type in get_type_hints(ServerConfig).items():
+        kinds = get_type_hints(part_type)
+        for field in fields(part_type):
+            key = f"{section}.{field.name}"
+            if key in _DERIVED:
+                continue
+            if field.default is MISSING:
+                raise TypeError(f"{key} has no default")
+            meaning, kafka = TABLE[key]
+            kind = kinds[field.name]
+            found[key] = Setting(
+                section,
+                field.name,
+                kind if isinstance(kind, type) and kind in (int, float, bool, str, Path) else tuple,
+                field.default,
+                meaning,
+                kafka,
+            )
+    return found
