@@ -11,6 +11,7 @@ from quorum.batch_encode import encode_batch, with_position
 from quorum.batch_header import (
     BATCH_BYTES_MAX,
     HEADER_BYTES,
+    PEEK_BYTES,
     BatchHeader,
     check_crc,
     peek_size,
@@ -21,6 +22,7 @@ from quorum.batch_header import (
 __all__ = [
     "BATCH_BYTES_MAX",
     "HEADER_BYTES",
+    "PEEK_BYTES",
     "BatchHeader",
     "Record",
     "check_crc",

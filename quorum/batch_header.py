@@ -22,6 +22,8 @@ from quorum.varint import Buffer
 
 HEADER_BYTES = 61
 """Smallest batch: a header and nothing else (which is already refused as empty)."""
+PEEK_BYTES = 17
+"""Bytes of a batch that ``peek_size`` needs: up to the magic."""
 LENGTH_OVERHEAD_BYTES = 12
 """Bytes of a batch that its Length field does not count."""
 CRC_START = 21
@@ -37,7 +39,6 @@ CONTROL_BIT = 0x20
 CODEC_HIGHEST = 4
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-PREFIX = struct.Struct(">qiib")
 _OFFSET_END = (1 << 63) - 1
 
 
@@ -100,7 +101,7 @@ def peek_size(
     Raises:
         CorruptBatchError: The bytes there cannot start a batch.
     """
-    if len(data) - position < PREFIX.size + 1:
+    if len(data) - position < PEEK_BYTES:
         return None
     length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
     magic = data[position + 16]

@@ -1,0 +1,346 @@
+"""The checkpoint files of one partition directory: ``ports.SnapshotStore`` on a file system.
+
+Belongs here: which files there are, serving slices of them, retiring and quarantining them.
+The directory is the only truth: names are looked up in it, nothing but digests and open files
+is remembered. Which snapshots to keep is the core's decision (630.6).
+
+See: KIP-630, requirements 630.2, 630.6, 630.9, docs/formats.md#checkpoint.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
+from quorum.ports import Clock, File, FileSystem
+from quorum.types import SnapshotId, Voter
+from snapshot.config import SnapshotConfig
+from snapshot.download import Download
+from snapshot.format import FILE_DIGEST_BYTES
+from snapshot.leases import LeaseTable
+from snapshot.naming import FileState, file_name, parse_name
+from snapshot.reader import READ_BYTES, CheckpointReader
+from snapshot.verifier import CheckpointSummary
+from snapshot.writer import CheckpointInfo
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedFile:
+    """A checkpoint file set aside because its content was not what it must be."""
+
+    snapshot_id: SnapshotId
+    path: Path
+    reason: str
+    """Empty for one found at start: why was reported by an earlier process."""
+
+
+def _order(snapshot_id: SnapshotId) -> tuple[int, int]:
+    return snapshot_id.offset, snapshot_id.epoch
+
+
+class DirectorySnapshotStore:
+    """Checkpoints in one directory.
+
+    Written to from the writer thread only; ``list``, ``size``, ``read_chunk``, ``file_digest``,
+    ``leased`` and ``reader`` may be called from any thread. At most one download at a time.
+
+    Invariants:
+        1. A name ending in ``.checkpoint`` is complete: it was verified as it came in, or
+           written by us, and synced before it got the name.
+        2. A leased file is not deleted.
+    """
+
+    def __init__(
+        self, fs: FileSystem, directory: Path, clock: Clock, config: SnapshotConfig | None = None
+    ) -> None:
+        """Use ``directory``, which exists once something is written. Touches no file."""
+        self.directory = directory
+        self._fs = fs
+        self._clock = clock
+        self._leases = LeaseTable((config or SnapshotConfig()).lease_ms)
+        self._digests: dict[SnapshotId, bytes] = {}
+        self._download: Download | None = None
+        self._postponed: set[SnapshotId] = set()
+        self._reasons: dict[Path, str] = {}
+
+    def clean_up(self) -> tuple[str, ...]:
+        """Remove what a stopped process left behind; call once, before anything else.
+
+        Part files go: a download starts over. So do files whose deletion had begun.
+
+        Returns:
+            The names removed.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        doomed = [
+            name
+            for name, _, state in self._files()
+            if state in (FileState.PART, FileState.DELETED)
+        ]
+        for name in doomed:
+            self._fs.unlink(self.directory / name)
+        if doomed:
+            self._fs.sync_directory(self.directory)
+        return tuple(doomed)
+
+    def _files(self) -> Iterable[tuple[str, SnapshotId, FileState]]:
+        for name in self._fs.list_directory(self.directory):
+            parsed = parse_name(name)
+            if parsed is not None:
+                yield name, *parsed
+
+    def _frozen(self) -> dict[SnapshotId, str]:
+        return {found: name for name, found, state in self._files() if state is FileState.FROZEN}
+
+    def list(self) -> tuple[SnapshotId, ...]:
+        """Frozen checkpoints, ascending; includes the bootstrap one (0, 0) if present."""
+        return tuple(sorted(self._frozen(), key=_order))
+
+    def latest(self) -> SnapshotId | None:
+        """The newest frozen checkpoint."""
+        found = self.list()
+        return found[-1] if found else None
+
+    def path(self, snapshot_id: SnapshotId) -> Path:
+        """Where a frozen checkpoint lies.
+
+        Raises:
+            StorageError: There is none.
+        """
+        path = self.directory / file_name(snapshot_id)
+        if self._fs.exists(path):
+            return path
+        # Written by others with an epoch of 20 digits.
+        name = self._frozen().get(snapshot_id)
+        if name is None:
+            raise StorageError(f"no checkpoint {snapshot_id}", self.directory)
+        return self.directory / name
+
+    def reader(self, snapshot_id: SnapshotId) -> CheckpointReader:
+        """A verifying reader; a complete pass through it also provides ``file_digest``.
+
+        Raises:
+            StorageError: There is no such checkpoint.
+        """
+
+        def remember(summary: CheckpointSummary) -> None:
+            self._digests[snapshot_id] = summary.digest
+
+        return CheckpointReader(
+            self.path(snapshot_id), fs=self._fs, snapshot_id=snapshot_id, on_verified=remember
+        )
+
+    def _open(self, snapshot_id: SnapshotId) -> File:
+        return self._fs.open(self.path(snapshot_id))
+
+    def size(self, snapshot_id: SnapshotId) -> int:
+        """Bytes of the whole file.
+
+        Raises:
+            StorageError: There is no such checkpoint.
+        """
+        size = self._leases.size(snapshot_id)
+        if size is not None:
+            return size
+        file = self._open(snapshot_id)
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def read_chunk(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> bytes:
+        """A slice of the file, cut without regard to batches; takes or renews a lease.
+
+        Empty behind the end of the file.
+
+        Raises:
+            QuorumUsageError: A negative position or size.
+            StorageError: There is no such checkpoint, or it cannot be read.
+        """
+        if position < 0 or max_bytes < 0:
+            raise QuorumUsageError(f"chunk of {max_bytes} bytes at position {position}")
+        return self._leases.read(
+            snapshot_id, position, max_bytes, now_ms=self._clock.now_ms(), open_file=self._open
+        )
+
+    def file_digest(self, snapshot_id: SnapshotId) -> bytes:
+        """BLAKE2b-128 of the whole file, remembered for files that went through our hands.
+
+        Only the first call for a file found on disk reads it.
+
+        Raises:
+            StorageError: There is no such checkpoint, or it cannot be read.
+        """
+        known = self._digests.get(snapshot_id)
+        if known is not None:
+            return known
+        digest = blake2b(digest_size=FILE_DIGEST_BYTES)
+        file = self._open(snapshot_id)
+        try:
+            position = 0
+            while block := file.read_at(position, READ_BYTES):
+                digest.update(block)
+                position += len(block)
+        finally:
+            file.close()
+        value = self._digests[snapshot_id] = digest.digest()
+        return value
+
+    def remember(self, info: CheckpointInfo) -> None:
+        """Keep the digest of a checkpoint just written, so that nobody reads it again for it."""
+        self._digests[info.snapshot_id] = info.digest
+
+    # ------------------------------------------------------------------ download
+
+    def begin_download(self, snapshot_id: SnapshotId) -> None:
+        """Open an empty part file; a download under way is given up.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        if self._download is not None:
+            self._download.abandon()
+            self._download = None
+        self._download = Download(self._fs, self.directory, snapshot_id)
+
+    def _downloading(self, snapshot_id: SnapshotId) -> Download:
+        download = self._download
+        if download is None or download.snapshot_id != snapshot_id:
+            raise QuorumUsageError(f"no download of {snapshot_id} is under way")
+        return download
+
+    def write_chunk(self, snapshot_id: SnapshotId, position: int, chunk: bytes) -> None:
+        """Append to the part file, verifying as it grows; the verdict comes with the freeze.
+
+        Raises:
+            QuorumUsageError: Not the download under way, or ``position`` is not its length.
+            StorageError: The disk failed.
+        """
+        self._downloading(snapshot_id).write(position, chunk)
+
+    def freeze_download(self, snapshot_id: SnapshotId) -> tuple[Voter, ...]:
+        """Conclude verification, then make the file durable under its final name.
+
+        Returns:
+            The voters the checkpoint carries (empty when it carries none).
+
+        Raises:
+            QuorumUsageError: Not the download under way.
+            SnapshotCorruptError: The file was quarantined and is listed in ``quarantined``.
+            StorageError: The disk failed.
+        """
+        download = self._downloading(snapshot_id)
+        self._download = None
+        try:
+            summary = download.freeze()
+        except SnapshotCorruptError as error:
+            self._reasons[Path(str(error.path))] = str(error)
+            raise
+        self._leases.drop(snapshot_id)
+        self._postponed.discard(snapshot_id)
+        self._digests[snapshot_id] = summary.digest
+        return summary.head.voters
+
+    def abandon_download(self, snapshot_id: SnapshotId) -> None:
+        """Remove the part file if this download is under way.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        if self._download is not None and self._download.snapshot_id == snapshot_id:
+            self._download.abandon()
+            self._download = None
+
+    # ------------------------------------------------------------------ retirement
+
+    def delete(self, snapshot_ids: Iterable[SnapshotId]) -> None:
+        """Rename to ``.deleted`` and unlink; unknown ones are ignored.
+
+        A leased file is kept and goes with a later call, when its lease has expired.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        wanted = self._postponed | set(snapshot_ids)
+        if not wanted:
+            return
+        held = set(self._leases.held(self._clock.now_ms()))
+        frozen = self._frozen()
+        self._postponed = wanted & held & frozen.keys()
+        doomed = sorted((wanted - held) & frozen.keys(), key=_order)
+        if not doomed:
+            return
+        for snapshot_id in doomed:
+            path = self.directory / frozen[snapshot_id]
+            retired = self.directory / file_name(snapshot_id, FileState.DELETED)
+            self._fs.rename(path, retired)
+            self._fs.unlink(retired)
+            self._digests.pop(snapshot_id, None)
+        self._fs.sync_directory(self.directory)
+
+    def leased(self, now_ms: int) -> tuple[SnapshotId, ...]:
+        """Those being read by transfers whose lease has not expired; closes the others."""
+        return self._leases.held(now_ms)
+
+    # ------------------------------------------------------------------ quarantine
+
+    def verify(self, snapshot_id: SnapshotId) -> CheckpointSummary:
+        """Read a frozen file from end to end; one found corrupt is quarantined.
+
+        Raises:
+            SnapshotCorruptError: It was quarantined; the error says where and why.
+            StorageError: There is no such checkpoint, or it cannot be read.
+        """
+        try:
+            return self.reader(snapshot_id).verify()
+        except SnapshotCorruptError as error:
+            quarantined = self.quarantine(snapshot_id, str(error))
+            raise SnapshotCorruptError(f"{error}; moved here", quarantined) from error
+
+    def quarantine(self, snapshot_id: SnapshotId, reason: str) -> Path:
+        """Set a frozen file aside under another name, for a person to look at.
+
+        One of the same id that was set aside before is replaced.
+
+        Returns:
+            The new path.
+
+        Raises:
+            StorageError: There is no such checkpoint, or the disk failed.
+        """
+        path = self.path(snapshot_id)
+        target = self.directory / file_name(snapshot_id, FileState.CORRUPT)
+        self._leases.drop(snapshot_id)
+        self._digests.pop(snapshot_id, None)
+        self._postponed.discard(snapshot_id)
+        self._fs.rename(path, target)
+        self._fs.sync_directory(self.directory)
+        self._reasons[target] = reason
+        return target
+
+    @property
+    def quarantined(self) -> tuple[QuarantinedFile, ...]:
+        """Files set aside, those of earlier processes included, ascending."""
+        found: builtins.list[QuarantinedFile] = []
+        for name, snapshot_id, state in self._files():
+            if state is FileState.CORRUPT:
+                path = self.directory / name
+                found.append(QuarantinedFile(snapshot_id, path, self._reasons.get(path, "")))
+        return tuple(found)
+
+    def close(self) -> None:
+        """Give up a download and close every file.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        self._leases.close()
+        if self._download is not None:
+            self._download.abandon()
+            self._download = None

@@ -1,0 +1,177 @@
+"""Writing a checkpoint so that its final name never shows a half-written file.
+
+Belongs here: the part file and the freeze. What goes into the file is ``format``'s work, when
+one is written ``generator``'s.
+
+See: KIP-630, requirement 630.2, architecture 5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TypeAlias
+
+from quorum.errors import QuorateError
+from quorum.ports import File, FileSystem
+from quorum.types import SnapshotId, TaggedFields, Voter
+from snapshot.format import FILE_DIGEST_BYTES, CheckpointHead, checkpoint_batches
+from snapshot.naming import OWN_PART_LABEL, FileState, file_name
+
+SYNC_BYTES = 16 << 20
+"""A growing part file is synced this often, so that the freeze has little left to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """A checkpoint that was written and frozen."""
+
+    snapshot_id: SnapshotId
+    size_bytes: int
+    records: int
+    """Data records, control records not counted."""
+    digest: bytes
+    """BLAKE2b-128 of the whole file."""
+    duration_ms: int = 0
+    """Time it took, by a monotonic clock; 0 where nobody measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointProgress:
+    """How far a write has come; the total is not known before the end."""
+
+    records: int
+    size_bytes: int
+
+
+Progress: TypeAlias = Callable[[CheckpointProgress], None]
+
+
+class CheckpointCancelled(QuorateError):  # noqa: N818 - asked for, so not an error
+    """A checkpoint was given up on request; nothing of it is left."""
+
+
+class PartFile:
+    """A checkpoint being filled: ``append`` until complete, then ``freeze`` or ``discard``.
+
+    Owned by one writer or one download. Nothing of it is visible under the final name before
+    ``freeze`` returns.
+    """
+
+    def __init__(
+        self, fs: FileSystem, directory: Path, snapshot_id: SnapshotId, *, label: str = ""
+    ) -> None:
+        """Create the file, or empty one that was left behind.
+
+        Raises:
+            StorageError: It cannot be created.
+        """
+        self.snapshot_id = snapshot_id
+        self.path = directory / file_name(snapshot_id, FileState.PART, label=label)
+        self.size_bytes = 0
+        self._fs = fs
+        self._directory = directory
+        self._unsynced = 0
+        self._has_left = False
+        self._file: File | None = fs.open(self.path, create=True, writable=True)
+        self._file.truncate(0)
+
+    def append(self, data: bytes) -> None:
+        """Write at the end; synced now and then.
+
+        Raises:
+            StorageError: ``DiskFullError`` when there is no space.
+        """
+        file = self._opened()
+        file.append(data)
+        self.size_bytes += len(data)
+        self._unsynced += len(data)
+        if self._unsynced >= SYNC_BYTES:
+            file.sync()
+            self._unsynced = 0
+
+    def freeze(self, state: FileState = FileState.FROZEN) -> Path:
+        """Give the file its final name, or that of another ``state``; returns the new path.
+
+        Durability: content is synced before the rename and the folder after it, so that after
+        a crash the name is there with all content, or not at all.
+
+        Raises:
+            StorageError: The file is not, or perhaps not durably, under its name.
+        """
+        file = self._opened()
+        file.sync()
+        file.close()
+        self._file = None
+        final = self._directory / file_name(self.snapshot_id, state)
+        self._fs.rename(self.path, final)
+        self._has_left = True
+        self._fs.sync_directory(self._directory)
+        return final
+
+    def discard(self) -> None:
+        """Remove the file; does nothing after ``freeze``."""
+        if self._has_left:
+            return
+        self._has_left = True
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._fs.unlink(self.path)
+
+    def _opened(self) -> File:
+        if self._file is None:
+            raise QuorateError(f"{self.path}: no longer open for writing")
+        return self._file
+
+
+def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
+    fs: FileSystem,
+    directory: Path,
+    snapshot_id: SnapshotId,
+    *,
+    values: Iterable[bytes],
+    last_contained_log_timestamp: int,
+    log_digest: bytes = b"",
+    kraft_version: int = 0,
+    voters: Sequence[Voter] = (),
+    state_digest: bytes | Callable[[], bytes] = b"",
+    tagged: TaggedFields = (),
+    voters_tagged: TaggedFields = (),
+    progress: Progress | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> CheckpointInfo:
+    """Write and freeze one checkpoint; on any exception nothing of it remains.
+
+    ``values`` is consumed lazily, a batch at a time; whatever it raises ends the write.
+    ``state_digest`` may be a function, called once ``values`` is exhausted. ``progress`` and
+    ``is_cancelled`` are called after each batch, in the calling thread; ``progress`` may block
+    to slow the write down. A file already frozen under this id is replaced by the same bytes.
+
+    Raises:
+        CheckpointCancelled: ``is_cancelled`` said so.
+        QuorumUsageError: Contents that cannot be stored; see ``checkpoint_batches``.
+        StorageError: The disk failed. After a failed sync the caller must stop the node.
+    """
+    head = CheckpointHead(
+        last_contained_log_timestamp, log_digest, kraft_version, tuple(voters), tagged,
+        voters_tagged,
+    )
+    part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL)
+    digest = blake2b(digest_size=FILE_DIGEST_BYTES)
+    records = 0
+    try:
+        for batch, count in checkpoint_batches(snapshot_id, head, values, state_digest):
+            part.append(batch)
+            digest.update(batch)
+            records += count
+            if progress is not None:
+                progress(CheckpointProgress(records, part.size_bytes))
+            if is_cancelled is not None and is_cancelled():
+                raise CheckpointCancelled(f"checkpoint {snapshot_id} given up")
+        part.freeze()
+    finally:
+        part.discard()
+    return CheckpointInfo(snapshot_id, part.size_bytes, records, digest.digest())
