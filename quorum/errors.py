@@ -167,6 +167,18 @@ class RecordCodecError(QuorateError):
     """Bytes that are not a well-formed metadata record."""
 
 
+class ReplayError(QuorateError):
+    """A committed record that contradicts the image: the log or the image is corrupt.
+
+    Names the record, and the offset once the batch is known.
+    """
+
+    def __init__(self, message: str, *, offset: int = -1) -> None:
+        super().__init__(message if offset < 0 else f"offset {offset}: {message}")
+        self.cause = message
+        self.offset = offset
+
+
 class PeerProtocolError(QuorateError):
     """A peer broke the protocol. Ends that conversation, never this process."""
 

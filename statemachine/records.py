@@ -143,7 +143,7 @@ def record_version(record: MetadataRecord, metadata_version: int) -> int:
 
 def lowest_version(record: MetadataRecord, at_least: int = 0) -> int:
     """The lowest version, ``at_least`` or above, that carries all of the record's content."""
-    if record.VERSION_MAX <= at_least:
+    if at_least >= record.VERSION_MAX:
         return at_least
     version = at_least
     for spec in RECORD_TYPES[record.API_KEY].fields:

@@ -1,1 +1,1 @@
-
+"""The parts of the metadata image, one module per family: image, delta, replay."""

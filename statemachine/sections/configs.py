@@ -1,0 +1,111 @@
+"""Configuration values by resource: image, lookups, delta and replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from immutables import Map
+
+from statemachine.records import ConfigRecord
+from statemachine.sections.map_delta import EMPTY_MAP, NestedMapDelta
+from statemachine.sections.tracking import ChangeTracker
+
+_CONFIG = ConfigRecord.API_KEY
+_NO_VALUES: Map[str, str] = EMPTY_MAP
+
+ConfigResource: TypeAlias = tuple[int, str]
+"""Resource type and resource name."""
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to. A broker with an empty name is the cluster default."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigsView:
+    """Lookups that the configurations image and a delta over it answer alike."""
+
+    __slots__ = ()
+
+    def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
+        """One value that was set for exactly this resource."""
+        raise NotImplementedError
+
+    def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
+        """Everything set for exactly this resource, empty when nothing is."""
+        raise NotImplementedError
+
+    def topic_value(self, topic: str, key: str) -> str | None:
+        """A topic's value, or else the cluster default's; None when neither is set."""
+        value = self.value(ResourceType.TOPIC, topic, key)
+        return value if value is not None else self.value(ResourceType.BROKER, "", key)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsImage(ConfigsView):
+    """Configurations at one position. A resource without values is absent."""
+
+    resources: Map[ConfigResource, Map[str, str]] = EMPTY_MAP
+
+    def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
+        """One value that was set for exactly this resource."""
+        return self.resources.get((resource_type, resource_name), _NO_VALUES).get(key)
+
+    def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
+        """Everything set for exactly this resource, empty when nothing is."""
+        return self.resources.get((resource_type, resource_name), _NO_VALUES)
+
+
+class ConfigsDelta(ConfigsView):
+    """Configurations under change."""
+
+    __slots__ = ("_resources", "_tracker")
+
+    def __init__(self, base: ConfigsImage, tracker: ChangeTracker) -> None:
+        self._resources: NestedMapDelta[ConfigResource, str, str] = NestedMapDelta(base.resources)
+        self._tracker = tracker
+
+    def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
+        """One value that was set for exactly this resource."""
+        return self._resources.find((resource_type, resource_name), key)
+
+    def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
+        """Everything set for exactly this resource, empty when nothing is."""
+        return self._resources.group((resource_type, resource_name))
+
+    def settle(self) -> ConfigsImage:
+        """The image as of now; the delta stays usable."""
+        return ConfigsImage(self._resources.settle())
+
+    def replay(self, record: ConfigRecord) -> None:
+        """A value was set, or deleted. Deleting what is not set is accepted and does nothing."""
+        resource_type, resource_name, name = (
+            record.resource_type,
+            record.resource_name,
+            record.name,
+        )
+        values = self._resources.open_group((resource_type, resource_name))
+        old = values.get(name)
+        value = record.value
+        if value is None:
+            if old is not None:
+                values.pop(name)
+                self._tracker.deleted((_CONFIG, resource_type, resource_name, name))
+            return
+        if old != value:
+            values.set(name, value)
+            if old is not None:
+                self._tracker.modified((_CONFIG, resource_type, resource_name, name))
+        self._tracker.stored((_CONFIG, resource_type, resource_name, name), record.extra)
+
+    def drop(self, resource_type: int, resource_name: str) -> None:
+        """Everything set for the resource is gone."""
+        for name in self._resources.drop_group((resource_type, resource_name)):
+            self._tracker.deleted((_CONFIG, resource_type, resource_name, name))

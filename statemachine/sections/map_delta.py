@@ -1,0 +1,145 @@
+"""Persistent maps under change: read at any moment, settle into an immutable map in O(1).
+
+``MapDelta`` is one map, ``NestedMapDelta`` a map of maps in which only touched groups are
+opened. Both share structure with the map they began from, so a settled result costs no more
+than what was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeAlias, TypeVar, overload
+
+from immutables import Map, MapMutation
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+G = TypeVar("G")
+
+
+class MapDelta(Generic[K, V]):
+    """A map being changed. Owned by one ``ImageDelta``; not shared between threads."""
+
+    __slots__ = ("_current", "_mutation")
+
+    def __init__(self, base: Map[K, V]) -> None:
+        self._current: Map[K, V] | MapMutation[K, V] = base
+        self._mutation: MapMutation[K, V] | None = None
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
+    def get(self, key: K, default: D | None = None) -> V | D | None:
+        """The value as of now, or ``default``."""
+        return self._current.get(key, default)
+
+    def __getitem__(self, key: K) -> V:
+        return self._current[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._current
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.settle())
+
+    def set(self, key: K, value: V) -> None:
+        """Store a value."""
+        mutation = self._mutation
+        if mutation is None:
+            mutation = self._open()
+        mutation[key] = value
+
+    def pop(self, key: K) -> V:
+        """Remove a key that must be present and return its value."""
+        mutation = self._mutation
+        if mutation is None:
+            mutation = self._open()
+        return mutation.pop(key)
+
+    def settle(self) -> Map[K, V]:
+        """The immutable map as of now; the delta stays usable."""
+        current = self._current
+        if isinstance(current, Map):
+            return current
+        settled = current.finish()
+        self._current = settled
+        self._mutation = None
+        return settled
+
+    def _open(self) -> MapMutation[K, V]:
+        mutation = self.settle().mutate()
+        self._current = self._mutation = mutation
+        return mutation
+
+
+class NestedMapDelta(Generic[G, K, V]):
+    """A map of maps being changed. A group that becomes empty disappears."""
+
+    __slots__ = ("_opened", "_outer")
+
+    def __init__(self, base: Map[G, Map[K, V]]) -> None:
+        self._outer: MapDelta[G, Map[K, V]] = MapDelta(base)
+        self._opened: dict[G, MapDelta[K, V]] = {}
+
+    def find(self, group: G, key: K) -> V | None:
+        """One value as of now, or None."""
+        opened = self._opened.get(group)
+        if opened is not None:
+            return opened.get(key)
+        inner = self._outer.get(group)
+        return None if inner is None else inner.get(key)
+
+    def group(self, group: G) -> Map[K, V]:
+        """One whole group as of now, empty when there is none."""
+        opened = self._opened.get(group)
+        if opened is not None:
+            return opened.settle()
+        return self._outer.get(group, EMPTY_MAP)
+
+    def group_size(self, group: G) -> int:
+        """How many entries the group has now."""
+        opened = self._opened.get(group)
+        return len(opened) if opened is not None else len(self._outer.get(group, EMPTY_MAP))
+
+    def groups(self) -> list[G]:
+        """Every group that is not empty, in no particular order."""
+        return list(self.settle())
+
+    def open_group(self, group: G) -> MapDelta[K, V]:
+        """The group for changing. An emptied one disappears when settling."""
+        opened = self._opened.get(group)
+        if opened is None:
+            opened = self._opened[group] = MapDelta(self._outer.get(group, EMPTY_MAP))
+        return opened
+
+    def drop_group(self, group: G) -> Map[K, V]:
+        """Remove a whole group and return what it held."""
+        held = self.group(group)
+        self._opened.pop(group, None)
+        if group in self._outer:
+            self._outer.pop(group)
+        return held
+
+    def settle(self) -> Map[G, Map[K, V]]:
+        """The immutable map of maps as of now; the delta stays usable."""
+        if self._opened:
+            outer = self._outer
+            for group, opened in self._opened.items():
+                settled = opened.settle()
+                if settled:
+                    outer.set(group, settled)
+                elif group in outer:
+                    outer.pop(group)
+            self._opened.clear()
+        return self._outer.settle()
+
+
+EMPTY_MAP: Map[Any, Any] = Map()
+"""The one empty map; an image with nothing in a section holds this."""
+
+ReadMap: TypeAlias = Map[K, V] | MapDelta[K, V]

@@ -1,0 +1,110 @@
+"""The state of one partition and the effect of a change record on it.
+
+See: metadata-records.md sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quorum.types import NO_NODE, Uuid
+from statemachine.records import (
+    LEADER_UNCHANGED,
+    RECOVERED,
+    RECOVERY_STATE_UNCHANGED,
+    PartitionChangeRecord,
+    PartitionRecord,
+)
+
+
+class PartitionState(NamedTuple):
+    """Everything the image knows about a partition.
+
+    A named tuple, because a million of them are made when a checkpoint is loaded.
+    """
+
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    leader: int = NO_NODE
+    leader_recovery_state: int = RECOVERED
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    directories: tuple[Uuid, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    def directory(self, replica: int) -> Uuid | None:
+        """The directory that replica keeps the partition in; None when not recorded."""
+        if len(self.directories) != len(self.replicas) or replica not in self.replicas:
+            return None
+        return self.directories[self.replicas.index(replica)]
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding or self.removing)
+
+
+def state_of(record: PartitionRecord) -> PartitionState:
+    """The state a full partition record stands for."""
+    replicas = record.replicas
+    isr = record.isr
+    return PartitionState(
+        replicas,
+        replicas if isr == replicas else isr,
+        record.removing_replicas,
+        record.adding_replicas,
+        record.leader,
+        record.leader_recovery_state,
+        record.leader_epoch,
+        record.partition_epoch,
+        record.directories,
+        record.eligible_leader_replicas or (),
+        record.last_known_elr or (),
+    )
+
+
+def record_of(topic_id: Uuid, index: int, state: PartitionState) -> PartitionRecord:
+    """The full partition record that stands for a state; the reverse of ``state_of``.
+
+    Empty ELR fields become null, which is their default, so that a partition without them
+    needs no later record version.
+    """
+    return PartitionRecord(
+        index,
+        topic_id,
+        state.replicas,
+        state.isr,
+        state.removing,
+        state.adding,
+        state.leader,
+        state.leader_recovery_state,
+        state.leader_epoch,
+        state.partition_epoch,
+        state.directories,
+        state.elr or None,
+        state.last_known_elr or None,
+    )
+
+
+def changed_state(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
+    """The state after a change: partition epoch up by one, leader epoch if a leader is named."""
+    leader_named = change.leader != LEADER_UNCHANGED
+    elr = change.eligible_leader_replicas
+    last_known = change.last_known_elr
+    recovery = change.leader_recovery_state
+    return PartitionState(
+        state.replicas if change.replicas is None else change.replicas,
+        state.isr if change.isr is None else change.isr,
+        state.removing if change.removing_replicas is None else change.removing_replicas,
+        state.adding if change.adding_replicas is None else change.adding_replicas,
+        change.leader if leader_named else state.leader,
+        state.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
+        state.leader_epoch + 1 if leader_named else state.leader_epoch,
+        state.partition_epoch + 1,
+        state.directories if change.directories is None else change.directories,
+        state.elr if elr is None else elr,
+        state.last_known_elr if last_known is None else last_known,
+    )

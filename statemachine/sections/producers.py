@@ -1,0 +1,257 @@
+"""Producer ids, producers and transactional ids: image, lookups, delta and replay.
+
+One counter hands out every producer id: blocks for brokers (record 15) and single ids for our
+own writers. What a producer was answered is kept from its oldest open sequence on, so that a
+retried command gets its first answer, also from another leader (360.8).
+
+Invariants:
+    1. The next producer id never falls.
+    2. A producer's ``applied`` is ascending by sequence, holds nothing below ``oldest_open``,
+       and at most ``PRODUCER_WINDOW`` entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from immutables import Map
+
+from quorum.errors import ReplayError
+from statemachine.records import (
+    AppliedSequence,
+    InitProducerRecord,
+    ProducerIdsRecord,
+    ProducerStateRecord,
+    TransactionalIdRecord,
+)
+from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, ReadMap
+from statemachine.sections.tracking import ChangeTracker
+
+_PRODUCER_IDS = ProducerIdsRecord.API_KEY
+_PRODUCER = ProducerStateRecord.API_KEY
+_TRANSACTIONAL = TransactionalIdRecord.API_KEY
+
+PRODUCER_WINDOW = 32
+"""W of decision 12: commands one producer may have in flight, and answers kept of it."""
+
+
+class Applied(NamedTuple):
+    """The first answer to one applied command; fields as in ``AppliedSequence``."""
+
+    sequence: int
+    offset: int
+    epoch: int
+    answer: bytes | None = None
+
+
+class ProducerState(NamedTuple):
+    """What the image knows of one producer."""
+
+    epoch: int = 0
+    last_sequence: int = -1
+    """Highest applied sequence, -1 before the first."""
+    oldest_open: int = 0
+    """The client has an answer to everything below."""
+    last_timestamp_ms: int = -1
+    """Append time of its last batch or of its creation; drives expiry (360.5)."""
+    applied: tuple[Applied, ...] = ()
+
+    def answer_to(self, sequence: int) -> Applied | None:
+        """The first answer given to that sequence, if it was applied and is still kept."""
+        return next((entry for entry in self.applied if entry.sequence == sequence), None)
+
+
+class ProducersView:
+    """Lookups that the producers image and a delta over it answer alike."""
+
+    __slots__ = ()
+
+    next_id: int
+    """Every producer id below has been handed out."""
+    states: ReadMap[int, ProducerState]
+    transactional_ids: ReadMap[str, TransactionalIdRecord]
+
+    def state(self, producer_id: int) -> ProducerState | None:
+        """What is known of that producer; None when it was never handed out or has expired."""
+        return self.states.get(producer_id)
+
+    def transactional(self, transactional_id: str) -> TransactionalIdRecord | None:
+        """The state of that transactional id."""
+        return self.transactional_ids.get(transactional_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducersImage(ProducersView):
+    """Producers at one position."""
+
+    next_id: int = 0
+    states: Map[int, ProducerState] = EMPTY_MAP
+    transactional_ids: Map[str, TransactionalIdRecord] = EMPTY_MAP
+
+
+class ProducersDelta(ProducersView):
+    """Producers under change."""
+
+    __slots__ = ("_tracker", "next_id", "states", "transactional_ids")
+
+    def __init__(self, base: ProducersImage, tracker: ChangeTracker) -> None:
+        self.next_id = base.next_id
+        self.states: MapDelta[int, ProducerState] = MapDelta(base.states)
+        self.transactional_ids: MapDelta[str, TransactionalIdRecord] = MapDelta(
+            base.transactional_ids
+        )
+        self._tracker = tracker
+
+    def settle(self) -> ProducersImage:
+        """The image as of now; the delta stays usable."""
+        return ProducersImage(
+            self.next_id, self.states.settle(), self.transactional_ids.settle()
+        )
+
+    def replay_ids(self, record: ProducerIdsRecord) -> None:
+        """Ids up to the named one were handed out.
+
+        Raises:
+            ReplayError: The counter would not rise.
+        """
+        if record.next_producer_id <= self.next_id:
+            raise ReplayError(
+                f"next producer id {record.next_producer_id} is not above {self.next_id}"
+            )
+        self._raise_next_id(record.next_producer_id)
+        self._tracker.stored((_PRODUCER_IDS,), record.extra)
+
+    def replay_init(self, record: InitProducerRecord, timestamp_ms: int) -> None:
+        """A producer id, or a newer epoch of one, was handed out; its sequences start at 0.
+
+        Raises:
+            ReplayError: The id was given away as part of a block, or the epoch is not newer.
+        """
+        producer_id, epoch = record.producer_id, record.producer_epoch
+        old = self.states.get(producer_id)
+        if old is None:
+            if producer_id < self.next_id:
+                raise ReplayError(f"producer id {producer_id} is below {self.next_id}")
+            self._raise_next_id(producer_id + 1)
+        else:
+            if epoch <= old.epoch:
+                raise ReplayError(
+                    f"producer {producer_id}: epoch {epoch} is not above {old.epoch}"
+                )
+            self._tracker.modified((_PRODUCER, producer_id))
+        self.states.set(producer_id, ProducerState(epoch, -1, 0, timestamp_ms))
+
+    def replay_expiry(self, producer_id: int) -> None:
+        """A producer was forgotten.
+
+        Raises:
+            ReplayError: It is not known.
+        """
+        if producer_id not in self.states:
+            raise ReplayError(f"expiry of unknown producer {producer_id}")
+        self.states.pop(producer_id)
+        self._tracker.deleted((_PRODUCER, producer_id))
+
+    def replay_state(self, record: ProducerStateRecord) -> None:
+        """A producer was stated whole, in a checkpoint."""
+        key = (_PRODUCER, record.producer_id)
+        new = ProducerState(
+            record.producer_epoch,
+            record.last_sequence,
+            record.oldest_open,
+            record.last_timestamp_ms,
+            tuple(
+                Applied(entry.sequence, entry.offset, entry.epoch, entry.answer)
+                for entry in record.applied
+            ),
+        )
+        old = self.states.get(record.producer_id)
+        if old is not None and old != new:
+            self._tracker.modified(key)
+        self.states.set(record.producer_id, new)
+        self._tracker.stored(key, record.extra)
+
+    def replay_command(
+        self, producer_id: int, epoch: int, applied: Applied, oldest_open: int, timestamp_ms: int
+    ) -> None:
+        """A producer's command was applied; everything below ``oldest_open`` may be forgotten.
+
+        Raises:
+            ReplayError: The producer is unknown, its epoch is older than the stored one, or
+                the sequence was applied already or lies below the window.
+        """
+        old = self.states.get(producer_id)
+        if old is None:
+            raise ReplayError(f"batch of unknown producer {producer_id}")
+        sequence = applied.sequence
+        kept: tuple[Applied, ...]
+        if epoch == old.epoch:
+            last, floor = old.last_sequence, old.oldest_open
+            if oldest_open > floor:
+                floor = oldest_open
+                kept = tuple([entry for entry in old.applied if entry.sequence >= floor])
+            else:
+                kept = old.applied
+        elif epoch > old.epoch:
+            last, floor, kept = -1, max(oldest_open, 0), ()
+        else:
+            raise ReplayError(f"producer {producer_id}: epoch {epoch} is below {old.epoch}")
+        if sequence > last:
+            last = sequence
+            kept = (*kept, applied)
+        else:
+            kept = _inserted(producer_id, kept, applied)
+        if sequence < floor:
+            raise ReplayError(f"producer {producer_id}: sequence {sequence} is below {floor}")
+        if len(kept) > PRODUCER_WINDOW:
+            kept = kept[-PRODUCER_WINDOW:]
+            floor = max(floor, kept[0].sequence)
+        self.states.set(producer_id, ProducerState(epoch, last, floor, timestamp_ms, kept))
+        self._tracker.modified((_PRODUCER, producer_id))
+
+    def replay_transactional(self, record: TransactionalIdRecord) -> None:
+        """A transactional id was stated whole."""
+        name = record.transactional_id
+        old = self.transactional_ids.get(name)
+        if old is not None and old != record:
+            self._tracker.modified((_TRANSACTIONAL, name))
+        self.transactional_ids.set(name, record)
+
+    def replay_transactional_removal(self, name: str) -> None:
+        """A transactional id was forgotten.
+
+        Raises:
+            ReplayError: It is not known.
+        """
+        if name not in self.transactional_ids:
+            raise ReplayError(f"removal of unknown transactional id {name!r}")
+        self.transactional_ids.pop(name)
+        self._tracker.deleted((_TRANSACTIONAL, name))
+
+    def _raise_next_id(self, next_id: int) -> None:
+        if self.next_id:
+            self._tracker.modified((_PRODUCER_IDS,))
+        self.next_id = next_id
+
+
+def _inserted(
+    producer_id: int, kept: tuple[Applied, ...], applied: Applied
+) -> tuple[Applied, ...]:
+    """``kept`` with a sequence that was overtaken put in its place."""
+    sequence = applied.sequence
+    if any(entry.sequence == sequence for entry in kept):
+        raise ReplayError(f"producer {producer_id}: sequence {sequence} was applied already")
+    return tuple(sorted((*kept, applied), key=lambda entry: entry.sequence))
+
+
+def record_of(producer_id: int, state: ProducerState) -> ProducerStateRecord:
+    """The checkpoint form of a producer; the reverse of ``replay_state``."""
+    return ProducerStateRecord(
+        producer_id,
+        state.epoch,
+        state.last_sequence,
+        state.oldest_open,
+        state.last_timestamp_ms,
+        tuple(AppliedSequence(*entry) for entry in state.applied),
+    )

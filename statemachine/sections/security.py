@@ -1,0 +1,145 @@
+"""ACLs, SCRAM credentials, delegation tokens and client quotas, carried without interpretation.
+
+The image keeps the records themselves, so that nothing of them can be lost on the way through
+a checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from immutables import Map
+
+from quorum.errors import ReplayError
+from quorum.types import Uuid, uuid_to_text
+from statemachine.records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    QuotaEntity,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta
+from statemachine.sections.tracking import ChangeTracker
+
+_ACL = AccessControlEntryRecord.API_KEY
+_SCRAM = UserScramCredentialRecord.API_KEY
+_TOKEN = DelegationTokenRecord.API_KEY
+_QUOTA = ClientQuotaRecord.API_KEY
+
+QuotaKey: TypeAlias = tuple[QuotaEntity, ...]
+"""The parts of a quota's entity, sorted by type."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityImage:
+    """Everything security related at one position."""
+
+    acls: Map[Uuid, AccessControlEntryRecord] = EMPTY_MAP
+    scram: Map[tuple[str, int], UserScramCredentialRecord] = EMPTY_MAP
+    """By user name and mechanism."""
+    tokens: Map[str, DelegationTokenRecord] = EMPTY_MAP
+    quotas: Map[QuotaKey, Map[str, float]] = EMPTY_MAP
+
+
+class SecurityDelta:
+    """Security under change."""
+
+    __slots__ = ("_quotas", "_tracker", "acls", "scram", "tokens")
+
+    def __init__(self, base: SecurityImage, tracker: ChangeTracker) -> None:
+        self.acls: MapDelta[Uuid, AccessControlEntryRecord] = MapDelta(base.acls)
+        self.scram: MapDelta[tuple[str, int], UserScramCredentialRecord] = MapDelta(base.scram)
+        self.tokens: MapDelta[str, DelegationTokenRecord] = MapDelta(base.tokens)
+        self._quotas: NestedMapDelta[QuotaKey, str, float] = NestedMapDelta(base.quotas)
+        self._tracker = tracker
+
+    @property
+    def quotas(self) -> Map[QuotaKey, Map[str, float]]:
+        """Quotas as of now."""
+        return self._quotas.settle()
+
+    def settle(self) -> SecurityImage:
+        """The image as of now; the delta stays usable."""
+        return SecurityImage(
+            self.acls.settle(), self.scram.settle(), self.tokens.settle(), self._quotas.settle()
+        )
+
+    def replay_acl(self, record: AccessControlEntryRecord) -> None:
+        """An ACL was added.
+
+        Raises:
+            ReplayError: Its id stands for another ACL already.
+        """
+        old = self.acls.get(record.id)
+        if old is not None and old != record:
+            raise ReplayError(f"ACL {uuid_to_text(record.id)} exists with other content")
+        self.acls.set(record.id, record)
+
+    def replay_acl_removal(self, record: RemoveAccessControlEntryRecord) -> None:
+        """An ACL was removed.
+
+        Raises:
+            ReplayError: There is none with that id.
+        """
+        if record.id not in self.acls:
+            raise ReplayError(f"removal of no ACL: {uuid_to_text(record.id)}")
+        self.acls.pop(record.id)
+        self._tracker.deleted((_ACL, record.id))
+
+    def replay_scram(self, record: UserScramCredentialRecord) -> None:
+        """A credential was set."""
+        name = (record.name, record.mechanism)
+        old = self.scram.get(name)
+        if old is not None and old != record:
+            self._tracker.modified((_SCRAM, *name))
+        self.scram.set(name, record)
+
+    def replay_scram_removal(self, record: RemoveUserScramCredentialRecord) -> None:
+        """A credential was removed.
+
+        Raises:
+            ReplayError: There is none of that user and mechanism.
+        """
+        name = (record.name, record.mechanism)
+        if name not in self.scram:
+            raise ReplayError(f"removal of no SCRAM credential: {name}")
+        self.scram.pop(name)
+        self._tracker.deleted((_SCRAM, *name))
+
+    def replay_token(self, record: DelegationTokenRecord) -> None:
+        """A token was created or renewed."""
+        old = self.tokens.get(record.token_id)
+        if old is not None and old != record:
+            self._tracker.modified((_TOKEN, record.token_id))
+        self.tokens.set(record.token_id, record)
+
+    def replay_token_removal(self, record: RemoveDelegationTokenRecord) -> None:
+        """A token was removed. Removing one that is gone already is accepted, as Kafka does."""
+        if record.token_id in self.tokens:
+            self.tokens.pop(record.token_id)
+            self._tracker.deleted((_TOKEN, record.token_id))
+
+    def replay_quota(self, record: ClientQuotaRecord) -> None:
+        """A quota was set or removed. Removing what is not set is accepted."""
+        entity = tuple(sorted(record.entity, key=_entity_order))
+        quotas = self._quotas.open_group(entity)
+        key = (_QUOTA, entity, record.key)
+        old = quotas.get(record.key)
+        if record.remove:
+            if old is not None:
+                quotas.pop(record.key)
+                self._tracker.deleted(key)
+            return
+        quotas.set(record.key, record.value)
+        if old is not None and old != record.value:
+            self._tracker.modified(key)
+        self._tracker.stored(key, record.extra)
+
+
+def _entity_order(entity: QuotaEntity) -> tuple[str, bool, str]:
+    return (entity.entity_type, entity.entity_name is not None, entity.entity_name or "")

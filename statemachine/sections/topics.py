@@ -1,0 +1,261 @@
+"""Topics and their partitions: image, lookups, delta and replay.
+
+``TopicsView`` holds the lookups; they work alike on the image and on a delta in progress.
+
+Invariants:
+    1. Names and ids are a bijection.
+    2. Partitions exist only for topics that exist.
+    3. The broker indexes say exactly what the partitions say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from immutables import Map
+
+from quorum.errors import ReplayError
+from quorum.types import NO_NODE, Uuid, uuid_to_text
+from statemachine.records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta, ReadMap
+from statemachine.sections.partition_index import (
+    BrokerPartitions,
+    PartitionIndexDelta,
+    PartitionKey,
+)
+from statemachine.sections.partitions import PartitionState, changed_state, state_of
+from statemachine.sections.tracking import ChangeTracker
+
+_TOPIC = TopicRecord.API_KEY
+_PARTITION = PartitionRecord.API_KEY
+_NO_PARTITIONS: Map[int, PartitionState] = EMPTY_MAP
+_NO_KEYS: Map[PartitionKey, None] = EMPTY_MAP
+
+
+class TopicsView:
+    """Lookups that the topics image and a delta over it answer alike."""
+
+    __slots__ = ()
+
+    ids: ReadMap[str, Uuid]
+    """Topic id by name."""
+    names: ReadMap[Uuid, str]
+    """Topic name by id."""
+
+    def id_of(self, name: str) -> Uuid | None:
+        """The id of the topic with that name."""
+        return self.ids.get(name)
+
+    def name_of(self, topic_id: Uuid) -> str | None:
+        """The name of the topic with that id."""
+        return self.names.get(topic_id)
+
+    def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
+        """One partition's state."""
+        raise NotImplementedError
+
+    def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
+        """All partitions of a topic by number; empty for an unknown topic."""
+        raise NotImplementedError
+
+    def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions in whose ISR the broker is. Iteration order is not defined: sort."""
+        raise NotImplementedError
+
+    def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions the broker leads; ``NO_NODE`` asks for those without a leader."""
+        raise NotImplementedError
+
+    def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions in whose ELR the broker is."""
+        raise NotImplementedError
+
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads at least one partition."""
+        return bool(self.led_by(broker_id))
+
+    def without_leader(self) -> Map[PartitionKey, None]:
+        """Partitions that have no leader now."""
+        return self.led_by(NO_NODE)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsImage(TopicsView):
+    """Topics and partitions at one position. The indexes follow from the partitions."""
+
+    ids: Map[str, Uuid] = EMPTY_MAP
+    names: Map[Uuid, str] = field(default=EMPTY_MAP, compare=False)
+    partitions: Map[Uuid, Map[int, PartitionState]] = EMPTY_MAP
+    isr_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
+    leader_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
+    elr_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
+
+    def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
+        """One partition's state."""
+        return self.partitions.get(topic_id, _NO_PARTITIONS).get(index)
+
+    def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
+        """All partitions of a topic by number; empty for an unknown topic."""
+        return self.partitions.get(topic_id, _NO_PARTITIONS)
+
+    def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions in whose ISR the broker is."""
+        return self.isr_index.get(broker_id, _NO_KEYS)
+
+    def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions the broker leads."""
+        return self.leader_index.get(broker_id, _NO_KEYS)
+
+    def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions in whose ELR the broker is."""
+        return self.elr_index.get(broker_id, _NO_KEYS)
+
+    def partition_count(self) -> int:
+        """Partitions of all topics together. Walks the topics."""
+        return sum(len(partitions) for partitions in self.partitions.values())
+
+
+class TopicsDelta(TopicsView):
+    """Topics and partitions under change."""
+
+    __slots__ = ("_index", "_partitions", "_tracker", "ids", "names")
+
+    def __init__(self, base: TopicsImage, tracker: ChangeTracker) -> None:
+        self.ids: MapDelta[str, Uuid] = MapDelta(base.ids)
+        self.names: MapDelta[Uuid, str] = MapDelta(base.names)
+        self._partitions: NestedMapDelta[Uuid, int, PartitionState] = NestedMapDelta(
+            base.partitions
+        )
+        self._index = PartitionIndexDelta(base.isr_index, base.leader_index, base.elr_index)
+        self._tracker = tracker
+
+    def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
+        """One partition's state."""
+        return self._partitions.find(topic_id, index)
+
+    def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
+        """All partitions of a topic by number; empty for an unknown topic."""
+        return self._partitions.group(topic_id)
+
+    def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions in whose ISR the broker is."""
+        return self._index.isr.group(broker_id)
+
+    def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions the broker leads."""
+        return self._index.leader.group(broker_id)
+
+    def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
+        """Partitions in whose ELR the broker is."""
+        return self._index.elr.group(broker_id)
+
+    def settle(self) -> TopicsImage:
+        """The image as of now; the delta stays usable."""
+        index = self._index
+        return TopicsImage(
+            self.ids.settle(),
+            self.names.settle(),
+            self._partitions.settle(),
+            index.isr.settle(),
+            index.leader.settle(),
+            index.elr.settle(),
+        )
+
+    def replay_topic(self, record: TopicRecord) -> None:
+        """A topic came into being.
+
+        Raises:
+            ReplayError: The name or the id is taken by another topic.
+        """
+        name, topic_id = record.name, record.topic_id
+        if self.ids.get(name, topic_id) != topic_id or self.names.get(topic_id, name) != name:
+            raise ReplayError(
+                f"topic {name!r} with id {uuid_to_text(topic_id)} clashes with "
+                f"{self.names.get(topic_id)!r}"
+            )
+        self.ids.set(name, topic_id)
+        self.names.set(topic_id, name)
+        self._tracker.stored((_TOPIC, topic_id), record.extra)
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """A partition came into being or was stated anew.
+
+        Raises:
+            ReplayError: Its topic does not exist, or its number is negative.
+        """
+        topic_id, index = record.topic_id, record.partition_id
+        if topic_id not in self.names or index < 0:
+            raise ReplayError(f"partition {index} of no topic: {uuid_to_text(topic_id)}")
+        state = state_of(record)
+        partitions = self._partitions.open_group(topic_id)
+        old = partitions.get(index)
+        partitions.set(index, state)
+        if old is None:
+            self._index.added((topic_id, index), state)
+        elif old != state:
+            self._index.changed((topic_id, index), old, state)
+            self._tracker.modified((_PARTITION, topic_id, index))
+        self._tracker.stored((_PARTITION, topic_id, index), record.extra)
+
+    def replay_change(self, change: PartitionChangeRecord) -> None:
+        """A partition changed; its partition epoch always rises.
+
+        Raises:
+            ReplayError: There is no such partition.
+        """
+        topic_id, index = change.topic_id, change.partition_id
+        old = self._partitions.find(topic_id, index)
+        if old is None:
+            raise ReplayError(f"change to no partition: {uuid_to_text(topic_id)}-{index}")
+        self._replace(topic_id, index, old, changed_state(old, change))
+
+    def replay_removal(self, topic_id: Uuid) -> str:
+        """A topic was deleted, with its partitions. Returns the name it had.
+
+        Raises:
+            ReplayError: There is no such topic.
+        """
+        if topic_id not in self.names:
+            raise ReplayError(f"removal of no topic: {uuid_to_text(topic_id)}")
+        name = self.names.pop(topic_id)
+        self.ids.pop(name)
+        for index, state in self._partitions.drop_group(topic_id).items():
+            self._index.removed((topic_id, index), state)
+            self._tracker.deleted((_PARTITION, topic_id, index))
+        self._tracker.deleted((_TOPIC, topic_id))
+        return name
+
+    def replay_clear_elr(self, record: ClearElrRecord) -> None:
+        """Empty ELR and last-known ELR of one topic, or of all when no name is given.
+
+        Epochs do not change: KIP-966 treats this as a reset, not as a partition change.
+
+        Raises:
+            ReplayError: A topic is named that does not exist.
+        """
+        if not record.topic_name:
+            for topic_id in self._partitions.groups():
+                self._clear_elr(topic_id)
+            return
+        named = self.ids.get(record.topic_name)
+        if named is None:
+            raise ReplayError(f"ELR cleared of no topic: {record.topic_name!r}")
+        self._clear_elr(named)
+
+    def _clear_elr(self, topic_id: Uuid) -> None:
+        for index, old in self._partitions.group(topic_id).items():
+            if old.elr or old.last_known_elr:
+                self._replace(topic_id, index, old, old._replace(elr=(), last_known_elr=()))
+
+    def _replace(
+        self, topic_id: Uuid, index: int, old: PartitionState, new: PartitionState
+    ) -> None:
+        key = (topic_id, index)
+        self._partitions.open_group(topic_id).set(index, new)
+        self._index.changed(key, old, new)
+        self._tracker.modified((_PARTITION, topic_id, index))

@@ -1,0 +1,55 @@
+"""What replay reports besides the new state: which checkpoint records it touched.
+
+A record key names one record of the canonical dump: ``(api key of the dumped type, identity)``
+with the identity's parts spread out, e.g. ``(3, topic id, partition)``. See ``changes`` for how
+they are counted (630.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from immutables import Map
+
+from statemachine.records import Extra
+from statemachine.sections.map_delta import MapDelta
+
+RecordKey: TypeAlias = tuple[Any, ...]
+
+
+class ChangeTracker:
+    """Collects touched record keys, and keeps the unknown fields of stored records.
+
+    Owned by one ``ImageDelta`` and shared by its section deltas.
+    """
+
+    __slots__ = ("extras", "touched")
+
+    def __init__(self, extras: Map[RecordKey, Extra]) -> None:
+        self.touched: set[RecordKey] = set()
+        self.extras: MapDelta[RecordKey, Extra] = MapDelta(extras)
+
+    def stored(self, key: RecordKey, extra: Extra | None) -> None:
+        """A full-state record was replayed: its unknown fields replace the former ones."""
+        if extra is not None:
+            if self.extras.get(key) != extra:
+                self.extras.set(key, extra)
+        elif len(self.extras) and key in self.extras:
+            self.extras.pop(key)
+
+    def modified(self, key: RecordKey) -> None:
+        """What the key's record says existed before and is different now."""
+        self.touched.add(key)
+
+    def deleted(self, key: RecordKey) -> None:
+        """What the key's record says existed before and is gone now."""
+        self.touched.add(key)
+        if len(self.extras) and key in self.extras:
+            self.extras.pop(key)
+
+    def revert(self, touched: Iterable[RecordKey], extras: Map[RecordKey, Extra]) -> None:
+        """Return to what was collected at an earlier moment."""
+        self.touched.clear()
+        self.touched.update(touched)
+        self.extras = MapDelta(extras)
