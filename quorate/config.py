@@ -13,16 +13,16 @@ from quorate.config_sections import (
     ClusterConfig,
     LimitsConfig,
     ListenerConfig,
-    LogConfig,
     LoggingConfig,
     MetricsConfig,
     NodeConfig,
-    SnapshotConfig,
     TlsConfig,
 )
 from quorate.controller.config import ControllerConfig
 from quorum.config import QuorumConfig
 from quorum.errors import ConfigError
+from quorum.log.config import LogConfig
+from snapshot.config import SnapshotConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,13 @@ class ServerConfig:
         """Every impossible setting of all sections and between them, one sentence each."""
         found = self.node.problems() + self.listeners.problems() + self.bootstrap.problems()
         found += self.cluster.problems()
-        found += [f"quorum.{problem}" for problem in self.quorum.problems()]
-        found += self.log.problems() + self.snapshot.problems() + self.metrics.problems()
+        for section, part in (
+            ("quorum", self.quorum),
+            ("log", self.log),
+            ("snapshot", self.snapshot),
+        ):
+            found += [f"{section}.{problem}" for problem in part.problems()]
+        found += self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
         return found + self._clashes()
 

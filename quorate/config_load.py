@@ -138,6 +138,8 @@ def _suggestion(key: str) -> str:
 def _convert(setting: Setting, raw: object) -> Value:
     """``raw`` from TOML or text as the setting's type. The error completes "<key> ..."."""
     kind = setting.kind
+    if setting.is_optional and raw in (0, "", "0"):
+        return None
     if kind is bool:
         return _to_bool(raw)
     if kind in (int, float):

@@ -17,7 +17,6 @@ RECORD_CODECS = ("native", "kafka")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
 PRODUCER_WINDOW_MAX = 1024
-SEGMENT_BYTES_MIN = 4096
 BATCH_BYTES_MAX_MIN = 64 << 10
 BATCH_BYTES_MAX_MAX = 8 << 20
 """Beyond it a Fetch answer with one batch no longer fits a message between peers."""
@@ -34,7 +33,6 @@ class ClusterConfig:
     record_codec: str = "native"
     producer_window: int = 32
     batch_bytes_max: int = 8 << 20
-    checkpoint_batch_bytes: int = 256 << 10
 
     def digest(self) -> bytes:
         """BLAKE2b-128 over names and values of all settings, 16 bytes."""
@@ -50,9 +48,6 @@ class ClusterConfig:
             self.batch_bytes_max,
             BATCH_BYTES_MAX_MIN,
             BATCH_BYTES_MAX_MAX,
-        )
-        found += _between(
-            "cluster.checkpoint_batch_bytes", self.checkpoint_batch_bytes, 1, self.batch_bytes_max
         )
         return found
 
@@ -146,33 +141,6 @@ class BootstrapConfig:
         if len(set(ids)) != len(ids):
             found.append("bootstrap.voters names a node id twice")
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class LogConfig:
-    """The metadata log on disk."""
-
-    segment_bytes: int = 1 << 30
-
-    def problems(self) -> list[str]:
-        """Every impossible setting, one sentence each."""
-        return _at_least("log.segment_bytes", self.segment_bytes, SEGMENT_BYTES_MIN)
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotConfig:
-    """When checkpoints are written (630.4): both thresholds must be met."""
-
-    changed_ratio_min: float = 0.5
-    log_bytes_min: int = 20 << 20
-    interval_ms_max: int = 0
-    """Write one after this long if anything is new; 0: never by time alone."""
-
-    def problems(self) -> list[str]:
-        """Every impossible setting, one sentence each."""
-        found = _between("snapshot.changed_ratio_min", self.changed_ratio_min, 0, 1)
-        found += _at_least("snapshot.log_bytes_min", self.log_bytes_min, 1)
-        return found + _at_least("snapshot.interval_ms_max", self.interval_ms_max, 0)
 
 
 @dataclass(frozen=True, slots=True)

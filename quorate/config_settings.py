@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import get_type_hints
+from types import NoneType, UnionType
+from typing import get_args, get_type_hints
 
 from quorate.config import ServerConfig
 
-Value = int | float | bool | str | Path | tuple[str, ...]
+Value = int | float | bool | str | Path | tuple[str, ...] | None
+_SCALARS = (bool, int, float, str, Path)
 
 TABLE: dict[str, tuple[str, str]] = {
     "node.id": ("Number of this node, unique in the cluster.", "node.id"),
@@ -33,7 +35,6 @@ TABLE: dict[str, tuple[str, str]] = {
                                 "max.in.flight.requests.per.connection"),
     "cluster.batch_bytes_max": ("Largest batch of one command.",
                                 "internal.metadata.max.batch.size.in.bytes"),
-    "cluster.checkpoint_batch_bytes": ("Where batches of a checkpoint are cut.", ""),
     "quorum.election_timeout_ms": ("Base of the election timer, drawn from [E, 2E).",
                                    "controller.quorum.election.timeout.ms"),
     "quorum.fetch_timeout_ms": ("Without a successful fetch for this long a voter campaigns.",
@@ -60,6 +61,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.held_fetches_max": ("Fetches held at the same time.", ""),
     "quorum.uncommitted_bytes_max": ("Bytes a leader appends beyond the high watermark.", ""),
     "quorum.pending_reads_max": ("Linearizable reads waiting for confirmation.", ""),
+    "quorum.high_watermark_store_ms": ("How far the stored high watermark may lag behind.", ""),
+    "quorum.unwritten_chunks_max": ("Downloaded slices that may wait for the disk.", ""),
     "controller.queue_commands_max": ("Commands waiting to be judged.", "queued.max.requests"),
     "controller.group_commands_max": ("Commands written as one group.", ""),
     "controller.group_bytes_max": ("Bytes at which a group is closed.", ""),
@@ -75,12 +78,17 @@ TABLE: dict[str, tuple[str, str]] = {
     "controller.producer_expiry_check_ms": ("How often that is looked for.", ""),
     "log.segment_bytes": ("Size at which a log segment is closed.",
                           "metadata.log.segment.bytes"),
-    "snapshot.changed_ratio_min": ("Share of the newest checkpoint that must have changed.",
-                                   "metadata.snapshot.min.changed_records.ratio"),
-    "snapshot.log_bytes_min": ("Log bytes since the newest checkpoint; both must be reached.",
-                               "metadata.log.max.record.bytes.between.snapshots"),
-    "snapshot.interval_ms_max": ("Checkpoint at least this often if anything is new; 0: off.",
-                                 "metadata.log.max.snapshot.interval.ms"),
+    "log.index_interval_bytes": ("Log bytes between two index entries.", "index.interval.bytes"),
+    "log.scan_bytes": ("Bytes read at once when a segment is scanned.", ""),
+    "snapshot.min_changed_records_ratio": (
+        "Share of the newest checkpoint that must have changed before the next.",
+        "metadata.snapshot.min.changed_records.ratio"),
+    "snapshot.max_bytes_between": (
+        "Log bytes since the newest checkpoint; both thresholds must be reached.",
+        "metadata.log.max.record.bytes.between.snapshots"),
+    "snapshot.interval_ms": ("Checkpoint at least this often if anything is new; 0: off.",
+                             "metadata.log.max.snapshot.interval.ms"),
+    "snapshot.lease_ms": ("A transfer idle for this long no longer keeps its file.", ""),
     "metrics.listen": ("host:port of /metrics, /livez and /readyz; empty: none.", ""),
     "tls.cert_file": ("PEM certificate chain of this node; empty: no TLS.",
                       "ssl.keystore.certificate.chain"),
@@ -109,6 +117,8 @@ class Setting:
     section: str
     name: str
     kind: type
+    is_optional: bool
+    """Whether the value may be absent; written as 0 or as an empty text."""
     default: Value
     help: str
     kafka: str
@@ -136,14 +146,18 @@ def settings() -> dict[str, Setting]:
                 continue
             if field.default is MISSING:
                 raise TypeError(f"{key} has no default")
-            meaning, kafka = TABLE[key]
-            kind = kinds[field.name]
+            meaning, kafka = TABLE.get(key, ("", ""))
+            kind, is_optional = _plain_kind(kinds[field.name])
             found[key] = Setting(
-                section,
-                field.name,
-                kind if isinstance(kind, type) and kind in (int, float, bool, str, Path) else tuple,
-                field.default,
-                meaning,
-                kafka,
+                section, field.name, kind, is_optional, field.default, meaning, kafka
             )
     return found
+
+
+def _plain_kind(annotation: object) -> tuple[type, bool]:
+    """The scalar type behind an annotation (``tuple`` for lists), and whether None is allowed."""
+    choices = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    for kind in _SCALARS:
+        if kind in choices:
+            return kind, NoneType in choices
+    return tuple, NoneType in choices

@@ -30,9 +30,9 @@ def test_defaults_are_kafkas(tmp_path: Path) -> None:
     assert config.quorum.election_timeout_ms == 1000
     assert config.quorum.fetch_timeout_ms == 2000
     assert config.log.segment_bytes == 1 << 30
-    assert config.snapshot.changed_ratio_min == 0.5
-    assert config.snapshot.log_bytes_min == 20 << 20
-    assert config.snapshot.interval_ms_max == 0
+    assert config.snapshot.min_changed_records_ratio == 0.5
+    assert config.snapshot.max_bytes_between == 20 << 20
+    assert config.snapshot.interval_ms is None
     assert config.quorum.start_offset_lag_max_ms == 7 * 24 * 3600 * 1000
 
 
@@ -96,7 +96,7 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
     record_codec = "xml"
     producer_window = 0
     [snapshot]
-    changed_ratio_min = 1.5
+    min_changed_records_ratio = 1.5
     [tls]
     cert_file = "a.pem"
     [controller]
@@ -113,7 +113,7 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         "quorum.fetch_max_wait_ms",
         "cluster.record_codec",
         "cluster.producer_window",
-        "snapshot.changed_ratio_min",
+        "snapshot.min_changed_records_ratio",
         "tls.cert_file",
         "tls.ca_file",
         "controller.waits_max",
@@ -170,3 +170,9 @@ def test_merge_alone_does_not_judge(tmp_path: Path) -> None:
     loaded, problems = merge(write(tmp_path, "[cluster]\nproducer_window = 0\n"))
     assert problems == []
     assert loaded.values["cluster.producer_window"] == 0
+
+
+def test_an_optional_number_is_switched_off_with_zero(tmp_path: Path) -> None:
+    file = write(tmp_path, MINIMAL + "[snapshot]\ninterval_ms = 5\n")
+    assert load_config(file).config.snapshot.interval_ms == 5
+    assert load_config(file, flags=["snapshot.interval_ms=0"]).config.snapshot.interval_ms is None
