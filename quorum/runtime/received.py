@@ -1,0 +1,53 @@
+"""Proves the records of a Fetch answer and describes them for the core.
+
+The core handles offsets, epochs and voter sets, never bytes. Whatever a peer sends, this
+says either exactly what it contains or that it is worthless.
+"""
+
+from __future__ import annotations
+
+from quorum.batch import BatchHeader, iterate_records, scan_batches
+from quorum.control import decode_control
+from quorum.control_records import Voters
+from quorum.core.messages import ReceivedRecords, VotersAt
+from quorum.errors import CorruptBatchError
+from quorum.types import EpochStart
+
+
+def describe_records(data: bytes, expected_base: int) -> ReceivedRecords | None:
+    """Verify whole batches that should begin at ``expected_base``.
+
+    Every checksum is proved; offsets are contiguous, epochs known and never falling; control
+    records can be read.
+
+    Returns:
+        The description, or None when anything is wrong or ``data`` is empty: the caller discards
+        all of it and fetches again.
+    """
+    try:
+        batches = scan_batches(data)
+        if not batches or batches[0].base_offset != expected_base or batches[0].epoch < 0:
+            return None
+        epochs: list[EpochStart] = []
+        voters: list[VotersAt] = []
+        epoch = -1
+        for batch in batches:
+            if batch.epoch != epoch:
+                epoch = batch.epoch
+                epochs.append(EpochStart(epoch, batch.base_offset))
+            if batch.is_control:
+                voters += _voter_sets(data, batch)
+    except CorruptBatchError:
+        return None
+    return ReceivedRecords(
+        expected_base, batches[-1].end_offset, tuple(epochs), tuple(voters), data
+    )
+
+
+def _voter_sets(data: bytes, batch: BatchHeader) -> list[VotersAt]:
+    found: list[VotersAt] = []
+    for record in iterate_records(data, batch):
+        control = decode_control(record)
+        if isinstance(control, Voters):
+            found.append(VotersAt(record.offset, control.voters))
+    return found

@@ -1,0 +1,202 @@
+"""The newest end of the log in memory: batches appended but perhaps not on disk yet.
+
+A leader serves records to replicas before its own fsync has finished (decision 9), and most
+Fetches ask for what was appended a moment ago. Everything from ``start_offset`` on is here;
+below that the log's files answer.
+
+Owned by the event loop. The writer thread never touches it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from struct import Struct
+
+from quorum.errors import invariant
+
+TAIL_BYTES_MAX = 64 << 20
+"""Durable bytes are dropped, oldest first, while more than this is held. What is not durable
+stays whatever it takes; ``QuorumConfig.uncommitted_bytes_max`` bounds that."""
+
+_COMPACT_AT = 1024
+_BASE_AND_LENGTH = Struct(">qi")
+_LENGTH_OVERHEAD = 12
+_HEADER_BYTES = 61
+
+
+class _Group:
+    """Whole batches appended together. Where each batch begins is found when first asked."""
+
+    __slots__ = ("_batch_bases", "_positions", "base_offset", "data", "end_offset")
+
+    def __init__(self, data: bytes, base_offset: int, end_offset: int) -> None:
+        self.data = data
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self._batch_bases: list[int] = []
+        self._positions: list[int] = []
+
+    def _index(self) -> tuple[list[int], list[int]]:
+        """Base offset and byte position of every batch, with the ends of the group last."""
+        if not self._positions:
+            position, end = 0, len(self.data)
+            while position < end:
+                invariant(
+                    end - position >= _HEADER_BYTES,
+                    "appended bytes are whole batches",
+                    base=self.base_offset, position=position, size=end,
+                )
+                base, length = _BASE_AND_LENGTH.unpack_from(self.data, position)
+                self._batch_bases.append(base)
+                self._positions.append(position)
+                position += _LENGTH_OVERHEAD + length
+            invariant(
+                position == end and self._batch_bases[0] == self.base_offset,
+                "appended batches are those of the offsets given",
+                base=self.base_offset, first=self._batch_bases[0], position=position, size=end,
+            )
+            self._batch_bases.append(self.end_offset)
+            self._positions.append(end)
+        return self._batch_bases, self._positions
+
+    def cut(self, offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
+        """Batches from the one holding ``offset`` (or the first) up to ``end_offset``."""
+        bases, positions = self._index()
+        first = max(bisect_right(bases, offset) - 1, 0)
+        # Batch i ends where batch i + 1 begins.
+        last = bisect_right(bases, end_offset) - 1
+        fitting = bisect_right(positions, positions[first] + max_bytes) - 1
+        if fitting == first and at_least_one:
+            fitting = first + 1
+        return self.data[positions[first] : positions[max(first, min(last, fitting))]]
+
+    def cut_to(self, end_offset: int) -> None:
+        """Keep the batches below ``end_offset``, a boundary inside or at the end."""
+        if end_offset == self.end_offset:
+            return
+        bases, positions = self._index()
+        kept = bisect_left(bases, end_offset)
+        invariant(
+            0 < kept < len(bases) and bases[kept] == end_offset,
+            "a truncation ends between two batches",
+            end=end_offset, group_base=self.base_offset, group_end=self.end_offset,
+        )
+        self.end_offset = end_offset
+        self.data = self.data[: positions[kept]]
+        del bases[kept + 1 :], positions[kept + 1 :]
+
+
+class TailCache:
+    """Contiguous batches of [``start_offset``, ``end_offset``), newest last.
+
+    Invariants:
+        1. Nothing that is not durable is ever dropped, except by ``truncate_to`` and ``reset``.
+        2. Groups are contiguous and in order.
+
+    Appending is O(1), finding a group O(log groups), a batch inside it O(log batches) after one
+    walk over its headers.
+    """
+
+    def __init__(self, bytes_max: int = TAIL_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        # Parallel lists with a moving head: a deque cannot be searched by halves.
+        self._bases: list[int] = []
+        self._groups: list[_Group] = []
+        self._head = 0
+        self.start_offset = 0
+        """First offset held, inclusive."""
+        self.end_offset = 0
+        """Next offset to be appended."""
+        self.size_bytes = 0
+
+    def reset(self, offset: int) -> None:
+        """Hold nothing; the next append begins at ``offset``."""
+        self._bases.clear()
+        self._groups.clear()
+        self._head = 0
+        self.start_offset = self.end_offset = offset
+        self.size_bytes = 0
+
+    def append(self, data: bytes, base_offset: int, end_offset: int) -> None:
+        """Add whole batches covering [``base_offset``, ``end_offset``).
+
+        Raises:
+            InvariantViolation: They do not continue what is here.
+        """
+        invariant(
+            data and base_offset == self.end_offset < end_offset,
+            "an append continues the tail",
+            base=base_offset, end=end_offset, tail_end=self.end_offset, size=len(data),
+        )
+        self._bases.append(base_offset)
+        self._groups.append(_Group(data, base_offset, end_offset))
+        self.end_offset = end_offset
+        self.size_bytes += len(data)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes | None:
+        """Whole batches from the one containing ``offset`` on that end at or below ``end_offset``.
+
+        Returns:
+            At least one batch if there is one, otherwise no more than ``max_bytes``; empty when
+            there is none. None below ``start_offset``: the log's files have it.
+        """
+        if offset < self.start_offset:
+            return None
+        if offset >= self.end_offset:
+            return b""
+        index = bisect_right(self._bases, offset, self._head) - 1
+        pieces: list[bytes] = []
+        room = max_bytes
+        while index < len(self._groups):
+            group = self._groups[index]
+            size = len(group.data)
+            if offset <= group.base_offset and group.end_offset <= end_offset and size <= room:
+                pieces.append(group.data)
+                room -= size
+                index += 1
+                continue
+            if group.base_offset < end_offset:
+                pieces.append(group.cut(offset, end_offset, room, at_least_one=not pieces))
+            break
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Drop everything at and above ``end_offset``.
+
+        Raises:
+            InvariantViolation: Not a batch boundary.
+        """
+        if end_offset >= self.end_offset:
+            return
+        if end_offset <= self.start_offset:
+            self.reset(end_offset)
+            return
+        while self._bases[-1] >= end_offset:
+            self._bases.pop()
+            self.size_bytes -= len(self._groups.pop().data)
+        last = self._groups[-1]
+        self.size_bytes -= len(last.data)
+        last.cut_to(end_offset)
+        self.size_bytes += len(last.data)
+        self.end_offset = end_offset
+
+    def evict_below(self, durable_offset: int) -> None:
+        """Drop whole groups below ``durable_offset`` while more than the budget is held."""
+        head = self._head
+        while (
+            self.size_bytes > self._bytes_max
+            and head < len(self._groups)
+            and self._groups[head].end_offset <= durable_offset
+        ):
+            self.size_bytes -= len(self._groups[head].data)
+            self.start_offset = self._groups[head].end_offset
+            # Freed now: compacting the lists waits until it is worth the copy.
+            self._groups[head] = _EVICTED
+            head += 1
+        self._head = head
+        if head > _COMPACT_AT and head * 2 > len(self._groups):
+            del self._bases[:head], self._groups[:head]
+            self._head = 0
+
+
+_EVICTED = _Group(b"", 0, 0)

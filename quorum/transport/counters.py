@@ -1,0 +1,38 @@
+"""What the transport counts, as plain numbers that metrics read on scrape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class TransportCounters:
+    """Monotonic counts of one process. Owned by the event loop; any thread may read.
+
+    A message that disappears is counted exactly once, under the reason it disappeared for.
+    """
+
+    frames_sent: int = 0
+    frames_received: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    malformed: int = 0
+    """Bytes or messages against the protocol; the conversation ended."""
+    hellos_refused: int = 0
+    """Streams ended for a wrong cluster, node, digest or version, on either side."""
+    connects: int = 0
+    """Outgoing streams that completed their hello."""
+    connects_failed: int = 0
+    refusals: int = 0
+    """Established streams that broke and whose reconnect was refused (decision 10)."""
+    requests_failed: int = 0
+    responses_unmatched: int = 0
+    """Responses to requests never sent, already answered or given up."""
+    responses_unroutable: int = 0
+    """Responses whose stream or call was gone."""
+    outbox_dropped: int = 0
+    """Frames that found their stream's queue full or were too large to send."""
+    routes_evicted: int = 0
+    """Requests forgotten because their sender had too many open."""
+    streams_rejected: int = 0
+    """Streams and unary calls beyond their maximum number."""

@@ -1,0 +1,158 @@
+"""Frames of the peer stream: one message each, as bytes, both ways.
+
+``encode_frame`` and ``decode_frame`` are the only entry; the four replication messages are packed
+by hand (``quorum.transport.packing``), the others are protobuf behind the same 12-byte header.
+A stream opens with a hello in each direction (``quorum.transport.hello``); a goodbye announces
+that the server closes on purpose, so that the end of the stream is not taken for its death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import error as StructError  # noqa: N812 - an exception class named in lower case
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from quorum.core.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from quorum.errors import PeerProtocolError, QuorumUsageError
+from quorum.transport import codec, packing
+from quorum.transport.packing import HEADER
+from quorum.types import ReplicaKey
+from quorum.v1 import raft_pb2
+
+HELLO: Final = 0x01
+GOODBYE: Final = 0x02
+VOTE_REQUEST: Final = 0x20
+VOTE_RESPONSE: Final = 0x21
+BEGIN_REQUEST: Final = 0x22
+BEGIN_RESPONSE: Final = 0x23
+END_REQUEST: Final = 0x24
+END_RESPONSE: Final = 0x25
+
+GOODBYE_FRAME: Final = HEADER.pack(GOODBYE, 0, HEADER.size, 0)
+
+_Encoder: TypeAlias = Callable[[Any], bytes]
+_Decoder: TypeAlias = Callable[[bytes], Message]
+
+# mypy cannot relate a message type to its functions inside one table, hence the Any above.
+_PROTOBUF: Final[tuple[tuple[int, type[Message], Any, Any, Any], ...]] = (
+    (VOTE_REQUEST, VoteRequest, raft_pb2.VoteRequest,
+     codec.vote_request_to_pb, codec.vote_request_from_pb),
+    (VOTE_RESPONSE, VoteResponse, raft_pb2.VoteResponse,
+     codec.vote_response_to_pb, codec.vote_response_from_pb),
+    (BEGIN_REQUEST, BeginQuorumEpochRequest, raft_pb2.BeginQuorumEpochRequest,
+     codec.begin_request_to_pb, codec.begin_request_from_pb),
+    (BEGIN_RESPONSE, BeginQuorumEpochResponse, raft_pb2.BeginQuorumEpochResponse,
+     codec.begin_response_to_pb, codec.begin_response_from_pb),
+    (END_REQUEST, EndQuorumEpochRequest, raft_pb2.EndQuorumEpochRequest,
+     codec.end_request_to_pb, codec.end_request_from_pb),
+    (END_RESPONSE, EndQuorumEpochResponse, raft_pb2.EndQuorumEpochResponse,
+     codec.end_response_to_pb, codec.end_response_from_pb),
+)  # fmt: skip
+
+
+def _protobuf_encoder(kind: int, to_pb: Callable[[Any], Any]) -> _Encoder:
+    def encode(message: Any) -> bytes:
+        head = HEADER.pack(kind, 0, HEADER.size, message.request_id)
+        return head + bytes(to_pb(message).SerializeToString())
+
+    return encode
+
+
+def _protobuf_decoder(pb_type: Any, from_pb: Callable[[Any, int], Message]) -> _Decoder:
+    def decode(data: bytes) -> Message:
+        try:
+            _, _, tail, request_id = HEADER.unpack_from(data)
+            value = pb_type.FromString(data[tail:])
+        except (StructError, DecodeError) as error:
+            raise PeerProtocolError(
+                f"malformed {pb_type.DESCRIPTOR.name} frame of {len(data)} bytes: {error}"
+            ) from error
+        return from_pb(value, request_id)
+
+    return decode
+
+
+_ENCODERS: Final[dict[type[Message], _Encoder]] = {
+    FetchRequest: packing.pack_fetch_request,
+    FetchResponse: packing.pack_fetch_response,
+    FetchSnapshotRequest: packing.pack_snapshot_request,
+    FetchSnapshotResponse: packing.pack_snapshot_response,
+    **{message: _protobuf_encoder(kind, to_pb) for kind, message, _, to_pb, _ in _PROTOBUF},
+}
+_DECODERS: Final[dict[int, _Decoder]] = {
+    packing.FETCH_REQUEST: packing.unpack_fetch_request,
+    packing.FETCH_RESPONSE: packing.unpack_fetch_response,
+    packing.FETCH_SNAPSHOT_REQUEST: packing.unpack_snapshot_request,
+    packing.FETCH_SNAPSHOT_RESPONSE: packing.unpack_snapshot_response,
+    **{kind: _protobuf_decoder(pb, from_pb) for kind, _, pb, _, from_pb in _PROTOBUF},
+}
+_RESPONSE_OF: Final[dict[type[Request], type[Response]]] = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+    FetchRequest: FetchResponse,
+    FetchSnapshotRequest: FetchSnapshotResponse,
+}
+
+
+def encode_frame(message: Message) -> bytes:
+    """The bytes of a message.
+
+    Raises:
+        QuorumUsageError: A number or name of ours does not fit the width of its field.
+    """
+    try:
+        return _ENCODERS[type(message)](message)
+    except (StructError, ValueError) as error:
+        raise QuorumUsageError(
+            f"{type(message).__name__} {message.request_id} cannot be encoded: {error}"
+        ) from error
+
+
+def decode_frame(data: bytes) -> Message:
+    """The message in a frame.
+
+    Raises:
+        PeerProtocolError: Anything but a frame of a kind we know. Nothing else for any bytes.
+    """
+    decode = _DECODERS.get(data[0]) if data else None
+    if decode is None:
+        raise PeerProtocolError(f"frame of unknown kind {data[:1].hex() or '(empty)'}")
+    return decode(data)
+
+
+def is_response(message: Message) -> bool:
+    """Whether it answers a request."""
+    return type(message) not in _RESPONSE_OF
+
+
+def is_answer(request: type[Request], message: Message) -> bool:
+    """Whether the message is of the type that answers such a request."""
+    return type(message) is _RESPONSE_OF[request]
+
+
+def sender_key(request: Request) -> ReplicaKey:
+    """Who the request says it is from."""
+    match request:
+        case FetchRequest() | FetchSnapshotRequest():
+            return request.replica
+        case VoteRequest():
+            return request.candidate
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            return request.leader

@@ -1,0 +1,86 @@
+"""Bounds of the peer transport, and the gRPC settings that must match on both sides.
+
+Every queue, message, wait and retry of this package has its maximum here. A pair that only
+works together (message sizes, keep-alive) is built from one constant for client and server.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+ChannelOption: TypeAlias = tuple[str, int | str]
+
+FRAME_VERSION_MIN: Final = 1
+FRAME_VERSION_MAX: Final = 1
+"""Frame layouts this release reads and writes, inclusive; agreed in the hello."""
+
+MESSAGE_BYTES_MAX: Final = 16 << 20
+"""Largest message either side accepts. A Fetch answer holds at least one whole batch (8 MiB by
+default), however little was asked for."""
+
+SNAPSHOT_RESPONSE_BYTES_MAX: Final = 10 << 20
+"""The server's bound on the chunks of one FetchSnapshot answer, all partitions together
+(``replica.fetch.response.max.bytes``, 630.11)."""
+SNAPSHOT_PARTITIONS_MAX: Final = 100
+"""Partitions that one FetchSnapshot may name."""
+
+CLUSTER_ID_BYTES_MAX: Final = 255
+DIGEST_BYTES_MAX: Final = 64
+ENDPOINTS_MAX: Final = 16
+HOST_BYTES_MAX: Final = 255
+SUCCESSORS_MAX: Final = 128
+
+OUTBOX_FRAMES_MAX: Final = 1024
+OUTBOX_BYTES_MAX: Final = 64 << 20
+"""Per stream. A frame that does not fit is dropped and counted: the network may lose."""
+OPEN_REQUESTS_MAX: Final = 256
+"""Requests of one stream, or to one peer, without an answer yet; the oldest gives way."""
+STREAMS_MAX: Final = 10_000
+"""Inbound streams at a time (``QuorumConfig.observers_max``); further ones are refused."""
+UNARY_CALLS_MAX: Final = 256
+"""Unary calls of probes and other clients being answered at a time."""
+
+RECONNECT_BACKOFF_S: Final = 0.05
+"""Pause between attempts to reach a peer (decision 10)."""
+RECONNECT_BACKOFF_MAX_S: Final = 1.0
+"""Where the pause ends after doubling, for failures that time alone does not mend fast:
+names that do not resolve, timeouts, refused handshakes."""
+CONNECT_TIMEOUT_S: Final = 2.0
+HELLO_TIMEOUT_S: Final = 5.0
+REFUSAL_WINDOW_S: Final = 1.0
+"""How long after an established stream broke a refused connect still counts as "immediate"."""
+UNARY_WAIT_S_MAX: Final = 30.0
+"""A unary call without a deadline, or with a longer one, is given up after this."""
+REPEATED_LOG_S: Final = 60.0
+"""The same complaint about the same peer is logged at most this often."""
+
+_KEEPALIVE_TIME_MS: Final = 30_000
+_KEEPALIVE_TIMEOUT_MS: Final = 10_000
+_MIN_PING_INTERVAL_MS: Final = 10_000
+
+_SHARED_OPTIONS: tuple[ChannelOption, ...] = (
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.keepalive_time_ms", _KEEPALIVE_TIME_MS),
+    ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
+    *_SHARED_OPTIONS,
+    ("grpc.http2.max_pings_without_data", 0),
+    # A peer is reached directly, whatever proxy the environment names for other traffic.
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    # Channels to one address otherwise share a connection and its back-off, so that an attempt
+    # after a failure would wait for a pause that is not ours.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+SERVER_OPTIONS: tuple[ChannelOption, ...] = (
+    *_SHARED_OPTIONS,
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
+    # Without this a second process on the same port would silently take half the connections.
+    ("grpc.so_reuseport", 0),
+)
