@@ -9,7 +9,7 @@ too, a deadline already past in DEADLINE_EXCEEDED, each with an ``ErrorInfo``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -41,16 +41,20 @@ def decoder(kind: type[RequestT]) -> Callable[[bytes], RequestT | Malformed]:
 
     def decode(data: bytes) -> RequestT | Malformed:
         try:
-            return parse(data)
+            message: RequestT = parse(data)
         except DecodeError as error:
             return Malformed(str(error))
+        return message
 
     return decode
 
 
 def encode(message: Message | bytes) -> bytes:
     """Serialize; bytes are a message that was serialized before."""
-    return message if isinstance(message, bytes) else message.SerializeToString()
+    if isinstance(message, bytes):
+        return message
+    data: bytes = message.SerializeToString()
+    return data
 
 
 def well_formed(message: RequestT | Malformed, kind: type[RequestT]) -> RequestT:
@@ -114,22 +118,42 @@ def unary(
 
 
 def server_stream(
-    method: Callable[[RequestT, Context], AsyncIterator[ResponseT | bytes]],
+    serve: Callable[[RequestT, Context], Awaitable[None]],
     request_type: type[RequestT],
     *,
     name: str,
     on_failure: OnFailure,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler for a long-lived stream of answers; a deadline is allowed, not demanded."""
+    """A handler that writes by its context; a deadline is allowed, not demanded."""
 
     async def handle(request: RequestT | Malformed, context: Context) -> None:
         try:
-            async for response in method(well_formed(request, request_type), context):
-                await context.write(response)
+            await serve(well_formed(request, request_type), context)
         except QuorateError as error:
             on_failure(name, code_of(error))
             await fail(context, error)
 
     return grpc.unary_stream_rpc_method_handler(
+        handle, request_deserializer=decoder(request_type), response_serializer=encode
+    )
+
+
+def bidirectional_stream(
+    run: Callable[[Context], Awaitable[None]],
+    request_type: type[RequestT],
+    *,
+    name: str,
+    on_failure: OnFailure,
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """A handler that reads and writes by its context; no deadline is demanded."""
+
+    async def handle(_requests: object, context: Context) -> None:
+        try:
+            await run(context)
+        except QuorateError as error:
+            on_failure(name, code_of(error))
+            await fail(context, error)
+
+    return grpc.stream_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode
     )

@@ -31,6 +31,7 @@ from quorum.errors import (
     QuorateError,
     QuorumUsageError,
     RecordCodecError,
+    ReplayError,
     SnapshotCorruptError,
     StorageError,
     UnknownRecordError,
@@ -117,6 +118,7 @@ CODE_OF_ERROR: dict[type[QuorateError], ErrorCode] = {
     ElectionStateError: ErrorCode.CORRUPT_MESSAGE,
     UnknownRecordError: ErrorCode.UNSUPPORTED_VERSION,
     RecordCodecError: ErrorCode.CORRUPT_MESSAGE,
+    ReplayError: ErrorCode.CORRUPT_MESSAGE,
     PeerProtocolError: ErrorCode.INVALID_REQUEST,
     QuorateError: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
@@ -125,7 +127,7 @@ CODE_OF_ERROR: dict[type[QuorateError], ErrorCode] = {
 _REDIRECTING = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 
-class Refusal(CommandError):
+class RequestRefusedError(CommandError):
     """A request refused by a service, with the details that help the client go on."""
 
     def __init__(self, code: ErrorCode, message: str, details: Sequence[Message] = ()) -> None:
@@ -160,7 +162,7 @@ def rich_status(error: QuorateError) -> Status:
     only, the server's log has the rest.
     """
     code = code_of(error)
-    details = error.details if isinstance(error, Refusal) else ()
+    details = error.details if isinstance(error, RequestRefusedError) else ()
     number, _ = status_of(code, details).value
     text = str(error) if not isinstance(error, StorageError) else type(error).__name__
     status = Status(code=number, message=text[:MESSAGE_CHARACTERS_MAX])

@@ -13,6 +13,9 @@ class ConfigResourceType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CONFIG_RESOURCE_TYPE_UNSPECIFIED: _ClassVar[ConfigResourceType]
     CONFIG_RESOURCE_TYPE_TOPIC: _ClassVar[ConfigResourceType]
     CONFIG_RESOURCE_TYPE_BROKER: _ClassVar[ConfigResourceType]
+    CONFIG_RESOURCE_TYPE_BROKER_LOGGER: _ClassVar[ConfigResourceType]
+    CONFIG_RESOURCE_TYPE_CLIENT_METRICS: _ClassVar[ConfigResourceType]
+    CONFIG_RESOURCE_TYPE_GROUP: _ClassVar[ConfigResourceType]
 
 class ConfigOperation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -37,6 +40,9 @@ class ElectionType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 CONFIG_RESOURCE_TYPE_UNSPECIFIED: ConfigResourceType
 CONFIG_RESOURCE_TYPE_TOPIC: ConfigResourceType
 CONFIG_RESOURCE_TYPE_BROKER: ConfigResourceType
+CONFIG_RESOURCE_TYPE_BROKER_LOGGER: ConfigResourceType
+CONFIG_RESOURCE_TYPE_CLIENT_METRICS: ConfigResourceType
+CONFIG_RESOURCE_TYPE_GROUP: ConfigResourceType
 CONFIG_OPERATION_UNSPECIFIED: ConfigOperation
 CONFIG_OPERATION_SET: ConfigOperation
 CONFIG_OPERATION_DELETE: ConfigOperation

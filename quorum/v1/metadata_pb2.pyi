@@ -16,10 +16,21 @@ class ReadLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     READ_LEVEL_LOCAL: _ClassVar[ReadLevel]
     READ_LEVEL_AT_LEAST: _ClassVar[ReadLevel]
     READ_LEVEL_LINEARIZABLE: _ClassVar[ReadLevel]
+
+class ConfigSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONFIG_SOURCE_UNSPECIFIED: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_RESOURCE: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_CLUSTER: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_DEFAULT: _ClassVar[ConfigSource]
 READ_LEVEL_UNSPECIFIED: ReadLevel
 READ_LEVEL_LOCAL: ReadLevel
 READ_LEVEL_AT_LEAST: ReadLevel
 READ_LEVEL_LINEARIZABLE: ReadLevel
+CONFIG_SOURCE_UNSPECIFIED: ConfigSource
+CONFIG_SOURCE_RESOURCE: ConfigSource
+CONFIG_SOURCE_CLUSTER: ConfigSource
+CONFIG_SOURCE_DEFAULT: ConfigSource
 
 class WriterIdentity(_message.Message):
     __slots__ = ("client_id", "reason")
@@ -202,16 +213,14 @@ class WatchRequest(_message.Message):
     def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("state", "changes", "progress", "lagged")
+    __slots__ = ("state", "changes", "progress")
     STATE_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
-    LAGGED_FIELD_NUMBER: _ClassVar[int]
     state: StateChunk
     changes: Changes
     progress: WatchProgress
-    lagged: WatchLagged
-    def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ..., lagged: _Optional[_Union[WatchLagged, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ...) -> None: ...
 
 class StateChunk(_message.Message):
     __slots__ = ("offset", "epoch", "chunk", "is_last", "records")
@@ -272,14 +281,6 @@ class WatchProgress(_message.Message):
     offset: int
     epoch: int
     def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
-
-class WatchLagged(_message.Message):
-    __slots__ = ("resume_offset", "resume_epoch")
-    RESUME_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    RESUME_EPOCH_FIELD_NUMBER: _ClassVar[int]
-    resume_offset: int
-    resume_epoch: int
-    def __init__(self, resume_offset: _Optional[int] = ..., resume_epoch: _Optional[int] = ...) -> None: ...
 
 class ListTopicsRequest(_message.Message):
     __slots__ = ("read", "after_name", "limit")
@@ -376,22 +377,26 @@ class ConfigResource(_message.Message):
     def __init__(self, type: _Optional[_Union[_commands_pb2.ConfigResourceType, str]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class DescribeConfigsRequest(_message.Message):
-    __slots__ = ("read", "resources")
+    __slots__ = ("read", "resources", "include_defaults")
     READ_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
     read: ReadOptions
     resources: _containers.RepeatedCompositeFieldContainer[ConfigResource]
-    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[ConfigResource, _Mapping]]] = ...) -> None: ...
+    include_defaults: bool
+    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[ConfigResource, _Mapping]]] = ..., include_defaults: bool = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
-    __slots__ = ("name", "value", "is_read_only")
+    __slots__ = ("name", "value", "source", "is_read_only")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
     IS_READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     name: str
     value: str
+    source: ConfigSource
     is_read_only: bool
-    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., is_read_only: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., is_read_only: bool = ...) -> None: ...
 
 class ResourceConfigs(_message.Message):
     __slots__ = ("resource", "error_code", "entries")

@@ -120,7 +120,8 @@ class MetadataServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """The state at one position, then every change after it, in order.
+        """The state at one position, then every change after it, in order. A watcher that does not
+        read ends with RESOURCE_EXHAUSTED and the offset to resume from (OffsetBounds).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,117 @@
+"""``AdminService``: the cluster, its quorum and its features, as one node sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import grpc
+
+from quorate.services.calls import Context, OnFailure, unary
+from quorate.services.describe import brokers, features
+from quorate.services.errors import RequestRefusedError
+from quorate.services.ports import ReplicaStatus, ServedNode
+from quorate.services.reads import Reads
+from quorum.errors import ErrorCode
+from quorum.v1 import admin_pb2
+from quorum.v1.common_pb2 import Endpoint
+
+SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
+
+
+class AdminService:
+    """Serves operators and tools. Lives on the event loop."""
+
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+        self._reads = Reads(node)
+
+    def handlers(self, on_failure: OnFailure) -> grpc.GenericRpcHandler[Any, Any]:
+        """What to register with a server."""
+        wire = admin_pb2
+        queries: dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]] = {
+            "DescribeCluster": (self._describe_cluster, wire.DescribeClusterRequest),
+            "DescribeQuorum": (self._describe_quorum, wire.DescribeQuorumRequest),
+            "DescribeFeatures": (self._describe_features, wire.DescribeFeaturesRequest),
+            "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
+        }
+        methods = {
+            name: unary(method, request_type, name=name, on_failure=on_failure)
+            for name, (method, request_type) in queries.items()
+        }
+        return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+
+    async def _describe_cluster(
+        self, request: admin_pb2.DescribeClusterRequest, _context: Context
+    ) -> admin_pb2.DescribeClusterResponse:
+        image = await self._reads.image(request.read)
+        leader = self._node.leadership
+        return admin_pb2.DescribeClusterResponse(
+            position=self._reads.position(image),
+            cluster_id=self._node.cluster_id,
+            leader_id=leader.leader_id,
+            leader_epoch=leader.epoch,
+            brokers=brokers(image),
+            nodes=_nodes(self._node),
+        )
+
+    async def _describe_quorum(
+        self, _request: admin_pb2.DescribeQuorumRequest, _context: Context
+    ) -> admin_pb2.DescribeQuorumResponse:
+        node = self._node
+        leader = node.leadership
+        status = node.describe_quorum()
+        return admin_pb2.DescribeQuorumResponse(
+            cluster_id=node.cluster_id,
+            leader_id=leader.leader_id,
+            leader_epoch=leader.epoch,
+            high_watermark=node.high_watermark,
+            voters=_replicas(status.voters),
+            observers=_replicas(status.observers),
+            nodes=_nodes(node),
+            node_id=node.node_id,
+            is_leader=node.is_leader,
+            log_start_offset=node.log_start.offset,
+            log_end_offset=node.log_end.offset,
+            position=self._reads.position(node.image),
+        )
+
+    async def _describe_features(
+        self, request: admin_pb2.DescribeFeaturesRequest, _context: Context
+    ) -> admin_pb2.DescribeFeaturesResponse:
+        image = await self._reads.image(request.read)
+        return admin_pb2.DescribeFeaturesResponse(
+            position=self._reads.position(image),
+            features=features(image, self._node.supported_features),
+        )
+
+    async def _delete_records(
+        self, request: admin_pb2.DeleteRecordsRequest, _context: Context
+    ) -> admin_pb2.DeleteRecordsResponse:
+        raise RequestRefusedError(
+            ErrorCode.POLICY_VIOLATION,
+            f"records of {request.topic or 'the metadata log'} are not deleted on request: "
+            "checkpoints alone move the start of the log",
+        )
+
+
+def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumReplica]:
+    for replica in replicas:
+        yield admin_pb2.QuorumReplica(
+            replica_id=replica.id,
+            directory_id=replica.directory_id if any(replica.directory_id) else b"",
+            log_end_offset=replica.log_end_offset,
+            last_fetch_timestamp_ms=replica.last_fetch_timestamp_ms,
+            last_caught_up_timestamp_ms=replica.last_caught_up_timestamp_ms,
+        )
+
+
+def _nodes(node: ServedNode) -> Iterable[admin_pb2.QuorumNode]:
+    for node_id, endpoints in node.describe_quorum().endpoints:
+        yield admin_pb2.QuorumNode(
+            node_id=node_id,
+            endpoints=[
+                Endpoint(name=endpoint.name, host=endpoint.host, port=endpoint.port)
+                for endpoint in endpoints
+            ],
+        )

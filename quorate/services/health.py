@@ -1,0 +1,43 @@
+"""Health v1: one service name per question a prober may ask.
+
+``""`` is the process, ``quorate.readiness`` whether clients should be sent here, and the names
+of the gRPC services whether each of them is served. A node that drains says NOT_SERVING before
+its listener closes.
+"""
+
+from __future__ import annotations
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+PROCESS = ""
+READINESS = "quorate.readiness"
+
+_Status = health_pb2.HealthCheckResponse.ServingStatus
+
+
+class HealthBoard:
+    """What the health service answers. Owned by the composition root, on the event loop."""
+
+    def __init__(self, service_names: tuple[str, ...]) -> None:
+        self._service_names = service_names
+        self._servicer = health.aio.HealthServicer()
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Add the health service to a server that has not started."""
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    async def start(self) -> None:
+        """The process is alive and its services are served; readiness is still to come."""
+        for name in (PROCESS, *self._service_names):
+            await self._servicer.set(name, _Status.SERVING)
+        await self._servicer.set(READINESS, _Status.NOT_SERVING)
+
+    async def set_ready(self, *, is_ready: bool) -> None:
+        """Whether clients should be sent to this node."""
+        status = _Status.SERVING if is_ready else _Status.NOT_SERVING
+        await self._servicer.set(READINESS, status)
+
+    async def drain(self) -> None:
+        """From now on NOT_SERVING for everything, whatever is set later."""
+        await self._servicer.enter_graceful_shutdown()

@@ -1,0 +1,64 @@
+"""Who is calling: the name that goes into the audit trail.
+
+A verified TLS peer is named by its certificate; what the client says about itself is then only
+a client id. Without TLS identity the declared name is used and marked, so that no reader of the
+log can take it for a verified one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quorate.client.limits import TEXT_BYTES_MAX
+from quorate.services.calls import Context
+from quorum.errors import CommandError, ErrorCode
+
+TLS_PREFIX = "tls:"
+UNAUTHENTICATED_PREFIX = "unauthenticated:"
+CLIENT_ID_KEY = "quorate-client-id"
+"""Metadata key under which calls without a field for it name their client."""
+
+_ALTERNATIVE_NAME = "x509_subject_alternative_name"
+_COMMON_NAME = "x509_common_name"
+_TRANSPORT = "transport_security_type"
+
+
+def principal_of(auth: Mapping[str, Iterable[bytes]], declared: str) -> str:
+    """The principal of a caller.
+
+    Args:
+        auth: gRPC's authentication context of the call.
+        declared: What the caller names itself; may be empty.
+
+    Returns:
+        ``tls:<subject alternative name>`` (or common name) for a verified certificate, else
+        ``unauthenticated:<declared>``.
+    """
+    if b"ssl" in tuple(auth.get(_TRANSPORT, ())):
+        for key in (_ALTERNATIVE_NAME, _COMMON_NAME):
+            for name in auth.get(key, ()):
+                return TLS_PREFIX + name.decode("utf-8", "backslashreplace")
+    return UNAUTHENTICATED_PREFIX + declared
+
+
+def caller(context: Context, declared: str) -> str:
+    """The principal behind a call.
+
+    Raises:
+        CommandError: INVALID_REQUEST when the declared name is too long.
+    """
+    return principal_of(context.auth_context(), bounded_text(declared, "client id"))
+
+
+def bounded_text(text: str, what: str) -> str:
+    """``text`` itself.
+
+    Raises:
+        CommandError: INVALID_REQUEST when it is longer than a record header should be.
+    """
+    if len(text) > TEXT_BYTES_MAX:
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST,
+            f"{what} has {len(text)} characters, more than {TEXT_BYTES_MAX}",
+        )
+    return text

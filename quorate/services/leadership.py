@@ -1,0 +1,63 @@
+"""Saying who leads, in answers and in refusals."""
+
+from __future__ import annotations
+
+from quorate.services.errors import RequestRefusedError
+from quorate.services.ports import ServedNode
+from quorum.errors import ErrorCode
+from quorum.v1.errors_pb2 import LeaderHint
+
+
+def leader_hint(node: ServedNode) -> LeaderHint:
+    """Who leads as far as ``node`` knows."""
+    known = node.leadership
+    return LeaderHint(leader_id=known.leader_id, leader_epoch=known.epoch, address=known.address)
+
+
+def not_leader(node: ServedNode, code: ErrorCode) -> RequestRefusedError:
+    """The refusal of a node that does not lead, with a hint to the one that does.
+
+    A leader that does not take commands yet has nobody to point to: it points to nobody.
+    """
+    hint = leader_hint(node)
+    if node.is_leader:
+        return RequestRefusedError(
+            code, f"node {node.node_id} leads epoch {hint.leader_epoch} but is not ready yet"
+        )
+    return RequestRefusedError(
+        code,
+        f"node {node.node_id} does not lead: leader {hint.leader_id}, epoch {hint.leader_epoch}",
+        (hint,),
+    )
+
+
+def require_leader(node: ServedNode) -> None:
+    """Pass only on the leader.
+
+    Raises:
+        RequestRefusedError: NOT_LEADER_OR_FOLLOWER with a ``LeaderHint``.
+    """
+    if not node.is_leader:
+        raise not_leader(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def check_epoch(node: ServedNode, current_leader_epoch: int) -> None:
+    """Compare the leader epoch that a client knows with ours; -1 leaves the check out (320.1).
+
+    Raises:
+        RequestRefusedError: FENCED_LEADER_EPOCH when theirs is older, UNKNOWN_LEADER_EPOCH when it
+            is newer.
+    """
+    ours = node.leadership.epoch
+    if current_leader_epoch in (-1, ours):
+        return
+    code = (
+        ErrorCode.FENCED_LEADER_EPOCH
+        if current_leader_epoch < ours
+        else ErrorCode.UNKNOWN_LEADER_EPOCH
+    )
+    raise RequestRefusedError(
+        code,
+        f"the request knows leader epoch {current_leader_epoch}, node {node.node_id} knows {ours}",
+        (leader_hint(node),),
+    )

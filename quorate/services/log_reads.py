@@ -1,0 +1,258 @@
+"""The metadata log for plain consumers: fetch, list offsets, offset for leader epoch.
+
+Only what is committed is visible. The leader judges a consumer's history; another replica
+serves the committed part it has and never calls a consumer diverged that is merely ahead.
+
+See: KIP-320, requirements 279.1, 320.1-320.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from quorate.client.limits import FETCH_BYTES_MAX
+from quorate.services.errors import RequestRefusedError
+from quorate.services.leadership import check_epoch, leader_hint, require_leader
+from quorate.services.ports import ServedNode
+from quorum.batch import BatchHeader, iterate_records, read_header
+from quorum.errors import CommandError, ErrorCode
+from quorum.types import OffsetAndEpoch
+from quorum.v1 import metadata_pb2
+from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
+
+FETCH_WAIT_MS_MAX = 30_000
+"""Longest time that a fetch is held for want of records."""
+HELD_FETCHES_MAX = 10_000
+"""Most fetches of one node that are held at a time."""
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+
+_PROBE_BYTES = 1
+"""Asks the log for a single batch."""
+
+
+class LogReads:
+    """Answers consumers of the log. Lives on the event loop."""
+
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+        self._held = 0
+
+    async def fetch(self, request: metadata_pb2.FetchLogRequest) -> metadata_pb2.FetchLogResponse:
+        """Committed batches from the one containing the offset on.
+
+        Raises:
+            RequestRefusedError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE
+                (nothing is known to be committed yet, or not that far), OFFSET_OUT_OF_RANGE.
+        """
+        node = self._node
+        check_epoch(node, optional(request, "current_leader_epoch"))
+        last_epoch = optional(request, "last_fetched_epoch")
+        divergence = self.check_position(request.offset, last_epoch)
+        records = b""
+        if divergence is None:
+            end_offset = await self._wait_for_records(request)
+            if end_offset > request.offset:
+                max_bytes = min(request.max_bytes or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
+                records = await node.read_log(request.offset, max(1, max_bytes), end_offset)
+        leader = node.leadership
+        return metadata_pb2.FetchLogResponse(
+            leader_id=leader.leader_id,
+            leader_epoch=leader.epoch,
+            high_watermark=node.high_watermark,
+            log_start_offset=node.log_start.offset,
+            diverging=divergence,
+            records=records,
+        )
+
+    def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
+        """Judge a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
+
+        Returns:
+            Where its history leaves this log (the first differing offset), None when it is a
+            prefix of it or ``last_epoch`` is -1.
+
+        Raises:
+            RequestRefusedError: OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
+        """
+        node = self._node
+        high_watermark = node.high_watermark
+        if high_watermark < 0:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet"
+            )
+        if offset < node.log_start.offset:
+            raise self.out_of_range(offset)
+        if not node.is_leader and offset > high_watermark:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"offset {offset} is above this replica's high watermark {high_watermark}",
+                (leader_hint(node),),
+            )
+        if last_epoch >= 0:
+            found = self._history_end(last_epoch)
+            if found is None:
+                raise self.out_of_range(offset)
+            if found.epoch < last_epoch or found.offset < offset:
+                return DivergenceHint(epoch=found.epoch, offset=min(found.offset, offset))
+        if offset > node.log_end.offset:
+            raise self.out_of_range(offset)
+        return None
+
+    def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
+        start = self._node.log_start
+        if epoch == start.epoch:
+            # The record before the log start still counts as history, though it is gone.
+            return self._node.end_offset_for_epoch(epoch) or start
+        return self._node.end_offset_for_epoch(epoch)
+
+    def out_of_range(self, offset: int) -> RequestRefusedError:
+        """The refusal of an offset outside the log, with the range that can be read (320.5)."""
+        return RequestRefusedError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} is outside [{self._node.log_start.offset}, "
+            f"{self._node.high_watermark}]",
+            (self.bounds(),),
+        )
+
+    def bounds(self) -> OffsetBounds:
+        """The readable range and the newest checkpoint."""
+        snapshot = self._node.latest_snapshot()
+        return OffsetBounds(
+            earliest_offset=self._node.log_start.offset,
+            high_watermark=self._node.high_watermark,
+            snapshot_end_offset=-1 if snapshot is None else snapshot.offset,
+            snapshot_epoch=-1 if snapshot is None else snapshot.epoch,
+            resume_offset=-1,
+            resume_epoch=-1,
+        )
+
+    async def _wait_for_records(self, request: metadata_pb2.FetchLogRequest) -> int:
+        """The high watermark, once it is above the offset or the request's patience has run out."""
+        node = self._node
+        wait_ms = min(request.max_wait_ms, FETCH_WAIT_MS_MAX)
+        if node.high_watermark > request.offset or wait_ms <= 0:
+            return node.high_watermark
+        if self._held >= HELD_FETCHES_MAX:
+            raise RequestRefusedError(
+                ErrorCode.RESOURCE_EXHAUSTED, f"{self._held} fetches are held already"
+            )
+        advanced = asyncio.Event()
+
+        def on_published() -> None:
+            if node.high_watermark > request.offset:
+                advanced.set()
+
+        cancel = node.subscribe(on_published)
+        self._held += 1
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await advanced.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._held -= 1
+            cancel()
+        return node.high_watermark
+
+    def offset_for_leader_epoch(
+        self, request: metadata_pb2.OffsetForLeaderEpochRequest
+    ) -> metadata_pb2.OffsetForLeaderEpochResponse:
+        """Where the largest epoch at or below the requested one ends (279.1). Leader only.
+
+        Raises:
+            RequestRefusedError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+        """
+        check_epoch(self._node, optional(request, "current_leader_epoch"))
+        require_leader(self._node)
+        found = self._node.end_offset_for_epoch(request.leader_epoch)
+        if found is None:
+            return metadata_pb2.OffsetForLeaderEpochResponse(leader_epoch=-1, end_offset=-1)
+        return metadata_pb2.OffsetForLeaderEpochResponse(
+            leader_epoch=found.epoch, end_offset=found.offset
+        )
+
+    async def list_offsets(
+        self, request: metadata_pb2.ListOffsetsRequest
+    ) -> metadata_pb2.ListOffsetsResponse:
+        """The offset for a time, or for a special one. Leader only, committed records only.
+
+        Time stamps of our own logs never fall, so a time is found by bisection; in an imported
+        log whose stamps step back the answer is some place where they pass the time.
+
+        Raises:
+            RequestRefusedError: The epoch codes, NOT_LEADER_OR_FOLLOWER, and OFFSET_NOT_AVAILABLE
+                for anything but the earliest offset while nothing of the leader's own epoch is
+                committed.
+            CommandError: INVALID_REQUEST for an unknown special time.
+        """
+        node = self._node
+        check_epoch(node, optional(request, "current_leader_epoch"))
+        require_leader(node)
+        if request.timestamp < MAX_TIMESTAMP:
+            raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown time {request.timestamp}")
+        start = node.log_start
+        if request.timestamp == EARLIEST_TIMESTAMP:
+            header = await self._header_at(start.offset)
+            epoch = start.epoch if header is None else header.epoch
+            return _listed(start.offset, epoch, -1)
+        if node.high_watermark <= node.leader_epoch_start:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"the high watermark {node.high_watermark} has not passed the start "
+                f"{node.leader_epoch_start} of this leader's epoch",
+            )
+        if request.timestamp == LATEST_TIMESTAMP:
+            header = await self._header_at(node.high_watermark - 1)
+            epoch = start.epoch if header is None else header.epoch
+            return _listed(node.high_watermark, epoch, -1)
+        if request.timestamp == MAX_TIMESTAMP:
+            header = await self._header_at(node.high_watermark - 1)
+            if header is None:
+                return _listed(-1, -1, -1)
+            return _listed(header.end_offset - 1, header.epoch, header.max_timestamp)
+        return await self._first_at(request.timestamp)
+
+    async def _first_at(self, timestamp: int) -> metadata_pb2.ListOffsetsResponse:
+        """The first record whose time stamp is at or above ``timestamp``."""
+        low, high = self._node.log_start.offset, self._node.high_watermark
+        while low < high:
+            header = await self._header_at((low + high) // 2)
+            if header is None:
+                break
+            if header.max_timestamp >= timestamp:
+                high = max(low, header.base_offset)
+                if header.base_offset <= low:
+                    break
+            else:
+                low = header.end_offset
+        data = await self._batch_at(low)
+        if not data:
+            return _listed(-1, -1, -1)
+        header = read_header(data)
+        for record in iterate_records(data, header):
+            if record.timestamp >= timestamp:
+                return _listed(record.offset, header.epoch, record.timestamp)
+        return _listed(-1, -1, -1)
+
+    async def _batch_at(self, offset: int) -> bytes:
+        node = self._node
+        if not node.log_start.offset <= offset < node.high_watermark:
+            return b""
+        return await node.read_log(offset, _PROBE_BYTES, node.high_watermark)
+
+    async def _header_at(self, offset: int) -> BatchHeader | None:
+        data = await self._batch_at(offset)
+        return read_header(data) if data else None
+
+
+def optional(request: object, field: str) -> int:
+    """An optional number of a request, -1 when it is left out."""
+    value: int = getattr(request, field) if request.HasField(field) else -1  # type: ignore[attr-defined]  # any message
+    return value
+
+
+def _listed(offset: int, epoch: int, timestamp: int) -> metadata_pb2.ListOffsetsResponse:
+    return metadata_pb2.ListOffsetsResponse(offset=offset, leader_epoch=epoch, timestamp=timestamp)

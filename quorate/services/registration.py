@@ -1,0 +1,73 @@
+"""Puts the client services on a gRPC server: options, handlers, health, reflection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import grpc
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection
+
+from quorate.client.limits import SERVER_OPTIONS
+from quorate.services import admin, metadata
+from quorate.services.admin import AdminService
+from quorate.services.calls import OnFailure
+from quorate.services.health import HealthBoard
+from quorate.services.metadata import MetadataService
+from quorate.services.ports import ServedNode
+from quorum.errors import ErrorCode
+
+HEALTH_SERVICE_NAME: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+
+
+def _ignore_failure(_method: str, _code: ErrorCode) -> None:
+    """The default of ``on_failure``: nobody counts."""
+
+
+class ClientServices:
+    """Everything clients can call on one node.
+
+    Life-cycle: construct on the loop, ``register`` before the server starts, ``start`` after,
+    ``drain`` before it stops, ``close``.
+    """
+
+    def __init__(
+        self,
+        node: ServedNode,
+        *,
+        on_failure: OnFailure = _ignore_failure,
+        other_service_names: Sequence[str] = (),
+    ) -> None:
+        self.metadata = MetadataService(node)
+        self.admin = AdminService(node)
+        self._on_failure = on_failure
+        self._service_names = (metadata.SERVICE_NAME, admin.SERVICE_NAME, *other_service_names)
+        self.health = HealthBoard(self._service_names)
+
+    def register(self, server: grpc.aio.Server, *, with_reflection: bool = True) -> None:
+        """Add every service to a server made with ``SERVER_OPTIONS`` that has not started."""
+        server.add_generic_rpc_handlers(
+            (
+                self.metadata.handlers(self._on_failure),
+                self.admin.handlers(self._on_failure),
+            )
+        )
+        self.health.register(server)
+        if with_reflection:
+            names = (*self._service_names, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, server)
+
+    async def start(self) -> None:
+        """Announce the services as served; the node is not ready until told."""
+        await self.health.start()
+
+    async def drain(self) -> None:
+        """Tell probers that this node is going away."""
+        await self.health.drain()
+
+    def close(self) -> None:
+        """Let go of the node."""
+        self.metadata.close()
+
+
+__all__ = ["SERVER_OPTIONS", "ClientServices"]

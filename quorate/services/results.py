@@ -1,0 +1,49 @@
+"""What an applied command yields, from the answer's fields to protobuf.
+
+The fields are ``Prepared.result``: plain values that also lie in the log, so that a repeated
+command gets its first answer. A field that an answer does not have keeps protobuf's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from quorum.v1.commands_pb2 import CommandResult
+
+RESULT_KINDS = frozenset(field.name for field in CommandResult.DESCRIPTOR.fields)
+"""Kinds of commands whose answer is more than a position."""
+
+
+def to_result(kind: str | None, fields: Mapping[str, object]) -> CommandResult | None:
+    """The result message of a command of that kind; None when it has none."""
+    if kind is None or not fields or kind not in RESULT_KINDS:
+        return None
+    result = CommandResult()
+    target = getattr(result, kind)
+    target.SetInParent()
+    fill(target, fields)
+    return result
+
+
+def fill(message: Message, fields: Mapping[str, Any]) -> None:
+    """Copy values by name: numbers, texts and bytes as they are, maps into messages."""
+    for field in message.DESCRIPTOR.fields:
+        value = fields.get(field.name)
+        if value is None:
+            continue
+        is_message = field.type == FieldDescriptor.TYPE_MESSAGE
+        if field.is_repeated:
+            target = getattr(message, field.name)
+            if is_message:
+                for item in value:
+                    fill(target.add(), item)
+            else:
+                target.extend(value)
+        elif is_message:
+            fill(getattr(message, field.name), value)
+        else:
+            setattr(message, field.name, value)

@@ -1,0 +1,227 @@
+"""The write path from the wire to the controller: one command, or many over one stream.
+
+A stream's constant facts (who, why) come once, in its hello. After that each message carries
+any number of commands of any number of producers, and the answers that fall due within one
+turn of the event loop leave as one message.
+
+Invariants:
+    1. Every command that was read is answered exactly once, unless the stream is gone.
+    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being judged, what comes on
+       top is refused with QUEUE_FULL unjudged; and about as many answers wait to be read.
+
+See: architecture, decision 12 and section 5.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import grpc
+
+from quorate.client.limits import (
+    COMMANDS_PER_MESSAGE_MAX,
+    COMMANDS_PER_STREAM_MAX,
+    PRODUCER_WINDOW,
+)
+from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
+from quorate.services.calls import Context, Malformed, well_formed
+from quorate.services.commands import to_command
+from quorate.services.errors import RequestRefusedError
+from quorate.services.identity import bounded_text, caller
+from quorate.services.leadership import leader_hint, not_leader
+from quorate.services.ports import ServedNode
+from quorate.services.results import to_result
+from quorum.errors import CommandError, ErrorCode
+from quorum.v1 import commands_pb2, metadata_pb2
+
+_REDIRECTING = frozenset(
+    {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OUTCOME_UNKNOWN}
+)
+
+
+async def write_once(
+    node: ServedNode, request: metadata_pb2.WriteRequest, context: Context
+) -> metadata_pb2.WriteResponse:
+    """Judge one command and answer when it is committed and applied.
+
+    Raises:
+        CommandError: The command was refused, or (OUTCOME_UNKNOWN) nobody can tell yet.
+    """
+    command = to_command(request.command)
+    request_context = RequestContext(
+        principal=caller(context, request.writer.client_id),
+        client_id=request.writer.client_id,
+        reason=bounded_text(request.writer.reason, "reason"),
+    )
+    if request.HasField("producer_id") and request.producer_id >= 0:
+        request_context.producer_id = request.producer_id
+        request_context.producer_epoch = request.producer_epoch
+        request_context.sequence = request.command.sequence
+        request_context.oldest_open = request.oldest_open
+    _take_origin(request_context, request.command)
+    done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def on_answer(answer: Answer) -> None:
+        # The call may have been cancelled meanwhile.
+        if not done.done():
+            done.set_result(answer)
+
+    node.submit(command, request_context, on_answer)
+    answer = await done
+    if answer.code is not ErrorCode.NONE:
+        details = (leader_hint(node),) if answer.code in _REDIRECTING else ()
+        raise RequestRefusedError(answer.code, answer.message, details)
+    return metadata_pb2.WriteResponse(
+        answer=metadata_pb2.WriteAnswer(
+            tag=request.command.tag,
+            offset=answer.offset,
+            epoch=answer.epoch,
+            result=to_result(request.command.WhichOneof("kind"), answer.result),
+        )
+    )
+
+
+def _take_origin(context: RequestContext, command: commands_pb2.Command) -> None:
+    """Let a command's own origin replace what its stream said."""
+    if command.HasField("origin"):
+        origin = command.origin
+        context.request_id = bounded_text(origin.request_id, "request id")
+        context.traceparent = bounded_text(origin.traceparent, "traceparent")
+        if origin.reason:
+            context.reason = bounded_text(origin.reason, "reason")
+
+
+class WriteSession:
+    """One client's write stream. Owned by its call; lives on the event loop."""
+
+    def __init__(self, node: ServedNode, context: Context) -> None:
+        self._node = node
+        self._context = context
+        self._principal = ""
+        self._client_id = ""
+        self._reason = ""
+        self._unanswered = 0
+        self._is_open = True
+        self._outgoing = metadata_pb2.WriteStreamResponse()
+        self._wake = asyncio.Event()
+        self._drained = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve the stream until the client ends it and has all its answers.
+
+        Raises:
+            CommandError: NOT_CONTROLLER when this node takes no commands, INVALID_REQUEST when
+                the client breaks the protocol.
+        """
+        first = await self._context.read()
+        if first is grpc.aio.EOF:
+            return
+        self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
+        sender = asyncio.create_task(self._send())
+        try:
+            self._submit(first)
+            await self._receive()
+            await sender
+        finally:
+            self._is_open = False
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+
+    def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:
+        if not first.HasField("hello"):
+            raise CommandError(ErrorCode.INVALID_REQUEST, "the first message must be a hello")
+        hello = first.hello
+        self._principal = caller(self._context, hello.client_id)
+        self._client_id = hello.client_id
+        self._reason = bounded_text(hello.reason, "reason")
+        if not self._node.can_write:
+            raise not_leader(self._node, ErrorCode.NOT_CONTROLLER)
+        self._outgoing.accepted.node_id = self._node.node_id
+        self._outgoing.accepted.leader_epoch = self._node.leadership.epoch
+        self._outgoing.accepted.producer_window = PRODUCER_WINDOW
+        self._outgoing.accepted.commands_max = COMMANDS_PER_STREAM_MAX
+        self._wake.set()
+
+    async def _receive(self) -> None:
+        while True:
+            # A client that does not read its answers is not read from either.
+            while len(self._outgoing.answers) > COMMANDS_PER_STREAM_MAX:
+                self._drained.clear()
+                await self._drained.wait()
+            message = await self._context.read()
+            if message is grpc.aio.EOF:
+                break
+            if isinstance(message, Malformed) or message.HasField("hello"):
+                well_formed(message, metadata_pb2.WriteStreamRequest)
+                raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")
+            self._submit(message)
+        self._is_open = False
+        self._wake.set()
+
+    async def _send(self) -> None:
+        """Write what has gathered; the last answers go out after the client's half-close."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._outgoing.answers or self._outgoing.HasField("accepted"):
+                message, self._outgoing = self._outgoing, metadata_pb2.WriteStreamResponse()
+                self._drained.set()
+                await self._context.write(message)
+            if not self._is_open and self._unanswered == 0 and not self._outgoing.answers:
+                return
+
+    def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
+        count = sum(len(group.commands) for group in message.groups)
+        if count > COMMANDS_PER_MESSAGE_MAX:
+            raise CommandError(
+                ErrorCode.INVALID_REQUEST,
+                f"{count} commands in one message, more than {COMMANDS_PER_MESSAGE_MAX}",
+            )
+        for group in message.groups:
+            producer_id = group.producer_id if group.HasField("producer_id") else NO_PRODUCER
+            producer_epoch = group.producer_epoch
+            oldest_open = group.oldest_open
+            for command in group.commands:
+                context = RequestContext(self._principal, self._client_id, "", self._reason)
+                if producer_id >= 0:
+                    context.producer_id = producer_id
+                    context.producer_epoch = producer_epoch
+                    context.sequence = command.sequence
+                    context.oldest_open = oldest_open
+                self._submit_command(command, context)
+
+    def _submit_command(self, command: commands_pb2.Command, context: RequestContext) -> None:
+        on_answer = partial(self._answered, command.tag, command.WhichOneof("kind"))
+        self._unanswered += 1
+        if self._unanswered > COMMANDS_PER_STREAM_MAX:
+            on_answer(
+                Answer(ErrorCode.QUEUE_FULL, f"{COMMANDS_PER_STREAM_MAX} commands are unanswered")
+            )
+            return
+        try:
+            _take_origin(context, command)
+            value = to_command(command)
+        except CommandError as error:
+            on_answer(Answer(error.code, error.message))
+            return
+        self._node.submit(value, context, on_answer)
+
+    def _answered(self, tag: int, kind: str | None, answer: Answer) -> None:
+        self._unanswered -= 1
+        if answer.code is ErrorCode.NONE:
+            added = self._outgoing.answers.add(tag=tag, offset=answer.offset, epoch=answer.epoch)
+            if answer.result:
+                result = to_result(kind, answer.result)
+                if result is not None:
+                    added.result.CopyFrom(result)
+        else:
+            self._outgoing.answers.add(
+                tag=tag,
+                error_code=answer.code,
+                message=answer.message,
+                offset=answer.offset,
+                epoch=answer.epoch,
+                leader=leader_hint(self._node) if answer.code in _REDIRECTING else None,
+            )
+        self._wake.set()
