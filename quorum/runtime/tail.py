@@ -59,8 +59,14 @@ class _Group:
             self._positions.append(end)
         return self._batch_bases, self._positions
 
-    def cut(self, offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
-        """Batches from the one holding ``offset`` (or the first) up to ``end_offset``."""
+    def cut(
+        self, offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool
+    ) -> tuple[bytes, bool]:
+        """Batches from the one holding ``offset`` (or the first) up to ``end_offset``.
+
+        Returns:
+            Them, and whether they reach to the group's end.
+        """
         bases, positions = self._index()
         first = max(bisect_right(bases, offset) - 1, 0)
         # Batch i ends where batch i + 1 begins.
@@ -68,7 +74,8 @@ class _Group:
         fitting = bisect_right(positions, positions[first] + max_bytes) - 1
         if fitting == first and at_least_one:
             fitting = first + 1
-        return self.data[positions[first] : positions[max(first, min(last, fitting))]]
+        stop = max(first, min(last, fitting))
+        return self.data[positions[first] : positions[stop]], stop == len(positions) - 1
 
     def cut_to(self, end_offset: int) -> None:
         """Keep the batches below ``end_offset``, a boundary inside or at the end."""
@@ -155,9 +162,12 @@ class TailCache:
                 room -= size
                 index += 1
                 continue
-            if group.base_offset < end_offset:
-                pieces.append(group.cut(offset, end_offset, room, at_least_one=not pieces))
-            break
+            piece, is_whole = group.cut(offset, end_offset, room, at_least_one=not pieces)
+            pieces.append(piece)
+            if not is_whole:
+                break
+            room -= len(piece)
+            index += 1
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def truncate_to(self, end_offset: int) -> None:

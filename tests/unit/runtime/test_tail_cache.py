@@ -40,7 +40,7 @@ def grow(rng: random.Random, cache: TailCache, model: Model) -> None:
     base, group = model.end, []
     for _ in range(rng.randint(1, 5)):
         count = rng.randint(1, 3)
-        data = batch(model.end, count, rng.randint(0, 50))
+        data = batch(model.end, count, rng.randint(1, 50))
         model.batches.append((model.end, model.end + count, data))
         model.end += count
         group.append(data)
