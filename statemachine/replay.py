@@ -1,0 +1,220 @@
+"""The table from record type to its effect on an image delta.
+
+Replay is strict: a record that contradicts the state (an unknown broker, another epoch, a topic
+that does not exist) raises ``ReplayError``, because it was judged against this very state before
+it was written, so either the log or the image is corrupt. Unknown record types never arrive
+here; decoding refuses them (``UnknownRecordError``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from statemachine import derivation, records, transactions
+from statemachine.sections.configs import ResourceType
+
+if TYPE_CHECKING:
+    from statemachine.delta import ImageDelta
+
+Replay: TypeAlias = "Callable[[ImageDelta, Any], None]"
+
+
+def _register_broker(delta: ImageDelta, record: records.RegisterBrokerRecord) -> None:
+    delta.open_cluster().replay_registration(record)
+
+
+def _unregister_broker(delta: ImageDelta, record: records.UnregisterBrokerRecord) -> None:
+    delta.open_cluster().replay_removal(record.broker_id, record.broker_epoch)
+
+
+def _fence_broker(delta: ImageDelta, record: records.FenceBrokerRecord) -> None:
+    delta.open_cluster().set_fenced(record.id, record.epoch, fenced=True)
+
+
+def _unfence_broker(delta: ImageDelta, record: records.UnfenceBrokerRecord) -> None:
+    delta.open_cluster().set_fenced(record.id, record.epoch, fenced=False)
+
+
+def _change_registration(
+    delta: ImageDelta, record: records.BrokerRegistrationChangeRecord
+) -> None:
+    delta.open_cluster().replay_change(record)
+
+
+def _register_controller(delta: ImageDelta, record: records.RegisterControllerRecord) -> None:
+    delta.open_cluster().replay_controller(record)
+
+
+def _unregister_controller(delta: ImageDelta, record: records.UnregisterControllerRecord) -> None:
+    delta.open_cluster().replay_controller_removal(record.controller_id)
+
+
+def _feature_level(delta: ImageDelta, record: records.FeatureLevelRecord) -> None:
+    delta.open_features().replay_level(record)
+
+
+def _zk_migration(delta: ImageDelta, record: records.ZkMigrationStateRecord) -> None:
+    delta.open_features().replay_migration(record)
+
+
+def _topic(delta: ImageDelta, record: records.TopicRecord) -> None:
+    delta.open_topics().replay_topic(record)
+
+
+def _partition(delta: ImageDelta, record: records.PartitionRecord) -> None:
+    delta.open_topics().replay_partition(record)
+
+
+def _change_partition(delta: ImageDelta, record: records.PartitionChangeRecord) -> None:
+    delta.open_topics().replay_change(record)
+
+
+def _remove_topic(delta: ImageDelta, record: records.RemoveTopicRecord) -> None:
+    name = delta.open_topics().replay_removal(record.topic_id)
+    delta.open_configs().drop(ResourceType.TOPIC, name)
+
+
+def _clear_elr(delta: ImageDelta, record: records.ClearElrRecord) -> None:
+    delta.open_topics().replay_clear_elr(record)
+
+
+def _config(delta: ImageDelta, record: records.ConfigRecord) -> None:
+    delta.open_configs().replay(record)
+
+
+def _client_quota(delta: ImageDelta, record: records.ClientQuotaRecord) -> None:
+    delta.open_security().replay_quota(record)
+
+
+def _acl(delta: ImageDelta, record: records.AccessControlEntryRecord) -> None:
+    delta.open_security().replay_acl(record)
+
+
+def _remove_acl(delta: ImageDelta, record: records.RemoveAccessControlEntryRecord) -> None:
+    delta.open_security().replay_acl_removal(record)
+
+
+def _scram(delta: ImageDelta, record: records.UserScramCredentialRecord) -> None:
+    delta.open_security().replay_scram(record)
+
+
+def _remove_scram(delta: ImageDelta, record: records.RemoveUserScramCredentialRecord) -> None:
+    delta.open_security().replay_scram_removal(record)
+
+
+def _token(delta: ImageDelta, record: records.DelegationTokenRecord) -> None:
+    delta.open_security().replay_token(record)
+
+
+def _remove_token(delta: ImageDelta, record: records.RemoveDelegationTokenRecord) -> None:
+    delta.open_security().replay_token_removal(record)
+
+
+def _producer_ids(delta: ImageDelta, record: records.ProducerIdsRecord) -> None:
+    delta.open_producers().replay_ids(record)
+
+
+def _producer_state(delta: ImageDelta, record: records.ProducerStateRecord) -> None:
+    delta.open_producers().replay_state(record)
+
+
+def _init_producer(delta: ImageDelta, record: records.InitProducerRecord) -> None:
+    delta.open_producers().replay_init(record, delta.timestamp_ms)
+
+
+def _expire_producer(delta: ImageDelta, record: records.ExpireProducerRecord) -> None:
+    delta.open_producers().replay_expiry(record.producer_id)
+
+
+def _transactional_id(delta: ImageDelta, record: records.TransactionalIdRecord) -> None:
+    delta.open_producers().replay_transactional(record)
+
+
+def _remove_transactional_id(
+    delta: ImageDelta, record: records.RemoveTransactionalIdRecord
+) -> None:
+    delta.open_producers().replay_transactional_removal(record.transactional_id)
+
+
+def _broker_epoch(delta: ImageDelta, record: records.BrokerEpochRecord) -> None:
+    delta.open_cluster().raise_broker_epoch(record.highest_broker_epoch)
+    delta.tracker.stored((record.API_KEY,), record.extra)
+
+
+def _broker_fenced(delta: ImageDelta, record: records.BrokerFencedEvent) -> None:
+    _apply_derived(delta, derivation.derive(delta, record))
+    delta.open_cluster().set_fenced(record.broker_id, record.broker_epoch, fenced=True)
+
+
+def _broker_unfenced(delta: ImageDelta, record: records.BrokerUnfencedEvent) -> None:
+    _apply_derived(delta, derivation.derive(delta, record))
+    delta.open_cluster().set_fenced(record.broker_id, record.broker_epoch, fenced=False)
+
+
+def _broker_shutdown(delta: ImageDelta, record: records.BrokerShutdownEvent) -> None:
+    _apply_derived(delta, derivation.derive(delta, record))
+    delta.open_cluster().set_shutting_down(record.broker_id, record.broker_epoch)
+
+
+def _apply_derived(delta: ImageDelta, changes: list[records.PartitionChangeRecord]) -> None:
+    topics = delta.open_topics()
+    for change in changes:
+        topics.replay_change(change)
+
+
+def _no_effect(_delta: ImageDelta, _record: records.NoOpRecord) -> None:
+    """A NoOpRecord only moves the position."""
+
+
+def _begin(delta: ImageDelta, record: records.BeginTransactionRecord) -> None:
+    transactions.begin(delta, record.name)
+
+
+def _end(delta: ImageDelta, _record: records.EndTransactionRecord) -> None:
+    transactions.end(delta)
+
+
+def _abort(delta: ImageDelta, _record: records.AbortTransactionRecord) -> None:
+    transactions.abort(delta)
+
+
+REPLAY: dict[type[records.MetadataRecord], Replay] = {
+    records.RegisterBrokerRecord: _register_broker,
+    records.UnregisterBrokerRecord: _unregister_broker,
+    records.TopicRecord: _topic,
+    records.PartitionRecord: _partition,
+    records.ConfigRecord: _config,
+    records.PartitionChangeRecord: _change_partition,
+    records.FenceBrokerRecord: _fence_broker,
+    records.UnfenceBrokerRecord: _unfence_broker,
+    records.RemoveTopicRecord: _remove_topic,
+    records.DelegationTokenRecord: _token,
+    records.UserScramCredentialRecord: _scram,
+    records.FeatureLevelRecord: _feature_level,
+    records.ClientQuotaRecord: _client_quota,
+    records.ProducerIdsRecord: _producer_ids,
+    records.BrokerRegistrationChangeRecord: _change_registration,
+    records.AccessControlEntryRecord: _acl,
+    records.RemoveAccessControlEntryRecord: _remove_acl,
+    records.NoOpRecord: _no_effect,
+    records.ZkMigrationStateRecord: _zk_migration,
+    records.RemoveUserScramCredentialRecord: _remove_scram,
+    records.BeginTransactionRecord: _begin,
+    records.EndTransactionRecord: _end,
+    records.AbortTransactionRecord: _abort,
+    records.RemoveDelegationTokenRecord: _remove_token,
+    records.RegisterControllerRecord: _register_controller,
+    records.ClearElrRecord: _clear_elr,
+    records.UnregisterControllerRecord: _unregister_controller,
+    records.ProducerStateRecord: _producer_state,
+    records.InitProducerRecord: _init_producer,
+    records.ExpireProducerRecord: _expire_producer,
+    records.BrokerFencedEvent: _broker_fenced,
+    records.BrokerUnfencedEvent: _broker_unfenced,
+    records.BrokerShutdownEvent: _broker_shutdown,
+    records.BrokerEpochRecord: _broker_epoch,
+    records.TransactionalIdRecord: _transactional_id,
+    records.RemoveTransactionalIdRecord: _remove_transactional_id,
+}
+"""Every record type and what it does. A test holds it against ``RECORD_TYPES``."""
