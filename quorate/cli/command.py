@@ -1,0 +1,131 @@
+"""Commands and groups that understand the shared options wherever they are written.
+
+``quorate -o json topic list`` and ``quorate topic list -o json`` mean the same: the options
+belong to the root and to every command, and all of them fill in one ``Session``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from quorate.cli.output import FORMATS
+from quorate.cli.session import Session
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+
+
+def _remember(attribute: str, convert: Callable[[Any], object] = lambda value: value) -> Any:
+    def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value is not None:
+            setattr(context.ensure_object(Session), attribute, convert(value))
+
+    return callback
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def shared_options() -> list[click.Option]:
+    """Fresh instances of the options that every command takes."""
+    return [
+        click.Option(
+            ["-o", "--output"],
+            type=click.Choice(FORMATS),
+            expose_value=False,
+            callback=_remember("output"),
+            help="How to show the result (default: table).",
+        ),
+        click.Option(
+            ["--bootstrap"],
+            metavar="HOST:PORT,...",
+            expose_value=False,
+            callback=_remember("bootstrap", _split),
+            envvar="QUORATE_BOOTSTRAP",
+            help="Nodes to ask first, or QUORATE_BOOTSTRAP.",
+        ),
+        click.Option(
+            ["--timeout"],
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            expose_value=False,
+            callback=_remember("timeout_s"),
+            help="Give up after this long (default: 10).",
+        ),
+        click.Option(
+            ["--quiet"],
+            is_flag=True,
+            default=None,
+            expose_value=False,
+            callback=_remember("is_quiet"),
+            help="Only results and errors, no remarks.",
+        ),
+        click.Option(
+            ["--no-color"],
+            is_flag=True,
+            default=None,
+            expose_value=False,
+            callback=_remember("is_colourless"),
+            help="No colours; NO_COLOR does the same.",
+        ),
+    ]
+
+
+class SessionCommand(click.Command):
+    """A command that also takes the shared options."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.extend(shared_options())
+
+
+class NounGroup(click.Group):
+    """``quorate topic ...``: a noun whose verbs take the shared options."""
+
+    command_class = SessionCommand
+
+
+NounGroup.group_class = NounGroup
+
+
+class RootGroup(click.Group):
+    """The root: commands live in one module each and are imported when they are needed.
+
+    ``places`` maps a command's name to ``module:attribute`` and its one-line help, so that
+    ``quorate --help`` imports nothing.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        places: Mapping[str, tuple[str, str]] = settings.pop("places")
+        super().__init__(*arguments, **settings)
+        self._places = places
+        self.params.extend(shared_options())
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the table."""
+        del ctx
+        return list(self._places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now; None when there is none."""
+        del ctx
+        if cmd_name not in self._places:
+            return None
+        module, _, attribute = self._places[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module}:{attribute} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``--help``, from the table alone."""
+        del ctx
+        rows: Sequence[tuple[str, str]] = [
+            (name, help_text) for name, (_, help_text) in self._places.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

@@ -1,0 +1,148 @@
+"""How a command ends: exit codes, and from which error each follows.
+
+The codes are a promise to scripts and stand in docs/operations.md.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from quorum.errors import (
+    RETRIABLE_CODES,
+    CommandError,
+    ConfigError,
+    CorruptBatchError,
+    ElectionStateError,
+    ErrorCode,
+    IdentityError,
+    LogDamagedError,
+    QuorumUsageError,
+    RecordCodecError,
+    SnapshotCorruptError,
+    UnknownRecordError,
+)
+
+
+class Exit(IntEnum):
+    """What a process status of ours means."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNHEALTHY = 3
+    """Unhealthy, or two things that should be equal differ."""
+    NOT_FOUND = 4
+    CONFLICT = 5
+    """Something else already holds the name or changed the thing; read again, then decide."""
+    REFUSED = 6
+    """Refused as unsafe or against a policy."""
+    UNREACHABLE = 7
+    """No node answered, or there is no quorum."""
+    DAMAGED = 8
+    """Data on disk is not what its checksums promise."""
+    INTERRUPTED = 130
+
+
+class CliError(Exception):
+    """An expected failure of a command: one line, what to do next, and the exit code."""
+
+    def __init__(self, message: str, *, hint: str = "", code: Exit = Exit.FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code
+
+
+_NOT_FOUND = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+        ErrorCode.VOTER_NOT_FOUND,
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    }
+)
+_CONFLICT = frozenset(
+    {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        ErrorCode.DUPLICATE_VOTER,
+        ErrorCode.STALE_BROKER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+    }
+)
+_REFUSED = frozenset(
+    {
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.FEATURE_UPDATE_FAILED,
+        ErrorCode.VOTER_REMOVED,
+    }
+)
+_USAGE = frozenset(
+    {
+        ErrorCode.INVALID_TOPIC,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REGISTRATION,
+    }
+)
+
+
+def exit_for_code(code: ErrorCode) -> Exit:
+    """The exit code for a command that the cluster refused with ``code``."""
+    if code in _NOT_FOUND:
+        return Exit.NOT_FOUND
+    if code in _CONFLICT:
+        return Exit.CONFLICT
+    if code in _REFUSED:
+        return Exit.REFUSED
+    if code in _USAGE:
+        return Exit.USAGE
+    if code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.DIGEST_MISMATCH):
+        return Exit.DAMAGED
+    if code in RETRIABLE_CODES:
+        return Exit.UNREACHABLE
+    return Exit.FAILED
+
+
+_DAMAGE = (
+    CorruptBatchError,
+    ElectionStateError,
+    LogDamagedError,
+    RecordCodecError,
+    SnapshotCorruptError,
+    UnknownRecordError,
+)
+
+
+def exit_for(error: Exception) -> Exit:
+    """The exit code for an error of ours."""
+    if isinstance(error, CliError):
+        return error.code
+    if isinstance(error, CommandError):
+        return exit_for_code(error.code)
+    if isinstance(error, ConfigError | QuorumUsageError | IdentityError):
+        return Exit.USAGE
+    return Exit.DAMAGED if isinstance(error, _DAMAGE) else Exit.FAILED
+
+
+def hint_for(error: Exception) -> str:
+    """What to do next, as one sentence; empty when the message says it all."""
+    if isinstance(error, CliError):
+        return error.hint
+    if isinstance(error, IdentityError):
+        return "check the folder, or make a new one with `quorate format`"
+    if isinstance(error, _DAMAGE):
+        return "leave the file as it is; see docs/operations.md, section Damage"
+    if isinstance(error, CommandError) and error.code in RETRIABLE_CODES:
+        return "try again; `quorate quorum describe` shows whether there is a leader"
+    return ""

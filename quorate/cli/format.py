@@ -1,0 +1,150 @@
+"""``quorate format``: make a data directory for a node."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.node_options import config_options, load
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorate.config import ServerConfig
+from quorate.config_addresses import CONTROLLER_LISTENER, parse_address, parse_voter
+from quorate.features import INITIAL_LEVELS, KRAFT_VERSION, KRAFT_VERSION_MAX
+from quorate.formatting import FormatPlan, format_directory
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.identity import draw_directory_id
+from quorum.types import Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
+
+
+@click.command("format", cls=SessionCommand)
+@config_options
+@click.option(
+    "--cluster-id", required=True, metavar="ID", help="The cluster's id, equal on all nodes."
+)
+@click.option("--node-id", type=click.IntRange(min=0), help="Short for --set node.id=N.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Short for --set node.data_dir=..."
+)
+@click.option("--standalone", is_flag=True, help="This node is the only initial voter.")
+@click.option(
+    "--initial-voters",
+    metavar="ID@HOST:PORT:DIRECTORY,...",
+    help="All initial voters with their directory ids; the same text on every one of them.",
+)
+@click.option(
+    "--no-initial-voters", is_flag=True, help="This node joins a cluster that has voters."
+)
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="Start at this level instead of the newest. Repeatable.",
+)
+@click.option(
+    "--ignore-formatted", is_flag=True, help="Leave a directory that is this node's already."
+)
+@pass_session
+def format_command(session: Session, file: Path | None, settings: tuple[str, ...], cluster_id: str,
+                   node_id: int | None, data_dir: Path | None, standalone: bool,
+                   initial_voters: str | None, no_initial_voters: bool, features: tuple[str, ...],
+                   ignore_formatted: bool) -> None:  # fmt: skip
+    """Make a data directory: identity and the checkpoint that the cluster starts from.
+
+    Give exactly one of --standalone, --initial-voters and --no-initial-voters, or none of them
+    when the configuration names bootstrap.voters.
+    """
+    if node_id is not None:
+        settings += (f"node.id={node_id}",)
+    if data_dir is not None:
+        settings += (f"node.data_dir={data_dir}",)
+    config = load(file, settings).config
+    voters_given = (standalone, initial_voters is not None, no_initial_voters)
+    _check_choice(voters_given, has_static=bool(config.bootstrap.voters))
+    voters = _parse_voters(initial_voters or "")
+    own = [voter.key.directory_id for voter in voters if voter.key.id == config.node.id]
+    if initial_voters is not None and not own:
+        raise CliError(
+            f"node {config.node.id} is not among the initial voters",
+            hint="a node that joins later is formatted with --no-initial-voters",
+            code=Exit.USAGE,
+        )
+    directory_id = own[0] if own else draw_directory_id(os.urandom)
+    if standalone:
+        voters = (_own_voter(config, directory_id),)
+    levels = _levels(features)
+    kraft_version = levels.pop(KRAFT_VERSION, KRAFT_VERSION_MAX if any(voters_given) else 0)
+    plan = FormatPlan(
+        data_dir=config.node.data_dir,
+        cluster_id=cluster_id,
+        node_id=config.node.id,
+        directory_id=directory_id,
+        voters=voters,
+        levels=levels,
+        uses_native_codec=config.cluster.record_codec == "native",
+        kraft_version=kraft_version,
+    )
+    report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
+    session.show(
+        Result(
+            "Format",
+            {
+                "data_dir": str(plan.data_dir),
+                "cluster_id": report.identity.cluster_id,
+                "node_id": report.identity.node_id,
+                "directory_id": uuid_to_text(report.identity.directory_id),
+                "formatted": not report.was_formatted,
+            },
+        )
+    )
+    if report.was_formatted:
+        session.say("was formatted already; nothing changed")
+
+
+def _check_choice(given: tuple[bool, bool, bool], *, has_static: bool) -> None:
+    if has_static and any(given):
+        raise CliError(
+            "initial voters are given here and as bootstrap.voters; leave one out", code=Exit.USAGE
+        )
+    if sum(given) != 1 and not has_static:
+        raise CliError(
+            "give exactly one of --standalone, --initial-voters and --no-initial-voters",
+            hint="--standalone makes a cluster of this node alone",
+            code=Exit.USAGE,
+        )
+
+
+def _parse_voters(text: str) -> tuple[Voter, ...]:
+    try:
+        return tuple(parse_voter(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise CliError(f"--initial-voters: {error}", code=Exit.USAGE) from error
+
+
+def _own_voter(config: ServerConfig, directory_id: Uuid) -> Voter:
+    host, port = parse_address(config.listeners.reached_by_peers_at)
+    if port == 0:
+        raise CliError(
+            "--standalone writes this node's address down, so its port must not be 0",
+            hint="set listeners.client or listeners.advertised_peer",
+            code=Exit.USAGE,
+        )
+    return Voter(
+        ReplicaKey(config.node.id, directory_id),
+        endpoints=(Endpoint(CONTROLLER_LISTENER, host, port),),
+    )
+
+
+def _levels(features: tuple[str, ...]) -> dict[str, int]:
+    levels = dict(INITIAL_LEVELS)
+    for text in features:
+        name, equals, level = text.partition("=")
+        if not equals or not level.isdecimal():
+            raise CliError(f"--feature {text}: write it as name=level", code=Exit.USAGE)
+        levels[name.strip()] = int(level)
+    return levels

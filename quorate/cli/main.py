@@ -1,0 +1,86 @@
+"""Entry point of ``quorate``: the table of commands, and how errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from quorate.cli.command import RootGroup
+from quorate.cli.exits import CliError, Exit, exit_for, hint_for
+from quorum.errors import ConfigError, InvariantViolation, QuorateError
+
+PLACES: dict[str, tuple[str, str]] = {
+    "format": ("quorate.cli.format:format_command", "Make a data directory for a node."),
+    "server": ("quorate.cli.server:server", "Run one node until it is told to stop."),
+    "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum."),
+    "topic": ("quorate.cli.topic:topic", "Create, list, describe, grow and delete topics."),
+    "broker": ("quorate.cli.broker:broker", "Register, list and unregister brokers."),
+    "config": ("quorate.cli.config:config", "Configuration: of the cluster, and of this node."),
+    "feature": ("quorate.cli.feature:feature", "Show and raise feature levels."),
+    "log": ("quorate.cli.log:log", "Read log segments and checkpoints, ours or Kafka's."),
+    "snapshot": ("quorate.cli.snapshot:snapshot", "List and read checkpoints."),
+    "doctor": ("quorate.cli.doctor:doctor", "Check this installation and a node's directory."),
+    "random-uuid": ("quorate.cli.random_uuid:random_uuid", "Print a new id."),
+    "completion": ("quorate.cli.completion:completion", "Print the shell completion script."),
+    "version": ("quorate.cli.version:version", "Print versions."),
+}
+"""Name -> (module:attribute, help). One line per command; nothing else registers it."""
+
+
+@click.group(
+    cls=RootGroup,
+    places=PLACES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+def cli() -> None:
+    """Quorate: a metadata quorum.
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unhealthy or different, 4 not found,
+    5 conflict, 6 refused as unsafe, 7 unreachable or no quorum, 8 damaged data.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Expected errors print one line."""
+    try:
+        status = cli.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="quorate",
+            standalone_mode=False,
+        )
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return Exit.USAGE if isinstance(error, click.UsageError) else Exit.FAILED
+    except (click.Abort, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough; keep the interpreter from complaining at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(f"error: {problem}", err=True)
+        return Exit.USAGE
+    except (CliError, QuorateError) as error:
+        _complain(str(error), hint_for(error))
+        return exit_for(error)
+    except InvariantViolation as violation:
+        _complain(f"internal invariant broken: {violation}", "please report this with the log")
+        return Exit.FAILED
+    except Exception as error:  # noqa: BLE001 - the outermost frame of the process
+        traceback.print_exc()
+        _complain(f"unexpected {type(error).__name__}: {error}", "please report this")
+        return Exit.FAILED
+    return int(status) if isinstance(status, int) else Exit.OK
+
+
+def _complain(message: str, hint: str) -> None:
+    line = " ".join(message.split())
+    click.echo(f"error: {line}" + (f" ({hint})" if hint else ""), err=True)

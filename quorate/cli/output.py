@@ -1,0 +1,140 @@
+"""How results are shown: one shape of data, four renderings.
+
+A command makes a ``Result`` and never prints by itself. ``table`` is for people and may
+change; the others are for programs: every document names its ``kind`` and ``version``, and
+within a version fields are only added.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+FORMATS = ("table", "json", "jsonl", "yaml")
+SCHEMA_VERSION = 1
+
+_PLAIN_YAML = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@-]*")
+_YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command found. Values are text, numbers, booleans, None, lists and mappings.
+
+    With ``rows`` it is a list of equal things, whose ``columns`` a table shows; ``fields``
+    belong to the whole. Without rows a table shows one field per line.
+    """
+
+    kind: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+    rows: Sequence[Mapping[str, object]] | None = None
+    columns: Sequence[str] = ()
+
+    def document(self) -> dict[str, object]:
+        """The whole result as one document."""
+        document: dict[str, object] = {"kind": self.kind, "version": SCHEMA_VERSION}
+        document.update(self.fields)
+        if self.rows is not None:
+            document["rows"] = [dict(row) for row in self.rows]
+        return document
+
+
+def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> None:
+    """Write ``result`` to ``stream`` in one of ``FORMATS``."""
+    if output == "json":
+        stream.write(json.dumps(result.document(), indent=2, ensure_ascii=False) + "\n")
+    elif output == "jsonl":
+        rows = result.rows if result.rows is not None else [result.document()]
+        write_lines(rows, stream)
+    elif output == "yaml":
+        stream.write("\n".join(_yaml(result.document())) + "\n")
+    else:
+        _table(result, stream, colour=colour)
+
+
+def write_lines(rows: Iterable[Mapping[str, object]], stream: IO[str]) -> None:
+    """One JSON document per line, written as the rows come."""
+    for row in rows:
+        stream.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def as_text(value: object) -> str:
+    """A value in a table cell."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(as_text(item) for item in value)
+    return str(value)
+
+
+def _table(result: Result, stream: IO[str], *, colour: bool) -> None:
+    console = Console(
+        file=stream, no_color=not colour, force_terminal=None if colour else False,
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    if result.fields:
+        width = max(len(key) for key in result.fields)
+        for key, value in result.fields.items():
+            console.print(Text(f"{key}:{' ' * (width - len(key))}  {as_text(value)}"))
+    if result.rows is None:
+        return
+    if result.fields:
+        console.print()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    columns = list(result.columns) or sorted({key for row in result.rows for key in row})
+    for column in columns:
+        numbers = bool(result.rows) and all(
+            isinstance(row.get(column), int | float) and not isinstance(row.get(column), bool)
+            for row in result.rows
+        )
+        table.add_column(
+            column.upper(), justify="right" if numbers else "left", overflow="fold", no_wrap=True
+        )
+    for row in result.rows:
+        table.add_row(*(Text(as_text(row.get(column))) for column in columns))
+    # Wide enough for every cell: a cut value is worse than a long line.
+    console.width = max(console.width, 1 + console.measure(table).maximum)
+    console.print(table)
+
+
+def _yaml(value: object, indent: str = "") -> list[str]:
+    if isinstance(value, Mapping):
+        return _yaml_mapping(value, indent)
+    if isinstance(value, list | tuple):
+        lines = []
+        for item in value:
+            inner = _yaml(item, indent + "  ")
+            lines.append(f"{indent}- {inner[0].lstrip()}")
+            lines += inner[1:]
+        return lines or [f"{indent}[]"]
+    return [f"{indent}{_yaml_scalar(value)}"]
+
+
+def _yaml_mapping(value: Mapping[object, object], indent: str) -> list[str]:
+    lines = []
+    for key, item in value.items():
+        name = _yaml_scalar(str(key))
+        if isinstance(item, Mapping | list | tuple) and item:
+            lines.append(f"{indent}{name}:")
+            lines += _yaml(item, indent + "  ")
+        else:
+            lines.append(f"{indent}{name}: {_yaml(item)[0]}")
+    return lines or [f"{indent}{{}}"]
+
+
+def _yaml_scalar(value: object) -> str:
+    # A JSON scalar is a YAML scalar; only harmless words go without quotes.
+    if isinstance(value, str) and _PLAIN_YAML.fullmatch(value) and value.lower() not in _YAML_WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False)

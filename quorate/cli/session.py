@@ -1,0 +1,98 @@
+"""What all commands share during one call: options, output and messages to the person."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result, render, write_lines
+from quorate.config_addresses import parse_address
+
+TIMEOUT_DEFAULT_S = 10.0
+
+
+@dataclass(slots=True)
+class Session:
+    """The options that every command understands, and how it talks.
+
+    Data goes to standard output, everything else to standard error.
+    """
+
+    output: str = "table"
+    bootstrap: tuple[str, ...] = ()
+    timeout_s: float = TIMEOUT_DEFAULT_S
+    is_quiet: bool = False
+    is_colourless: bool = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
+
+    def show(self, result: Result) -> None:
+        """Write a result to standard output in the format asked for."""
+        colour = not self.is_colourless and sys.stdout.isatty()
+        render(result, self.output, sys.stdout, colour=colour)
+
+    def stream(self, rows: Iterable[Mapping[str, object]]) -> None:
+        """Write rows as they come: JSON lines, or for ``json`` one array."""
+        if self.output != "json":
+            write_lines(rows, sys.stdout)
+            return
+        separator = "["
+        for row in rows:
+            sys.stdout.write(f"{separator}\n  {json.dumps(row, ensure_ascii=False)}")
+            separator = ","
+        sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
+
+    def say(self, text: str) -> None:
+        """A remark for a person; silent with ``--quiet``."""
+        if not self.is_quiet:
+            click.echo(text, err=True)
+
+    def servers(self) -> tuple[str, ...]:
+        """The bootstrap servers given.
+
+        Raises:
+            CliError: There are none, or one is not host:port.
+        """
+        if not self.bootstrap:
+            raise CliError(
+                "no server to talk to",
+                hint="name one with --bootstrap host:port or QUORATE_BOOTSTRAP",
+                code=Exit.USAGE,
+            )
+        for address in self.bootstrap:
+            try:
+                parse_address(address)
+            except ValueError as error:
+                raise CliError(f"--bootstrap: {error}", code=Exit.USAGE) from error
+        return self.bootstrap
+
+    @contextmanager
+    def progress(self, label: str, total: float | None) -> Iterator[ProgressBar]:
+        """A bar on standard error while something long runs; nothing when that is no terminal."""
+        if self.is_quiet or not sys.stderr.isatty():
+            yield ProgressBar(None, None)
+            return
+        console = Console(stderr=True, no_color=self.is_colourless)
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            yield ProgressBar(bar, bar.add_task(label, total=total))
+
+
+class ProgressBar:
+    """A bar that may not exist."""
+
+    def __init__(self, bar: Progress | None, task: TaskID | None) -> None:
+        self._bar = bar
+        self._task = task
+
+    def advance(self, amount: float) -> None:
+        """So much more is done."""
+        if self._bar is not None and self._task is not None:
+            self._bar.advance(self._task, amount)

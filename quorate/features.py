@@ -1,0 +1,36 @@
+"""Feature levels that this release can run with, and those a new cluster starts at.
+
+See: metadata-records.md (levels of metadata.version), KIP-584, KIP-853 (kraft.version).
+"""
+
+from __future__ import annotations
+
+from statemachine.commands import FeatureRange
+from statemachine.records import ELR_VERSION, METADATA_VERSION
+
+KRAFT_VERSION = "kraft.version"
+KRAFT_VERSION_MAX = 1
+METADATA_VERSION_MIN = 7
+METADATA_VERSION_MAX = 33
+
+SUPPORTED_FEATURES = (
+    FeatureRange(ELR_VERSION, 0, 1),
+    FeatureRange(KRAFT_VERSION, 0, KRAFT_VERSION_MAX),
+    FeatureRange(METADATA_VERSION, METADATA_VERSION_MIN, METADATA_VERSION_MAX),
+)
+"""By name."""
+
+INITIAL_LEVELS = {METADATA_VERSION: METADATA_VERSION_MAX}
+"""What `quorate format` finalises unless told otherwise. kraft.version is not among them: it is
+a control record and follows from how the voters are given."""
+
+
+def level_problem(name: str, level: int) -> str:
+    """Why ``name`` cannot be finalised at ``level`` here; empty when it can."""
+    ranges = {feature.name: feature for feature in SUPPORTED_FEATURES}
+    if name not in ranges:
+        return f"unknown feature {name}; this release knows {', '.join(sorted(ranges))}"
+    low, high = ranges[name].min_level, ranges[name].max_level
+    if low <= level <= high:
+        return ""
+    return f"{name} must be from {low} to {high}, not {level}"
