@@ -35,9 +35,7 @@ class DirectoryLock:
         except OSError as error:
             os.close(self._fd)
             self._fd = -1
-            raise StorageError(
-                "the data directory is in use by another process", path
-            ) from error
+            raise StorageError("the data directory is in use by another process", path) from error
 
     def release(self) -> None:
         """Let others in; calling it again does nothing."""

@@ -9,6 +9,7 @@ See: KIP-101 (leader epoch checkpoint), KIP-279, requirement 279.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from quorum.errors import StorageError
@@ -46,7 +47,7 @@ def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
     for line in lines[2:]:
         epoch, start_offset = line.split(" ")
         entries.append(EpochStart(int(epoch), int(start_offset)))
-    for before, after in zip(entries, entries[1:]):
+    for before, after in pairwise(entries):
         if before.epoch >= after.epoch or before.start_offset >= after.start_offset:
             raise ValueError(f"entries {before} and {after} do not ascend")
     return tuple(entries)

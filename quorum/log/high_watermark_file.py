@@ -44,8 +44,13 @@ class Watermarks:
 
 def _encode(sequence: int, marks: Watermarks) -> bytes:
     body = _SLOT.pack(
-        _MAGIC, sequence, marks.high_watermark, marks.durable_offset, marks.durable_epoch,
-        bool(marks.digest), marks.digest,
+        _MAGIC,
+        sequence,
+        marks.high_watermark,
+        marks.durable_offset,
+        marks.durable_epoch,
+        bool(marks.digest),
+        marks.digest,
     )
     return body + _CHECKSUM.pack(crc32c(body))
 
@@ -71,8 +76,11 @@ class HighWatermarkFile:
     def __init__(self, fs: FileSystem, directory: Path) -> None:
         path = directory / WATERMARK_NAME
         self._file = fs.open(path, create=True, writable=True)
-        found = [slot for position in _SLOT_POSITIONS
-                 if (slot := _decode(self._file.read_at(position, _SLOT_BYTES)))]
+        found = [
+            slot
+            for position in _SLOT_POSITIONS
+            if (slot := _decode(self._file.read_at(position, _SLOT_BYTES)))
+        ]
         self._sequence, self.marks = max(found, key=lambda slot: slot[0], default=(0, Watermarks()))
         if self._file.size() < _FILE_BYTES:
             # Full length from the start: a later store then needs no space on a full disk.
@@ -82,9 +90,7 @@ class HighWatermarkFile:
     def store(self, marks: Watermarks) -> None:
         """Write the bounds; they may be lost, never mixed, in a crash."""
         self._sequence += 1
-        self._file.write_at(
-            _SLOT_POSITIONS[self._sequence % 2], _encode(self._sequence, marks)
-        )
+        self._file.write_at(_SLOT_POSITIONS[self._sequence % 2], _encode(self._sequence, marks))
         self.marks = marks
 
     def store_durably(self, marks: Watermarks) -> None:

@@ -97,8 +97,9 @@ def parse_object(line: str) -> dict[str, object]:
     return value
 
 
-def integer_field(fields: dict[str, object], name: str, *, least: int,
-                  default: int | None = None) -> int:
+def integer_field(
+    fields: dict[str, object], name: str, *, least: int, default: int | None = None
+) -> int:
     """An integer of at least ``least``; ``default`` when absent and one is given.
 
     Raises:

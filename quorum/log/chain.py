@@ -1,0 +1,171 @@
+"""Opening all segments of a log in order, and proving that they are one log.
+
+Between segments two things must meet: offsets, and the log digest, which covers the header
+fields that no batch checksum does. Below the stored durable end the digest must be the stored
+one as well.
+
+See: architecture decisions 7 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorum.digest import EMPTY_LOG_DIGEST
+from quorum.errors import LogDamagedError
+from quorum.log.config import LogConfig
+from quorum.log.damage import judge
+from quorum.log.digest_file import read_digest_file, write_digest_file
+from quorum.log.high_watermark_file import Watermarks
+from quorum.log.layout import DIGEST_SUFFIX, segment_path
+from quorum.log.log_start_file import LogStart
+from quorum.log.scan import SegmentScan, scan_segment
+from quorum.log.segment import Segment
+from quorum.log.trail import Trail
+from quorum.ports import FileSystem
+from quorum.types import EpochStart
+
+Progress = Callable[[int, int], None]
+"""Told bytes done and bytes in all."""
+
+
+@dataclass(slots=True)
+class Chain:
+    """Segments opened so far. The caller closes them when opening fails."""
+
+    segments: list[Segment] = field(default_factory=list)
+    epochs: list[EpochStart] = field(default_factory=list)
+    """Epoch changes in all segments, also below the log start."""
+    batch_count: int = 0
+    byte_count: int = 0
+    torn_bytes: int = 0
+    torn_cause: str = ""
+    rebuilt: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Release all files."""
+        for segment in self.segments:
+            segment.file.close()
+
+
+class ChainOpener:
+    """Opens the segments of one directory into a ``Chain``."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        config: LogConfig,
+        *,
+        marks: Watermarks,
+        progress: Progress | None = None,
+    ) -> None:
+        self.chain = Chain()
+        self._fs = fs
+        self._directory = directory
+        self._config = config
+        self._marks = marks
+        self._progress = progress
+
+    def open(self, bases: Sequence[int], stored: LogStart) -> None:
+        """Open and prove the segments of ``bases``, ascending and not empty; cut a torn tail.
+
+        Raises:
+            LogDamagedError: Bad bytes that are no torn tail, offsets that do not meet, or a
+                digest that is not the stored one. No segment was changed.
+            StorageError: A file could not be read.
+        """
+        total = sum(self._size(base) for base in bases)
+        trail = self._first_trail(bases[0], stored)
+        for base in bases:
+            if base != trail.end_offset:
+                raise self._damage(f"a segment of base {base} follows", trail.end_offset)
+            trail = self._with_stored_digest(base, trail)
+            scan = self._open_segment(base, trail, total, is_newest=base == bases[-1])
+            self._check_mark(base, scan)
+            trail = scan.trail._replace(position=0, unindexed_bytes=0)
+
+    def _size(self, base: int) -> int:
+        file = self._fs.open(segment_path(self._directory, base))
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def _first_trail(self, base: int, stored: LogStart) -> Trail:
+        start = stored.start
+        # The epoch before a segment that begins below the log start is not known; none is
+        # older than 0.
+        epoch = start.epoch if base == start.offset else 0
+        digest = stored.digest if base == start.offset else b""
+        return Trail(base, epoch, 0, EMPTY_LOG_DIGEST if base == 0 else digest)
+
+    def _with_stored_digest(self, base: int, trail: Trail) -> Trail:
+        """``trail`` with the digest that the segment's own file says, if it is not known."""
+        stored = read_digest_file(self._fs, self._directory, base)
+        if stored is None:
+            write_digest_file(self._fs, self._directory, base, trail.digest)
+            self.chain.rebuilt.append(segment_path(self._directory, base, DIGEST_SUFFIX).name)
+            return trail
+        if stored and trail.digest and stored != trail.digest:
+            raise self._damage("the log digest differs from the stored one", trail.end_offset)
+        return trail if trail.digest else trail._replace(digest=stored)
+
+    def _open_segment(self, base: int, trail: Trail, total: int, *, is_newest: bool) -> SegmentScan:
+        path = segment_path(self._directory, base)
+        file = self._fs.open(path, writable=True)
+        segment = Segment(file, path, trail)
+        chain = self.chain
+        chain.segments.append(segment)
+        progress, done = self._progress, chain.byte_count
+        scan = scan_segment(
+            file,
+            path,
+            trail,
+            window_bytes=self._config.scan_bytes,
+            index_interval=self._config.index_interval_bytes,
+            mark=self._marks.durable_offset,
+            progress=None if progress is None else lambda here: progress(done + here, total),
+        )
+        segment.index, segment.trail = scan.index, scan.trail
+        chain.epochs += scan.epochs
+        chain.batch_count += scan.batch_count
+        chain.byte_count += scan.trail.position
+        if scan.problem is not None:
+            damage = judge(
+                scan.problem,
+                file,
+                path,
+                end_offset=scan.trail.end_offset,
+                is_newest=is_newest,
+                durable_offset=self._marks.durable_offset,
+            )
+            if damage is not None:
+                raise damage
+            chain.torn_bytes = file.size() - scan.trail.position
+            chain.torn_cause = scan.problem.cause
+            file.truncate(scan.trail.position)
+        return scan
+
+    def _check_mark(self, base: int, scan: SegmentScan) -> None:
+        marks = self._marks
+        if not base < marks.durable_offset <= scan.trail.end_offset:
+            return
+        if scan.digest_at_mark is None:
+            raise self._damage("no batch ends at the stored durable end", marks.durable_offset)
+        if marks.digest and scan.digest_at_mark and marks.digest != scan.digest_at_mark:
+            raise self._damage(
+                "the log digest differs from the one stored with the durable end",
+                marks.durable_offset,
+            )
+
+    def _damage(self, cause: str, offset: int) -> LogDamagedError:
+        """Damage somewhere in the newest segment opened."""
+        if not self.chain.segments:
+            return LogDamagedError(cause, path=self._directory, position=0, offset=offset)
+        segment = self.chain.segments[-1]
+        return LogDamagedError(
+            cause, path=segment.path, position=segment.trail.position, offset=offset
+        )

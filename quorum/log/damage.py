@@ -1,0 +1,205 @@
+"""Telling a torn tail from damage, and setting damage aside.
+
+A crash can only lose or tear what was not yet durable: the end of the newest segment. Bytes
+that are bad anywhere else were lost by the disk, and with them perhaps something that this
+replica has acknowledged. Such a segment is never cut: it is renamed, with everything behind
+it, for the operator to look at, and the caller stores a vote floor first.
+
+See: architecture decision 9; Alagappan et al., "Protocol-Aware Recovery for Consensus-Based
+Storage" (FAST 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorum.batch import HEADER_BYTES, BatchHeader, check_crc, peek_size, read_header
+from quorum.errors import CorruptBatchError, LogDamagedError
+from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
+from quorum.log.layout import (
+    DAMAGED_SUFFIX,
+    DIGEST_SUFFIX,
+    EPOCH_FILE_NAME,
+    INDEX_SUFFIX,
+    LOG_START_NAME,
+    SEGMENT_SUFFIX,
+    parse_segment_name,
+    segment_bases,
+    segment_path,
+)
+from quorum.ports import File, FileSystem
+from quorum.types import OffsetAndEpoch
+
+_SEARCH_BYTES = 1 << 20
+_MAGIC_BYTE = b"\x02"
+_MAGIC_AT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What setting damage aside takes away."""
+
+    first_offset: int
+    """Everything from here on is gone from the log."""
+    end: OffsetAndEpoch
+    """The newest end this log may have acknowledged: the vote floor to store."""
+    segments: tuple[int, ...]
+    """Base offsets of the segments set aside, ascending."""
+
+
+def find_batch(file: File, path: Path, position: int, least_offset: int) -> BatchHeader | None:
+    """The first valid batch at or behind ``position`` whose base is at least ``least_offset``.
+
+    Looks at every byte position, since damage may have moved or eaten a batch's length.
+    ``position`` of the result counts from the start of the file.
+    """
+    size = file.size()
+    while position + HEADER_BYTES <= size:
+        window = file.read_at(position, _SEARCH_BYTES + HEADER_BYTES)
+        at = window.find(_MAGIC_BYTE, _MAGIC_AT)
+        while 0 <= at and at - _MAGIC_AT < _SEARCH_BYTES:
+            start = at - _MAGIC_AT
+            header = _batch_at(file, path, position + start, window[start : start + HEADER_BYTES])
+            if header is not None and header.base_offset >= least_offset:
+                return header
+            at = window.find(_MAGIC_BYTE, at + 1)
+        position += _SEARCH_BYTES
+    return None
+
+
+def _batch_at(file: File, path: Path, position: int, prefix: bytes) -> BatchHeader | None:
+    try:
+        size = peek_size(prefix)
+        if size is None or position + size > file.size():
+            return None
+        data = file.read_at(position, size)
+        header = read_header(data)
+        check_crc(data, header, path=path, base_position=position)
+    except CorruptBatchError:
+        return None
+    return header._replace(position=position)
+
+
+def judge(
+    problem: CorruptBatchError,
+    file: File,
+    path: Path,
+    *,
+    end_offset: int,
+    is_newest: bool,
+    durable_offset: int,
+) -> LogDamagedError | None:
+    """Decide about the bad bytes behind the batch that ends at ``end_offset``.
+
+    Returns:
+        None for a torn tail: in the newest segment, above the durable end, and no valid batch
+        behind it. Otherwise the damage.
+    """
+    reason = ""
+    if not is_newest:
+        reason = "newer segments follow"
+    elif end_offset < durable_offset:
+        reason = f"the log was on disk up to offset {durable_offset}"
+    else:
+        later = find_batch(file, path, problem.position, end_offset)
+        if later is not None:
+            reason = f"a valid batch of offset {later.base_offset} follows at {later.position}"
+    if not reason:
+        return None
+    return LogDamagedError(
+        f"damaged batch, {problem.cause}; {reason}",
+        path=path,
+        position=problem.position,
+        offset=end_offset,
+    )
+
+
+def assess_loss(fs: FileSystem, directory: Path, damage: LogDamagedError) -> Loss:
+    """What ``quarantine`` would take away. Reads only.
+
+    The end is the newest of: valid batches anywhere in the segments concerned, the start of
+    the damaged one, and the stored durable end.
+    """
+    bases = segment_bases(fs.list_directory(directory))
+    damaged = _damaged_base(damage)
+    lost = tuple(base for base in bases if base >= damaged)
+    marks = load_watermarks(fs, directory) or Watermarks()
+    ends = [OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)]
+    for base in lost:
+        ends += [
+            OffsetAndEpoch(header.end_offset, header.epoch)
+            for header in _valid_batches(fs, segment_path(directory, base))
+        ]
+    newest = max(ends, key=lambda end: (end.epoch, end.offset))
+    return Loss(lost[0] if lost else damage.offset, newest, lost)
+
+
+def _damaged_base(damage: LogDamagedError) -> int:
+    """Base of the damaged segment; 0, which is all of them, when it is not in a segment."""
+    base = parse_segment_name(Path(str(damage.path)).name)
+    return 0 if base is None else base
+
+
+def _valid_batches(fs: FileSystem, path: Path) -> Iterator[BatchHeader]:
+    file = fs.open(path)
+    try:
+        position = 0
+        while (header := find_batch(file, path, position, 0)) is not None:
+            yield header
+            position = header.end_position
+    finally:
+        file.close()
+
+
+def quarantine(
+    fs: FileSystem,
+    directory: Path,
+    damage: LogDamagedError,
+    *,
+    store_vote_floor: Callable[[Loss], None],
+) -> Loss:
+    """Set the damaged segment and everything behind it aside, under ``.damaged`` names.
+
+    ``store_vote_floor`` is called first and must make ``Loss.end`` durable: this replica may
+    have acknowledged what is taken away. Afterwards ``open_log`` finds a log that ends before
+    the damage. Repeatable after a crash at any point.
+
+    Damage outside the segments (a log start that is unreadable or belongs to no checkpoint)
+    sets the whole log aside with the file concerned.
+
+    Raises:
+        StorageError: Files could not be renamed; what was renamed stays so.
+    """
+    loss = assess_loss(fs, directory, damage)
+    store_vote_floor(loss)
+    watermarks = HighWatermarkFile(fs, directory)
+    try:
+        marks = watermarks.marks
+        if marks.durable_offset > loss.first_offset:
+            high_watermark = min(marks.high_watermark, loss.first_offset)
+            watermarks.store_durably(Watermarks(high_watermark, loss.first_offset))
+    finally:
+        watermarks.close()
+    for base in reversed(loss.segments):
+        for suffix in (INDEX_SUFFIX, DIGEST_SUFFIX, SEGMENT_SUFFIX):
+            _set_aside(fs, segment_path(directory, base, suffix))
+        fs.sync_directory(directory)
+    fs.unlink(directory / EPOCH_FILE_NAME)
+    if parse_segment_name(Path(str(damage.path)).name) is None:
+        _set_aside(fs, directory / LOG_START_NAME)
+    fs.sync_directory(directory)
+    return loss
+
+
+def _set_aside(fs: FileSystem, path: Path) -> None:
+    """Rename to ``.damaged``, numbered if an earlier quarantine took that name."""
+    if not fs.exists(path):
+        return
+    target = path.with_name(path.name + DAMAGED_SUFFIX)
+    number = 0
+    while fs.exists(target):
+        number += 1
+        target = path.with_name(f"{path.name}{DAMAGED_SUFFIX}.{number}")
+    fs.rename(path, target)

@@ -1,0 +1,122 @@
+"""Sparse index of one segment: from an offset to a batch start at or below it.
+
+In memory it also holds the log digest before each indexed batch, so that the digest at any
+boundary costs reading one index interval instead of the segment. The file form is Kafka's
+``.index``: 8 bytes per entry, last offset of a batch relative to the segment's base and the
+position where that batch starts. The file carries no checksum and is never trusted: it is
+written when a segment is sealed and rebuilt from the scan that every start makes.
+
+See: docs/formats.md#index, KIP-98 (offset of a batch).
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+from pathlib import Path
+from typing import NamedTuple
+
+from quorum.digest import LOG_DIGEST_BYTES
+from quorum.errors import DiskFullError
+from quorum.ports import FileSystem
+
+
+class IndexEntry(NamedTuple):
+    """A batch at ``position`` whose last offset is ``last_offset`` (inclusive, as in Kafka)."""
+
+    last_offset: int
+    position: int
+    digest: bytes
+    """Log digest before the batch; empty when not known."""
+
+
+class OffsetIndex:
+    """Entries ascending by offset and position.
+
+    The writer adds and cuts. Others may look up while it adds, but not while it cuts: the
+    offset of an entry is stored last, and a lookup goes by offsets.
+    """
+
+    __slots__ = ("_base_offset", "_digests", "_last_offsets", "_positions")
+
+    def __init__(self, base_offset: int) -> None:
+        self._base_offset = base_offset
+        self._last_offsets: array[int] = array("Q")
+        self._positions: array[int] = array("I")
+        self._digests = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._last_offsets)
+
+    def add(self, entry: IndexEntry) -> None:
+        """Append an entry behind all others."""
+        self._digests += entry.digest or bytes(LOG_DIGEST_BYTES)
+        self._positions.append(entry.position)
+        self._last_offsets.append(entry.last_offset)
+
+    def floor(self, offset: int) -> IndexEntry | None:
+        """The last entry whose batch ends at or below ``offset`` (inclusive), if any.
+
+        A segment whose digest is not known returns meaningless ``digest`` values.
+        """
+        return self._entry(bisect_right(self._last_offsets, offset) - 1)
+
+    def floor_position(self, position: int) -> int:
+        """The largest indexed batch start at or below ``position``; 0 when there is none."""
+        # Positions are added before offsets: never look further than the offsets reach.
+        number = bisect_right(self._positions, position, 0, len(self._last_offsets)) - 1
+        return self._positions[number] if number >= 0 else 0
+
+    def last_position(self) -> int:
+        """Position of the newest entry; 0 when there is none."""
+        return self._positions[-1] if self._positions else 0
+
+    def _entry(self, number: int) -> IndexEntry | None:
+        if number < 0:
+            return None
+        start = number * LOG_DIGEST_BYTES
+        return IndexEntry(
+            self._last_offsets[number],
+            self._positions[number],
+            bytes(self._digests[start : start + LOG_DIGEST_BYTES]),
+        )
+
+    def cut(self, position: int) -> None:
+        """Forget the entries of batches that start at or behind ``position``."""
+        kept = bisect_right(self._positions, position - 1)
+        del self._last_offsets[kept:]
+        del self._positions[kept:]
+        del self._digests[kept * LOG_DIGEST_BYTES :]
+
+    def encode(self) -> bytes:
+        """Kafka's file form."""
+        pairs: array[int] = array("I")
+        for last_offset, position in zip(self._last_offsets, self._positions):
+            pairs.append(last_offset - self._base_offset)
+            pairs.append(position)
+        if sys.byteorder == "little":
+            pairs.byteswap()
+        return pairs.tobytes()
+
+
+def write_index_file(fs: FileSystem, path: Path, index: OffsetIndex) -> bool:
+    """Write Kafka's form of ``index``, unless the file says so already.
+
+    Not synced, and left out on a full disk: nothing of ours relies on it.
+
+    Returns:
+        Whether the file was changed.
+    """
+    content = index.encode()
+    file = fs.open(path, create=True, writable=True)
+    try:
+        if file.size() == len(content) and file.read_at(0, len(content)) == content:
+            return False
+        file.truncate(0)
+        file.append(content)
+    except DiskFullError:
+        fs.unlink(path)
+    finally:
+        file.close()
+    return True

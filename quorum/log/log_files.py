@@ -1,0 +1,85 @@
+"""The files beside the segments, as one log keeps them up to date.
+
+Which of them may lag on a full disk is said here: the index and epoch files can be derived
+from the segments, and the watermarks are lower bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorum.errors import DiskFullError
+from quorum.log.epoch_file import EpochFile
+from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
+from quorum.log.index import write_index_file
+from quorum.log.layout import INDEX_SUFFIX, segment_path
+from quorum.log.log_start_file import LogStartFile
+from quorum.log.segment import Segment
+from quorum.log.trail import Trail
+from quorum.ports import FileSystem
+from quorum.types import EpochStart, OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Side files of one partition directory. Owned by the writer thread."""
+
+    fs: FileSystem
+    directory: Path
+    start: LogStartFile
+    epochs: EpochFile
+    watermarks: HighWatermarkFile
+
+    @staticmethod
+    def open(fs: FileSystem, directory: Path) -> LogFiles:
+        """The files of ``directory``; only the watermarks are held open."""
+        return LogFiles(
+            fs,
+            directory,
+            LogStartFile(fs, directory),
+            EpochFile(fs, directory),
+            HighWatermarkFile(fs, directory),
+        )
+
+    @property
+    def marks(self) -> Watermarks:
+        """The bounds last stored."""
+        return self.watermarks.marks
+
+    def save_epochs(self, epochs: Sequence[EpochStart]) -> bool:
+        """Store the epoch history; False when it has to wait for space."""
+        with suppress(DiskFullError):
+            self.epochs.save(epochs)
+            return True
+        return False
+
+    def raise_durable_end(self, trail: Trail) -> None:
+        """Say, not durably, that the log is on disk up to ``trail``."""
+        if self.marks.durable_offset == trail.end_offset:
+            return
+        with suppress(DiskFullError):
+            self.watermarks.store(
+                Watermarks(self.marks.high_watermark, trail.end_offset, trail.epoch, trail.digest)
+            )
+
+    def lower_durable_end(self, end: OffsetAndEpoch, digest: bytes) -> None:
+        """Before the log is cut to ``end``: let no stored bound say more, durably.
+
+        Raises:
+            StorageError: The log may not be cut.
+        """
+        if self.marks.durable_offset > end.offset:
+            high_watermark = min(self.marks.high_watermark, end.offset)
+            self.watermarks.store_durably(Watermarks(high_watermark, end.offset, end.epoch, digest))
+
+    def write_index(self, segment: Segment) -> bool:
+        """Bring a segment's index file up to date; whether it was not."""
+        path = segment_path(self.directory, segment.base_offset, INDEX_SUFFIX)
+        return write_index_file(self.fs, path, segment.index)
+
+    def drop_index(self, segment: Segment) -> None:
+        """Remove the index file of a segment that was cut."""
+        self.fs.unlink(segment_path(self.directory, segment.base_offset, INDEX_SUFFIX))

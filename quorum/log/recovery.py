@@ -1,0 +1,275 @@
+"""Opening the log after whatever happened: from the files found to a ``SegmentedLog``.
+
+Every start scans every segment with checksums, rebuilds indexes and epoch history and proves
+the digest chain, so that nothing is served or acknowledged that was not read back. A torn
+tail is cut; interrupted removals and replacements are finished; anything else that is wrong
+is reported as damage and left untouched.
+
+See: architecture sections 0 (decisions 7, 9) and 5.2; requirements 630.9, 630.14, 279.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorum.digest import EMPTY_LOG_DIGEST
+from quorum.errors import LogDamagedError, QuorumUsageError
+from quorum.log.chain import ChainOpener, Progress
+from quorum.log.config import LogConfig
+from quorum.log.high_watermark_file import Watermarks
+from quorum.log.history import clip_start
+from quorum.log.identity import check_partition_metadata, write_partition_metadata
+from quorum.log.layout import INDEX_SUFFIX, segment_bases, segment_path
+from quorum.log.log_files import LogFiles
+from quorum.log.log_start_file import LogStart
+from quorum.log.retention import (
+    covered_bases,
+    create_segment,
+    finish_replacement,
+    remove_covered,
+    remove_leftovers,
+)
+from quorum.log.segmented_log import SegmentedLog
+from quorum.log.trail import Trail
+from quorum.ports import FileSystem
+from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch, SnapshotId
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What opening the log found and did. All zero or empty: nothing had to be done."""
+
+    start: OffsetAndEpoch = LOG_BEGINNING
+    end: OffsetAndEpoch = LOG_BEGINNING
+    high_watermark: int = 0
+    """Lower bound of what is committed, within the log."""
+    scanned_segments: int = 0
+    scanned_batches: int = 0
+    scanned_bytes: int = 0
+    torn_bytes: int = 0
+    """Bytes cut off behind the last whole batch."""
+    torn_cause: str = ""
+    removed_segments: tuple[int, ...] = ()
+    """Base offsets of segments below the log start that an interrupted removal had left."""
+    removed_leftovers: tuple[str, ...] = ()
+    finished_replacement: SnapshotId | None = None
+    """The log was replaced by this snapshot: its plan was found, or it was newer."""
+    rebuilt: list[str] = field(default_factory=list)
+    """Names of index, digest and epoch files that were written anew."""
+
+
+def open_log(
+    fs: FileSystem,
+    directory: Path,
+    config: LogConfig | None = None,
+    *,
+    snapshots: Sequence[SnapshotId] = (),
+    snapshot_digest: Callable[[SnapshotId], bytes] | None = None,
+    progress: Progress | None = None,
+) -> tuple[SegmentedLog, RecoveryReport]:
+    """Open the partition directory, making it if it does not exist.
+
+    ``snapshots`` are the frozen checkpoints in it, ascending. ``snapshot_digest`` gives the
+    log digest in a checkpoint's header (empty when it has none); it is asked only when the
+    log is replaced.
+
+    Durability: everything in the returned log is on disk.
+
+    Raises:
+        LogDamagedError: Something a crash cannot explain; nothing of it was touched. See
+            ``damage.quarantine``.
+        IdentityError: ``partition.metadata`` is of another topic.
+        StorageError: The environment failed.
+        ConfigError: ``config`` cannot work.
+    """
+    config = config or LogConfig()
+    config.validate()
+    fs.make_directory(directory)
+    if not check_partition_metadata(fs, directory):
+        write_partition_metadata(fs, directory)
+    files = LogFiles.open(fs, directory)
+    recovery = _Recovery(files, config, snapshots, snapshot_digest or _no_digest, progress)
+    try:
+        return recovery.run(), recovery.report
+    except BaseException:
+        recovery.close()
+        raise
+
+
+def _no_digest(_: SnapshotId) -> bytes:
+    return b""
+
+
+class _Recovery:
+    """One opening, step by step. ``report`` fills as the steps are taken."""
+
+    def __init__(
+        self,
+        files: LogFiles,
+        config: LogConfig,
+        snapshots: Sequence[SnapshotId],
+        snapshot_digest: Callable[[SnapshotId], bytes],
+        progress: Progress | None,
+    ) -> None:
+        self._files = files
+        self._fs = files.fs
+        self._directory = files.directory
+        self._config = config
+        self._newest_snapshot = max(
+            snapshots, key=lambda taken: (taken.epoch, taken.offset), default=LOG_BEGINNING
+        )
+        self._highest_snapshot = max((taken.offset for taken in snapshots), default=0)
+        self._snapshot_digest = snapshot_digest
+        self._opener = ChainOpener(
+            files.fs, files.directory, config, marks=files.marks, progress=progress
+        )
+        self._chain = self._opener.chain
+        self.report = RecoveryReport()
+
+    def run(self) -> SegmentedLog:
+        stored = self._files.start.load() or LogStart()
+        self._check_snapshots(stored.start)
+        self.report.removed_leftovers = remove_leftovers(self._fs, self._directory)
+        if stored.is_replacing:
+            self._replace(stored)
+            return self._finish(stored.start)
+        self._open_segments(stored)
+        if self._is_replaced_by_snapshot():
+            newest = self._newest_snapshot
+            plan = LogStart(newest, self._snapshot_digest(newest), is_replacing=True)
+            self._files.lower_durable_end(newest, b"")
+            self._files.start.save(plan)
+            self._replace(plan)
+            return self._finish(newest)
+        self._check_start(stored.start)
+        return self._finish(stored.start)
+
+    def close(self) -> None:
+        """Release everything after a failure."""
+        self._chain.close()
+        self._files.watermarks.close()
+
+    def _check_snapshots(self, start: OffsetAndEpoch) -> None:
+        """Requirement 630.14, before anything is removed on the strength of the log start."""
+        if start.offset > self._highest_snapshot:
+            raise LogDamagedError(
+                f"the log starts at {start} but no checkpoint ends at or above it (the newest "
+                f"is {self._newest_snapshot})",
+                path=self._files.start.path,
+                position=0,
+                offset=start.offset,
+            )
+
+    # ------------------------------------------------------------------ segments
+
+    def _open_segments(self, stored: LogStart) -> None:
+        start = stored.start
+        bases = segment_bases(self._fs.list_directory(self._directory))
+        covered = covered_bases(bases, start.offset)
+        if covered:
+            remove_covered(self._fs, self._directory, covered)
+            self.report.removed_segments = tuple(covered)
+            bases = bases[len(covered) :]
+        if not bases:
+            digest = EMPTY_LOG_DIGEST if start.offset == 0 else stored.digest
+            base = Trail(start.offset, start.epoch, 0, digest)
+            self._chain.segments.append(create_segment(self._fs, self._directory, base))
+            return
+        if bases[0] > start.offset:
+            raise LogDamagedError(
+                f"the log starts at {start.offset}, but its first segment at {bases[0]}",
+                path=segment_path(self._directory, bases[0]),
+                position=0,
+                offset=start.offset,
+            )
+        self._opener.open(bases, stored)
+
+    def _is_replaced_by_snapshot(self) -> bool:
+        """Whether a checkpoint is newer than the log (630.13), so that it takes its place.
+
+        Raises:
+            LogDamagedError: The log ends below what was once durable, and no such checkpoint
+                covers what is missing.
+        """
+        end = self._end
+        newest = self._newest_snapshot
+        is_newer = not end.is_at_least(newest)
+        durable_offset = self._files.marks.durable_offset
+        if end.offset < durable_offset and not (is_newer and newest.offset >= durable_offset):
+            raise self._damage(f"the log was on disk up to offset {durable_offset} and ends here")
+        return is_newer
+
+    @property
+    def _end(self) -> OffsetAndEpoch:
+        return self._chain.segments[-1].trail.end
+
+    def _damage(self, cause: str) -> LogDamagedError:
+        newest = self._chain.segments[-1]
+        return LogDamagedError(
+            cause,
+            path=newest.path,
+            position=newest.trail.position,
+            offset=newest.trail.end_offset,
+        )
+
+    def _replace(self, plan: LogStart) -> None:
+        self._chain.close()
+        self._chain.segments.clear()
+        self._chain.epochs.clear()
+        self._files.lower_durable_end(plan.start, b"")
+        segment = finish_replacement(self._fs, self._directory, self._files.start, plan)
+        self._chain.segments.append(segment)
+        self.report.finished_replacement = plan.start
+
+    def _check_start(self, start: OffsetAndEpoch) -> None:
+        """The stored log start must be a place in this very log."""
+        if start.offset > self._end.offset:
+            raise self._damage(f"the log starts at {start}, above its end")
+        segment = [one for one in self._chain.segments if one.base_offset <= start.offset][-1]
+        try:
+            trail = segment.trail_at(start.offset)
+        except QuorumUsageError as error:
+            raise self._damage(f"the log starts at {start}: {error}") from error
+        if trail.epoch != start.epoch:
+            raise self._damage(f"the log starts at {start}, behind a record of {trail.epoch}")
+
+    # ------------------------------------------------------------------ finishing
+
+    def _finish(self, start: OffsetAndEpoch) -> SegmentedLog:
+        chain, files, report = self._chain, self._files, self.report
+        newest = chain.segments[-1]
+        # What was read back may be in memory only: a process that died before its sync left
+        # it there, and from here on this replica acknowledges it.
+        newest.file.sync()
+        self._fs.sync_directory(self._directory)
+        end = newest.trail.end
+        epochs = clip_start(chain.epochs, start.offset, end_offset=end.offset)
+        self._rebuild(epochs)
+        high_watermark = max(files.marks.high_watermark, self._highest_snapshot, start.offset)
+        report.high_watermark = min(high_watermark, end.offset)
+        files.watermarks.store(
+            Watermarks(report.high_watermark, end.offset, end.epoch, newest.trail.digest)
+        )
+        report.start, report.end = start, end
+        report.scanned_segments = len(chain.segments)
+        report.scanned_batches, report.scanned_bytes = chain.batch_count, chain.byte_count
+        report.torn_bytes, report.torn_cause = chain.torn_bytes, chain.torn_cause
+        report.rebuilt += chain.rebuilt
+        return SegmentedLog(files, self._config, chain.segments, start, epochs)
+
+    def _rebuild(self, epochs: tuple[EpochStart, ...]) -> None:
+        """Make index and epoch files say what the scan found."""
+        files, report = self._files, self.report
+        for segment in self._chain.segments:
+            path = segment_path(self._directory, segment.base_offset, INDEX_SUFFIX)
+            is_newest = segment is self._chain.segments[-1]
+            # The newest segment gets its index file when it is sealed; one left by a clean
+            # stop must not say more than the log holds.
+            if (not is_newest or self._fs.exists(path)) and files.write_index(segment):
+                report.rebuilt.append(path.name)
+        stored = files.epochs.load()
+        if stored != epochs and (stored is not None or epochs):
+            files.save_epochs(epochs)
+            report.rebuilt.append(files.epochs.path.name)

@@ -1,0 +1,130 @@
+"""Reading a segment from its beginning, batch by batch, with checksums.
+
+Stops at the first bytes that are not the next batch and says why. What that means (a torn
+tail or damage) is judged in ``damage``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorum.batch import HEADER_BYTES, BatchHeader, check_crc, peek_size, read_header
+from quorum.errors import CorruptBatchError
+from quorum.log.index import OffsetIndex
+from quorum.log.trail import Trail, extend, join_problem
+from quorum.ports import File
+from quorum.types import EpochStart
+
+
+@dataclass(slots=True)
+class SegmentScan:
+    """What a segment holds up to its end or its first bad byte."""
+
+    trail: Trail
+    index: OffsetIndex
+    epochs: list[EpochStart] = field(default_factory=list)
+    batch_count: int = 0
+    digest_at_mark: bytes | None = None
+    """Log digest at the offset that was asked for; None when no batch ends there."""
+    problem: CorruptBatchError | None = None
+    """Why the scan stopped before the end of the file."""
+
+
+def scan_segment(
+    file: File,
+    path: Path,
+    start: Trail,
+    *,
+    window_bytes: int,
+    index_interval: int,
+    mark: int = -1,
+    progress: Callable[[int], None] | None = None,
+) -> SegmentScan:
+    """Follow the batches of a segment file from its beginning.
+
+    ``start`` is the state before it (position 0). ``mark`` is an offset to note the digest at.
+    ``progress`` is told the bytes done in this segment after each window.
+
+    Raises:
+        StorageError: The file could not be read.
+    """
+    scan = SegmentScan(start, OffsetIndex(start.end_offset))
+    if mark == start.end_offset:
+        scan.digest_at_mark = start.digest
+    size = file.size()
+    wanted = window_bytes
+    while scan.trail.position < size and scan.problem is None:
+        base = scan.trail.position
+        window = memoryview(file.read_at(base, min(wanted, size - base)))
+        if not window:
+            break
+        finder = _Finder(window, path, base, is_last=base + len(window) >= size)
+        headers = finder.find(scan.trail)
+        for run in _split_behind(headers, mark):
+            extension = extend(scan.trail, window, run, index_interval=index_interval)
+            scan.trail = extension.trail
+            scan.epochs += extension.epochs
+            for entry in extension.entries:
+                scan.index.add(entry)
+            if scan.trail.end_offset == mark:
+                scan.digest_at_mark = scan.trail.digest
+        scan.batch_count += len(headers)
+        scan.problem = finder.problem
+        wanted = max(window_bytes, finder.wanted)
+        if progress is not None:
+            progress(scan.trail.position)
+    return scan
+
+
+def _split_behind(headers: list[BatchHeader], offset: int) -> list[list[BatchHeader]]:
+    """``headers`` in two runs if one of them ends at ``offset``, else in one."""
+    if not headers or not headers[0].base_offset < offset <= headers[-1].end_offset:
+        return [headers]
+    cut = bisect_left(headers, offset, key=lambda header: header.end_offset) + 1
+    return [headers[:cut], headers[cut:]]
+
+
+class _Finder:
+    """Finds the whole, proven batches at the start of one window of a segment."""
+
+    def __init__(self, window: memoryview, path: Path, base: int, *, is_last: bool) -> None:
+        self._window = window
+        self._path = path
+        self._base = base
+        self._is_last = is_last
+        self.problem: CorruptBatchError | None = None
+        self.wanted = 0
+        """Size of the batch at the end of the window that needs a larger one."""
+
+    def find(self, trail: Trail) -> list[BatchHeader]:
+        """The batches that continue ``trail``; sets ``problem`` or ``wanted`` where they end."""
+        found: list[BatchHeader] = []
+        window, path, base = self._window, self._path, self._base
+        position, next_offset, epoch = 0, trail.end_offset, trail.epoch
+        try:
+            while position < len(window):
+                header = read_header(window, position, path=path, base_position=base)
+                check_crc(window, header, path=path, base_position=base)
+                cause = join_problem(header, next_offset, epoch)
+                if cause:
+                    raise CorruptBatchError(cause, path=path, position=base + position)
+                found.append(header)
+                next_offset, epoch = header.end_offset, header.epoch
+                position += header.size
+        except CorruptBatchError as error:
+            if not self._is_cut_by_window(position):
+                self.problem = error
+        return found
+
+    def _is_cut_by_window(self, position: int) -> bool:
+        if self._is_last:
+            return False
+        try:
+            size = peek_size(self._window, position)
+        except CorruptBatchError:
+            return False
+        self.wanted = HEADER_BYTES if size is None else size
+        return size is None or position + size > len(self._window)

@@ -1,0 +1,105 @@
+"""The segments of a log, shared between the writer and readers on other threads.
+
+The list is replaced as a whole. Readers hold the lock while they use a file; the writer takes
+it only to cut a file, or to take files out of the list and close them, so appends never wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from quorum.log.segment import Segment
+from quorum.log.trail import Trail
+
+
+class SegmentList:
+    """Never empty, contiguous, ascending. Only the writer thread may change it."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._segments = tuple(segments)
+        self._bases = tuple(segment.base_offset for segment in segments)
+        self._lock = threading.Lock()
+
+    @property
+    def active(self) -> Segment:
+        """The newest one, where appends go."""
+        return self._segments[-1]
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """Base offsets, ascending."""
+        return self._bases
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all of them."""
+        return sum(segment.trail.position for segment in self._segments)
+
+    def containing(self, offset: int) -> Segment:
+        """The segment to look in for ``offset``, which is at or above the first base."""
+        return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
+
+    def read(self, offset: int, max_bytes: int, end_offset: int | None) -> bytes:
+        """Whole batches from the one containing ``offset`` on, out of one segment."""
+        with self._lock:
+            segment = self.containing(offset)
+            limit = segment.trail.end_offset if end_offset is None else end_offset
+            return segment.read(offset, max_bytes, limit)
+
+    def digest_at(self, offset: int) -> bytes:
+        """Log digest below ``offset``; empty when not known or not a batch boundary."""
+        with self._lock:
+            return self.containing(offset).digest_at(offset)
+
+    def trail_at(self, end_offset: int) -> Trail:
+        """The state of a segment that ends at ``end_offset``.
+
+        Raises:
+            QuorumUsageError: No batch ends there.
+        """
+        return self.containing(end_offset).trail_at(end_offset)
+
+    @contextmanager
+    def excluding_readers(self) -> Iterator[None]:
+        """While a file is being cut."""
+        with self._lock:
+            yield
+
+    def add(self, segment: Segment) -> None:
+        """Put a new newest segment behind the others."""
+        self._replace((*self._segments, segment))
+
+    def drop_newest(self) -> Segment:
+        """Take the newest segment out; its file is closed."""
+        newest = self._segments[-1]
+        self._replace(self._segments[:-1])
+        return newest
+
+    def drop_below(self, offset: int) -> tuple[int, ...]:
+        """Take out, closed, the segments wholly below ``offset``; their base offsets."""
+        kept = self._segments.index(self.containing(offset))
+        gone = self._bases[:kept]
+        if gone:
+            self._replace(self._segments[kept:])
+        return gone
+
+    def replace_all(self, segment: Segment) -> None:
+        """Put ``segment`` in the place of all others, which are closed."""
+        self._replace((segment,))
+
+    def _replace(self, segments: tuple[Segment, ...]) -> None:
+        with self._lock:
+            gone = [segment for segment in self._segments if segment not in segments]
+            self._segments = segments
+            self._bases = tuple(segment.base_offset for segment in segments)
+            for segment in gone:
+                segment.file.close()
+
+    def close(self) -> None:
+        """Release all files."""
+        with self._lock:
+            for segment in self._segments:
+                segment.file.close()

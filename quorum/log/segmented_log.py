@@ -1,0 +1,361 @@
+"""The replicated log on disk: ``ports.LogStore`` over segment files.
+
+Belongs here: which segment an operation concerns, and the order in which things become
+durable. Bytes within a segment are ``segment``'s, removals ``retention``'s, opening after a
+crash ``recovery``'s work.
+
+Invariants:
+    1. Only the newest segment has data that is not durable.
+    2. A segment's name is durable before anything in it is written.
+    3. The stored log start is never above what is durable, and never falls.
+    4. The stored durable end is lowered, durably, before the log is cut.
+    5. After a failed write or sync nothing is written again (a failed sync may have dropped
+       what it was asked to keep).
+
+See: docs/formats.md, architecture sections 5.2 and 0 (decisions 7 and 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from quorum.batch import BatchHeader, scan_batches
+from quorum.errors import (
+    CorruptBatchError,
+    DiskFullError,
+    QuorumUsageError,
+    StorageError,
+    invariant,
+)
+from quorum.log.config import SEGMENT_BYTES_MAX, LogConfig
+from quorum.log.high_watermark_file import Watermarks
+from quorum.log.history import clip_start, cut_end
+from quorum.log.log_files import LogFiles
+from quorum.log.log_start_file import LogStart
+from quorum.log.retention import create_segment, finish_replacement, remove_covered, remove_cut
+from quorum.log.segment import Segment
+from quorum.log.segment_list import SegmentList
+from quorum.log.trail import extend, join_problem
+from quorum.types import EpochStart, OffsetAndEpoch, SnapshotId
+
+
+class SegmentedLog:
+    """``ports.LogStore``; made by ``recovery.open_log``.
+
+    Owned by the writer thread. ``read``, ``digest_at`` and the properties may be used from any
+    thread; they see what has been written, flushed or not.
+    """
+
+    def __init__(
+        self,
+        files: LogFiles,
+        config: LogConfig,
+        segments: Sequence[Segment],
+        start: OffsetAndEpoch,
+        epochs: Sequence[EpochStart],
+    ) -> None:
+        self._files = files
+        self._config = config
+        self._segments = SegmentList(segments)
+        self._start = start
+        self._epochs = tuple(epochs)
+        self._has_unsaved_epochs = False
+        self._is_dirty = False
+        self._failure = ""
+
+    @property
+    def start(self) -> OffsetAndEpoch:
+        """First offset kept and the epoch of the record before it."""
+        return self._start
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """Written end (exclusive) and the epoch of the last record (or of ``start``)."""
+        return self._segments.active.trail.end
+
+    @property
+    def epochs(self) -> tuple[EpochStart, ...]:
+        """The epoch history of the records in the log, ascending."""
+        return self._epochs
+
+    @property
+    def high_watermark(self) -> int:
+        """The stored lower bound."""
+        return self._files.marks.high_watermark
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return self._segments.size_bytes
+
+    @property
+    def segment_bases(self) -> tuple[int, ...]:
+        """Base offsets of the segments, ascending."""
+        return self._segments.bases
+
+    # ------------------------------------------------------------------ writing
+
+    def append(
+        self, data: bytes, *, base_offset: int, end_offset: int, epochs: Sequence[EpochStart] = ()
+    ) -> None:
+        """Write whole batches covering [base_offset, end_offset); not durable before ``flush``.
+
+        ``epochs`` is a cross-check: an epoch it names beyond the log's must start where the
+        batches say.
+
+        Raises:
+            QuorumUsageError: Not at the log's end, nothing to append, or numbers that differ
+                from those in the batches. The log is unchanged.
+            CorruptBatchError: ``data`` is not whole, joining batches. The log is unchanged.
+            DiskFullError: No space; the log is unchanged.
+            StorageError: Any other failure, or the log failed before.
+        """
+        self._check_usable()
+        headers = self._check_append(data, base_offset, end_offset)
+        active = self._segments.active
+        position = active.trail.position
+        if position and position + len(data) > self._config.segment_bytes:
+            active = self._roll()
+        extension = extend(
+            active.trail,
+            memoryview(data),
+            headers,
+            index_interval=self._config.index_interval_bytes,
+        )
+        if epochs:
+            self._check_epochs(epochs, extension.epochs)
+        try:
+            active.append(data, extension)
+        except DiskFullError:
+            raise
+        except StorageError as error:
+            self._failure = str(error)
+            raise
+        self._is_dirty = True
+        if extension.epochs:
+            self._epochs += tuple(extension.epochs)
+            self._has_unsaved_epochs = True
+
+    def _check_append(self, data: bytes, base_offset: int, end_offset: int) -> list[BatchHeader]:
+        trail = self._segments.active.trail
+        if base_offset != trail.end_offset:
+            raise QuorumUsageError(
+                f"append at offset {base_offset}, but the log ends at {trail.end_offset}"
+            )
+        if not data or len(data) > SEGMENT_BYTES_MAX:
+            raise QuorumUsageError(f"append of {len(data)} bytes; 1 to {SEGMENT_BYTES_MAX} fit")
+        headers = scan_batches(data, path="append")
+        problem = join_problem(headers[0], trail.end_offset, trail.epoch)
+        if problem:
+            raise CorruptBatchError(problem, path="append")
+        if headers[-1].end_offset != end_offset:
+            raise QuorumUsageError(
+                f"append up to offset {end_offset}, but the batches end at {headers[-1].end_offset}"
+            )
+        return headers
+
+    def _check_epochs(self, said: Sequence[EpochStart], seen: Sequence[EpochStart]) -> None:
+        known = self._segments.active.trail.epoch
+        if [entry for entry in said if entry.epoch > known] != list(seen):
+            raise QuorumUsageError(f"append announces epochs {said}, its batches hold {seen}")
+
+    def _roll(self) -> Segment:
+        """Seal the newest segment and begin another behind it.
+
+        Raises:
+            DiskFullError: The log is unchanged.
+        """
+        sealed = self._segments.active
+        with self._fatal(unless_full=True):
+            if self._is_dirty:
+                sealed.file.sync()
+                self._is_dirty = False
+            files = self._files
+            files.write_index(sealed)
+            segment = create_segment(files.fs, files.directory, sealed.trail)
+        self._segments.add(segment)
+        return segment
+
+    def flush(self) -> None:
+        """Make everything written durable.
+
+        Raises:
+            StorageError: It may or may not be; the log refuses all further work.
+        """
+        self._check_usable()
+        with self._fatal():
+            if self._is_dirty:
+                self._segments.active.file.sync()
+                self._is_dirty = False
+            if self._has_unsaved_epochs:
+                self._has_unsaved_epochs = not self._files.save_epochs(self._epochs)
+            self._files.raise_durable_end(self._segments.active.trail)
+
+    def store_high_watermark(self, high_watermark: int) -> None:
+        """Write the lazy lower bound; not synced. A lower one than stored is ignored.
+
+        Raises:
+            StorageError: The file could not be written.
+        """
+        self._check_usable()
+        watermarks = self._files.watermarks
+        if high_watermark > watermarks.marks.high_watermark:
+            with self._fatal(unless_full=True):
+                watermarks.store(replace(watermarks.marks, high_watermark=high_watermark))
+
+    # ------------------------------------------------------------------ cutting
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Cut to ``end_offset``, a batch boundary; the cut is durable on return.
+
+        Raises:
+            QuorumUsageError: Outside the log or not a batch boundary. The log is unchanged.
+            InvariantViolation: Below the stored high watermark (requirement 279.4).
+            StorageError: At any point of the cut; the log is one of the prefixes in between.
+        """
+        self._check_usable()
+        end = self.end
+        if end_offset == end.offset:
+            return
+        if not self._start.offset <= end_offset < end.offset:
+            raise QuorumUsageError(
+                f"truncation to {end_offset} of a log from {self._start.offset} to {end.offset}"
+            )
+        marks = self._files.marks
+        invariant(
+            end_offset >= marks.high_watermark,
+            "truncation below the high watermark",
+            end_offset=end_offset,
+            high_watermark=marks.high_watermark,
+            log_end=end,
+        )
+        target = self._segments.containing(end_offset)
+        trail = target.trail_at(end_offset)
+        files = self._files
+        with self._fatal():
+            files.lower_durable_end(trail.end, trail.digest)
+            while self._segments.active is not target:
+                newest = self._segments.drop_newest()
+                remove_cut(files.fs, files.directory, newest.base_offset)
+            with self._segments.excluding_readers():
+                target.cut(trail)
+            target.file.sync()
+            self._is_dirty = False
+            files.drop_index(target)
+            self._epochs = cut_end(self._epochs, end_offset)
+            self._has_unsaved_epochs = True
+
+    def replace_with(self, snapshot_id: SnapshotId, *, digest: bytes = b"") -> None:
+        """Empty the log: start = end = the snapshot's position.
+
+        ``digest`` is the log digest at that position, from the snapshot's header; without it
+        digests are not known from here on.
+
+        Durability: on return. From the moment the plan is stored, recovery finishes it.
+
+        Raises:
+            StorageError: Before the plan was stored, or while carrying it out.
+        """
+        self._check_usable()
+        files = self._files
+        plan = LogStart(snapshot_id, digest, is_replacing=True)
+        with self._fatal(unless_full=True):
+            files.lower_durable_end(snapshot_id, b"")
+            files.start.save(plan)
+        with self._fatal():
+            segment = finish_replacement(files.fs, files.directory, files.start, plan)
+            self._start = snapshot_id
+            self._segments.replace_all(segment)
+            self._is_dirty = False
+            self._epochs = ()
+            self._has_unsaved_epochs = True
+            files.watermarks.store(
+                Watermarks(snapshot_id.offset, snapshot_id.offset, snapshot_id.epoch, digest)
+            )
+
+    def advance_start(self, start: OffsetAndEpoch) -> None:
+        """Raise the log start (stored durably first), then delete segments wholly below it.
+
+        A start at or below the present one changes nothing: it never falls.
+
+        Raises:
+            QuorumUsageError: Above the log's end, inside a batch, or with another epoch than
+                the record before it has. Nothing has changed.
+            DiskFullError: No space to store it; nothing has changed.
+            StorageError: Anything else; recovery finishes the removal.
+        """
+        self._check_usable()
+        if start.offset <= self._start.offset:
+            return
+        end = self.end
+        if start.offset > end.offset:
+            raise QuorumUsageError(f"log start {start} above the log end {end}")
+        trail = self._segments.trail_at(start.offset)
+        if trail.epoch != start.epoch:
+            raise QuorumUsageError(f"log start {start} behind a record of epoch {trail.epoch}")
+        if start.offset > self._files.marks.durable_offset:
+            self.flush()
+        files = self._files
+        with self._fatal(unless_full=True):
+            files.start.save(LogStart(start, trail.digest))
+        with self._fatal():
+            self._start = start
+            self._epochs = clip_start(self._epochs, start.offset, end_offset=end.offset)
+            self._has_unsaved_epochs = True
+            bases = self._segments.drop_below(start.offset)
+            if bases:
+                remove_covered(files.fs, files.directory, bases)
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
+        """Whole batches from the one containing ``offset`` on; from one segment at a time.
+
+        At least one if any ends at or below ``end_offset``; otherwise no more than
+        ``max_bytes``. Empty at the log's end.
+
+        Raises:
+            QuorumUsageError: ``offset`` lies below the log start.
+            StorageError: The file could not be read, or is not what was written.
+        """
+        if offset < self._start.offset:
+            raise QuorumUsageError(f"read at {offset}, below log start {self._start.offset}")
+        return self._segments.read(offset, max_bytes, end_offset)
+
+    def digest_at(self, offset: int) -> bytes:
+        """Running digest of everything below ``offset``; empty when not known.
+
+        Known for every batch boundary in the segments kept, provided that the digest at the
+        first one's base is.
+        """
+        return self._segments.digest_at(offset)
+
+    # ------------------------------------------------------------------ life-cycle
+
+    def close(self) -> None:
+        """Flush unless the log has failed, and release all files."""
+        if not self._failure:
+            self.flush()
+            self._files.write_index(self._segments.active)
+            self._failure = "the log is closed"
+        self._segments.close()
+        self._files.watermarks.close()
+
+    def _check_usable(self) -> None:
+        if self._failure:
+            raise StorageError(f"not usable: {self._failure}", self._files.directory)
+
+    @contextmanager
+    def _fatal(self, *, unless_full: bool = False) -> Iterator[None]:
+        """Refuse all further work after a failure in here.
+
+        ``unless_full``: a full disk leaves the log as it was, and the work may be tried again.
+        """
+        try:
+            yield
+        except StorageError as error:
+            if not (unless_full and isinstance(error, DiskFullError)):
+                self._failure = str(error)
+            raise
