@@ -37,10 +37,14 @@ def reseal(raw: bytearray) -> bytes:
     return bytes(raw)
 
 
+def read_all(data: bytes, **kwargs) -> None:
+    for header in scan_batches(data, path=PATH, **kwargs):
+        iterate_records(data, header, path=PATH)
+
+
 def corrupt(data: bytes, **kwargs) -> CorruptBatchError:
     with pytest.raises(CorruptBatchError) as caught:
-        for header in scan_batches(data, path=PATH, **kwargs):
-            iterate_records(data, header, path=PATH)
+        read_all(data, **kwargs)
     assert str(PATH) in str(caught.value)
     assert f"position {caught.value.position}" in str(caught.value)
     return caught.value
@@ -80,7 +84,8 @@ def test_many_records_cross_the_varint_widths_of_the_offset_delta() -> None:
 
 
 def test_scan_finds_contiguous_batches_in_any_buffer() -> None:
-    parts = [batch(b"a", b"b", base_offset=5), batch(base_offset=7, epoch=2), batch(base_offset=8, epoch=2)]
+    parts = [batch(b"a", b"b", base_offset=5)]
+    parts += [batch(base_offset=7, epoch=2), batch(base_offset=8, epoch=2)]
     data = b"".join(parts)
     for buffer in (data, bytearray(data), memoryview(data)):
         headers = scan_batches(buffer)
