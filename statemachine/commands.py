@@ -16,19 +16,10 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, Uuid
+from statemachine.sections.configs import ResourceType as ResourceType
 
 DEFAULT_COUNT = -1
 """A partition count or replication factor left to the cluster's default."""
-
-
-class ResourceType(IntEnum):
-    """Kinds of things that carry configuration, with Kafka's numbers."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class ConfigOperation(IntEnum):
@@ -257,11 +248,9 @@ class AllocateProducerIds:
 class InitProducerId:
     """A writer of metadata asks for an identity, or for a new epoch of it (KIP-360).
 
-    Args:
-        transactional_id: A name that keeps its producer id over restarts; None for an
-            anonymous writer, which gets a fresh producer id each time.
-        producer_id: Current producer id, or -1. Given together with ``producer_epoch``.
-        timeout_ms: Transaction timeout of a named writer.
+    ``transactional_id`` is a name that keeps its producer id over restarts, None an anonymous
+    writer, which gets a fresh id each time. ``producer_id`` and ``producer_epoch`` are the
+    present identity, both -1 when there is none. The timeout is a named writer's.
     """
 
     transactional_id: str | None = None

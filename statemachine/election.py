@@ -20,10 +20,8 @@ from enum import Enum
 
 from quorum.types import NO_NODE, NodeId, Uuid
 from statemachine.records import RECOVERING, PartitionChangeRecord
+from statemachine.sections.cluster import DIRECTORY_UNASSIGNED
 from statemachine.sections.partitions import PartitionState
-
-UNASSIGNED_DIRECTORY: Uuid = bytes(15) + b"\x01"
-"""Stands for a log directory that the broker has yet to choose (KIP-858)."""
 
 
 class Election(Enum):
@@ -38,8 +36,9 @@ class Election(Enum):
 class ElectionRules:
     """What the cluster demands of leaders and in-sync replicas."""
 
-    is_acceptable: Callable[[NodeId], bool]
-    """Whether a broker may lead: registered, unfenced, not shutting down."""
+    is_acceptable: Callable[[NodeId, Uuid | None], bool]
+    """Whether a broker may lead with a replica in that directory (None: not recorded):
+    registered, unfenced, not shutting down, the directory online."""
     min_isr: int = 1
     is_elr_enabled: bool = False
     isr_shrink_bumps_leader_epoch: bool = False
@@ -156,7 +155,7 @@ def _elect(
         return (
             broker in eligible
             and broker not in wanted.unclean_replicas
-            and rules.is_acceptable(broker)
+            and rules.is_acceptable(broker, partition.directory(broker))
         )
 
     candidates: list[NodeId] = []
@@ -190,11 +189,18 @@ def _elect_unclean(
         and not target.elr
         and len(last_known) == 1
         and last_known[0] in target.replicas
-        and rules.is_acceptable(last_known[0])
+        and rules.is_acceptable(last_known[0], partition.directory(last_known[0]))
     ):
         return last_known[0]
     if wanted.election is Election.UNCLEAN:
-        return next((b for b in target.replicas if rules.is_acceptable(b)), NO_NODE)
+        return next(
+            (
+                broker
+                for broker in target.replicas
+                if rules.is_acceptable(broker, partition.directory(broker))
+            ),
+            NO_NODE,
+        )
     return NO_NODE
 
 
@@ -232,7 +238,7 @@ def _difference(
         change.replicas = target.replicas
         if partition.directories:
             change.directories = tuple(
-                partition.directory(replica) or UNASSIGNED_DIRECTORY
+                partition.directory(replica) or DIRECTORY_UNASSIGNED
                 for replica in target.replicas
             )
     if target.removing != partition.removing:

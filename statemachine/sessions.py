@@ -37,6 +37,18 @@ class BrokerGeneration:
     broker_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class SessionUpdate:
+    """What a judged heartbeat says about its broker beyond being alive."""
+
+    broker_id: NodeId
+    broker_epoch: int
+    metadata_offset: int
+    shutdown_offset: int | None
+    is_over: bool = False
+    """The broker was told to stop now; it will not be heard of again."""
+
+
 class BrokerSessions:
     """Sessions by broker id, the longest silent first.
 
@@ -73,6 +85,15 @@ class BrokerSessions:
         """Whether this generation was heard of within the session timeout."""
         session = self.get(broker_id, broker_epoch)
         return session is not None and now_ms - session.last_contact_ms < self.timeout_ms
+
+    def update(self, update: SessionUpdate, now_ms: int) -> None:
+        """Take over what a judged heartbeat said; a contact like any other."""
+        if update.is_over:
+            self.end(update.broker_id, update.broker_epoch)
+            return
+        session = self.touch(update.broker_id, update.broker_epoch, now_ms)
+        session.metadata_offset = update.metadata_offset
+        session.shutdown_offset = update.shutdown_offset
 
     def end(self, broker_id: NodeId, broker_epoch: int) -> None:
         """The broker is known to be gone: its successor need not wait for the timeout."""

@@ -1,0 +1,62 @@
+"""The controller's settings: periods, bounds and the policy by which groups are formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorum.errors import ConfigError
+from statemachine.sessions import DEFAULT_SESSION_TIMEOUT_MS
+
+_POSITIVE = (
+    "queue_commands_max",
+    "group_commands_max",
+    "group_bytes_max",
+    "groups_unflushed_max",
+    "groups_in_flight_max",
+    "waits_max",
+    "session_timeout_ms",
+    "producer_expiry_check_ms",
+    "producer_expiration_ms",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Frozen settings of one controller; equal on all nodes where the comment says so.
+
+    Batch forming: what arrives while a group is on its way to the disk waits and becomes the
+    next group, so the group grows with the load and the disk syncs at its own pace. A group
+    is proposed as soon as fewer than ``groups_unflushed_max`` are not yet durable here and
+    fewer than ``groups_in_flight_max`` are not yet committed.
+    """
+
+    cluster_id: str
+    uses_native_codec: bool = True
+    """Equal on all nodes: records in msgpack, fencing as one derived event."""
+    queue_commands_max: int = 10_000
+    """Commands waiting for a group; above it RESOURCE_EXHAUSTED is answered at once."""
+    group_commands_max: int = 1_024
+    group_bytes_max: int = 1 << 20
+    """A group is closed when its batches reach this size (a single one may exceed it)."""
+    groups_unflushed_max: int = 1
+    groups_in_flight_max: int = 8
+    waits_max: int = 100_000
+    """Reads and waits for an offset held at the same time."""
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    """``broker.session.timeout.ms``."""
+    idle_interval_ms: int = 500
+    """``metadata.max.idle.interval.ms``; 0 writes no NoOpRecord."""
+    producer_expiration_ms: int = 604_800_000
+    """``transactional.id.expiration.ms``."""
+    producer_expiry_check_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name}={getattr(self, name)} is not above 0"
+            for name in _POSITIVE
+            if getattr(self, name) <= 0
+        ]
+        if self.idle_interval_ms < 0:
+            problems.append(f"idle_interval_ms={self.idle_interval_ms} is below 0")
+        if problems:
+            raise ConfigError(problems)

@@ -1,0 +1,62 @@
+"""Judging commands: from what a client wants to the facts that the log will hold.
+
+``prepare`` is pure. It reads the image as it will be once everything proposed is committed,
+and the facts in ``JudgeContext``; it changes neither. One module per family of commands.
+
+See: architecture, decisions 5 and 12; metadata-records.md sections 2 to 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from statemachine import commands
+from statemachine.prepare.brokers import prepare_register_broker, prepare_unregister_broker
+from statemachine.prepare.configs import prepare_incremental_alter_configs
+from statemachine.prepare.context import JudgeContext, PlacementDefaults, Prepared
+from statemachine.prepare.features import prepare_update_features
+from statemachine.prepare.heartbeats import prepare_broker_heartbeat
+from statemachine.prepare.in_sync import prepare_alter_partition
+from statemachine.prepare.partitions import prepare_create_partitions, prepare_elect_leaders
+from statemachine.prepare.producer_ids import (
+    prepare_allocate_producer_ids,
+    prepare_init_producer_id,
+)
+from statemachine.prepare.topics import (
+    prepare_create_topic,
+    prepare_delete_records,
+    prepare_delete_topic,
+)
+from statemachine.prepare.view import View
+
+_Judge: TypeAlias = Callable[[View, Any, JudgeContext], Prepared]
+
+JUDGES: Mapping[type[commands.Command], _Judge] = {
+    commands.IncrementalAlterConfigs: prepare_incremental_alter_configs,
+    commands.CreateTopic: prepare_create_topic,
+    commands.DeleteTopic: prepare_delete_topic,
+    commands.CreatePartitions: prepare_create_partitions,
+    commands.DeleteRecords: prepare_delete_records,
+    commands.AlterPartition: prepare_alter_partition,
+    commands.RegisterBroker: prepare_register_broker,
+    commands.BrokerHeartbeat: prepare_broker_heartbeat,
+    commands.UnregisterBroker: prepare_unregister_broker,
+    commands.UpdateFeatures: prepare_update_features,
+    commands.AllocateProducerIds: prepare_allocate_producer_ids,
+    commands.InitProducerId: prepare_init_producer_id,
+    commands.ElectLeaders: prepare_elect_leaders,
+}
+"""Every command and who judges it."""
+
+
+def prepare(view: View, command: commands.Command, context: JudgeContext) -> Prepared:
+    """The records that carry out ``command``, and the fields of its answer.
+
+    Raises:
+        CommandError: The command is refused; the code and the numbers say why.
+    """
+    return JUDGES[type(command)](view, command, context)
+
+
+__all__ = ["JUDGES", "JudgeContext", "PlacementDefaults", "Prepared", "View", "prepare"]

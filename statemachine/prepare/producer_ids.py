@@ -1,0 +1,192 @@
+"""Handing out producer ids: blocks for brokers, identities for writers of metadata (KIP-360).
+
+All ids come from one counter in the image, so none is handed out twice. A writer's identity is
+a logged record, so that every leader recognises its retries (requirements 360.1 to 360.8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorum.errors import CommandError, ErrorCode
+from statemachine.commands import AllocateProducerIds, InitProducerId
+from statemachine.prepare.brokers import check_generation
+from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.view import View
+from statemachine.records import (
+    InitProducerRecord,
+    MetadataRecord,
+    ProducerIdsRecord,
+    TransactionalIdRecord,
+)
+
+PRODUCER_ID_BLOCK_SIZE = 1_000
+PRODUCER_ID_MAX = 2**63 - 1
+EPOCH_MAX = 32_767
+"""Reserved for fencing: no client ever gets it."""
+EPOCH_EXHAUSTED = EPOCH_MAX - 1
+"""An identity in this epoch gets a new producer id instead of a next epoch."""
+TRANSACTIONAL_ID_LENGTH_MAX = 255
+TRANSACTION_TIMEOUT_MAX_MS = 900_000
+"""``transaction.max.timeout.ms``."""
+NONE = -1
+
+_EMPTY = 0
+_COMPLETE_COMMIT = 4
+_COMPLETE_ABORT = 5
+_SETTLED = (_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT)
+
+
+def prepare_allocate_producer_ids(
+    view: View, command: AllocateProducerIds, context: JudgeContext
+) -> Prepared:
+    """A block of ids for a broker. A block lost with its broker stays lost.
+
+    Raises:
+        CommandError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when the ids are used up.
+    """
+    del context
+    check_generation(view, command.broker_id, command.broker_epoch)
+    first = _next_ids(view, PRODUCER_ID_BLOCK_SIZE)
+    record = ProducerIdsRecord(
+        command.broker_id, command.broker_epoch, first + PRODUCER_ID_BLOCK_SIZE
+    )
+    return Prepared(
+        [record], {"first_producer_id": first, "producer_id_count": PRODUCER_ID_BLOCK_SIZE}
+    )
+
+
+def _next_ids(view: View, count: int) -> int:
+    first = view.producers.next_id
+    if first > PRODUCER_ID_MAX - count:
+        raise CommandError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"producer ids are used up: the next one is {first}"
+        )
+    return first
+
+
+def prepare_init_producer_id(
+    view: View, command: InitProducerId, context: JudgeContext
+) -> Prepared:
+    """An identity whose sequences begin at 0, or the present one again after a lost reply.
+
+    Raises:
+        CommandError: INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, INVALID_PRODUCER_EPOCH
+            when another life of the writer has taken over, CONCURRENT_TRANSACTIONS while a
+            transaction is being finished, UNKNOWN_SERVER_ERROR when ids are used up,
+            UNSUPPORTED_VERSION in a log of Kafka's own record types.
+    """
+    if not context.uses_native_codec:
+        raise CommandError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "a log written with the kafka codec cannot hold producers of metadata",
+        )
+    _check_request(command)
+    if command.transactional_id is None:
+        return _init_anonymous(view, command)
+    return _init_named(view, command, command.transactional_id, context)
+
+
+def _check_request(command: InitProducerId) -> None:
+    if (command.producer_id == NONE) != (command.producer_epoch == NONE):
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST,
+            f"producer id {command.producer_id} and epoch {command.producer_epoch} "
+            "must be given together",
+        )
+    if command.producer_id < NONE or not NONE <= command.producer_epoch <= EPOCH_MAX:
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST,
+            f"there is no producer {command.producer_id} with epoch {command.producer_epoch}",
+        )
+    name = command.transactional_id
+    if name is None:
+        return
+    if not 0 < len(name) <= TRANSACTIONAL_ID_LENGTH_MAX:
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST,
+            f"a transactional id of {len(name)} characters is not within 1 to "
+            f"{TRANSACTIONAL_ID_LENGTH_MAX}",
+        )
+    if not 0 < command.timeout_ms <= TRANSACTION_TIMEOUT_MAX_MS:
+        raise CommandError(
+            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+            f"timeout {command.timeout_ms} ms is not within 1 to {TRANSACTION_TIMEOUT_MAX_MS}",
+        )
+
+
+def _init_anonymous(view: View, command: InitProducerId) -> Prepared:
+    state = None if command.producer_id == NONE else view.producers.state(command.producer_id)
+    if state is None:
+        return _hand_out(_next_ids(view, 1), 0)
+    if command.producer_epoch == state.epoch:
+        if state.epoch >= EPOCH_EXHAUSTED:
+            return _hand_out(_next_ids(view, 1), 0)
+        return _hand_out(command.producer_id, state.epoch + 1)
+    if command.producer_epoch == state.epoch - 1 and state.last_sequence == NONE:
+        # The reply to the bump was lost: nothing has been written in the new epoch yet.
+        return _repeat(command.producer_id, state.epoch)
+    raise _is_fenced(command, command.producer_id, state.epoch)
+
+
+def _init_named(
+    view: View, command: InitProducerId, name: str, context: JudgeContext
+) -> Prepared:
+    known = view.producers.transactional(name)
+    fresh = TransactionalIdRecord(
+        transactional_id=name,
+        timeout_ms=command.timeout_ms,
+        status=_EMPTY,
+        last_update_ms=context.wall_ms,
+    )
+    if known is None:
+        return _store(fresh, _next_ids(view, 1), 0)
+    expects = command.producer_id != NONE
+    is_current = command.producer_id == known.producer_id
+    is_rotated = (
+        command.producer_id == known.previous_producer_id
+        and command.producer_epoch >= EPOCH_EXHAUSTED
+    )
+    if expects and not (is_current or is_rotated):
+        raise _is_fenced(command, known.producer_id, known.producer_epoch)
+    if known.status not in _SETTLED:
+        raise CommandError(
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            f"{name!r} has a transaction in state {known.status}; retry",
+        )
+    epoch = known.producer_epoch
+    fresh.previous_producer_id = known.previous_producer_id
+    if not expects or (is_current and command.producer_epoch == epoch):
+        fresh.last_producer_epoch = epoch if expects else NONE
+        # Without a producer row (it has expired) an id may not come back to life.
+        if epoch >= EPOCH_EXHAUSTED or view.producers.state(known.producer_id) is None:
+            fresh.previous_producer_id = known.producer_id
+            return _store(fresh, _next_ids(view, 1), 0)
+        return _store(fresh, known.producer_id, epoch + 1)
+    if command.producer_epoch == known.last_producer_epoch:
+        return _repeat(known.producer_id, epoch)
+    raise _is_fenced(command, known.producer_id, epoch)
+
+
+def _store(fresh: TransactionalIdRecord, producer_id: int, epoch: int) -> Prepared:
+    record = replace(fresh, producer_id=producer_id, producer_epoch=epoch)
+    prepared = _hand_out(producer_id, epoch)
+    prepared.records.append(record)
+    return prepared
+
+
+def _hand_out(producer_id: int, epoch: int) -> Prepared:
+    records: list[MetadataRecord] = [InitProducerRecord(producer_id, epoch)]
+    return Prepared(records, {"producer_id": producer_id, "producer_epoch": epoch})
+
+
+def _repeat(producer_id: int, epoch: int) -> Prepared:
+    return Prepared([], {"producer_id": producer_id, "producer_epoch": epoch})
+
+
+def _is_fenced(command: InitProducerId, producer_id: int, epoch: int) -> CommandError:
+    return CommandError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {command.producer_id} with epoch {command.producer_epoch} was replaced by "
+        f"producer {producer_id} with epoch {epoch}",
+    )

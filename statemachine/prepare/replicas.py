@@ -1,0 +1,130 @@
+"""What every change of partitions asks of brokers: who may lead, who may hold replicas.
+
+Facts read from the image only; see metadata-records.md sections 5 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorum.errors import CommandError, ErrorCode
+from quorum.types import NodeId, Uuid
+from statemachine.election import ElectionRules
+from statemachine.placement import UsableBroker
+from statemachine.prepare.view import (
+    View,
+    is_elr_enabled,
+    min_insync_replicas,
+    registered_brokers,
+)
+from statemachine.records import PartitionRecord
+from statemachine.sections.cluster import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+
+DIRECTORIES_LEVEL = 17
+"""metadata.version 3.7-IV2: partitions name the directory of each replica (KIP-858)."""
+ISR_SHRINK_LEVEL = 12
+"""metadata.version 3.6-IV0: from here on an ISR change alone keeps the leader epoch."""
+
+
+def election_rules(
+    view: View,
+    topic_name: str,
+    *,
+    never: NodeId | None = None,
+    always: NodeId | None = None,
+) -> ElectionRules:
+    """The rules for one topic's partitions.
+
+    ``never`` is a broker that is about to leave and may not be chosen, ``always`` one that is
+    about to be unfenced and may.
+    """
+
+    def is_acceptable(broker_id: NodeId, directory: Uuid | None) -> bool:
+        if broker_id == never:
+            return False
+        broker = view.cluster.broker(broker_id)
+        return (
+            broker is not None
+            and not broker.in_controlled_shutdown
+            and (not broker.fenced or broker_id == always)
+            and broker.has_online(directory)
+        )
+
+    return ElectionRules(
+        is_acceptable=is_acceptable,
+        min_isr=min_insync_replicas(view, topic_name),
+        is_elr_enabled=is_elr_enabled(view),
+        isr_shrink_bumps_leader_epoch=view.features.metadata_version < ISR_SHRINK_LEVEL,
+    )
+
+
+def usable_brokers(view: View) -> list[UsableBroker]:
+    """Brokers that may get new replicas: those with a log directory that is not cordoned."""
+    return [
+        UsableBroker(broker.id, broker.rack, is_fenced=not broker.is_active)
+        for broker in registered_brokers(view)
+        if not broker.cordoned_log_dirs
+        or not broker.log_dirs
+        or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs)
+    ]
+
+
+def check_assignment(
+    view: View, replicas: Sequence[NodeId], partition: int, replication_factor: int
+) -> None:
+    """Judge replicas that a client chose by hand.
+
+    Raises:
+        CommandError: INVALID_REPLICA_ASSIGNMENT naming the partition and the cause.
+    """
+    problem = None
+    if not replicas:
+        problem = "no replicas"
+    elif len(set(replicas)) != len(replicas):
+        problem = f"a broker twice in {list(replicas)}"
+    elif len(replicas) != replication_factor:
+        problem = f"{len(replicas)} replicas where the others have {replication_factor}"
+    else:
+        unknown = [broker for broker in replicas if view.cluster.broker(broker) is None]
+        if unknown:
+            problem = f"unregistered brokers {unknown}"
+        elif not any(view.cluster.is_active(broker) for broker in replicas):
+            problem = f"no active broker among {list(replicas)}"
+    if problem is not None:
+        raise CommandError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {partition} is given {problem}"
+        )
+
+
+def new_partition(
+    view: View, topic_id: Uuid, partition: int, replicas: tuple[NodeId, ...]
+) -> PartitionRecord:
+    """The first record of a partition: its active replicas are in sync, the first one leads."""
+    isr = tuple(broker for broker in replicas if view.cluster.is_active(broker))
+    if not isr:
+        raise CommandError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"partition {partition}: none of the brokers {list(replicas)} is active",
+        )
+    return PartitionRecord(
+        partition_id=partition,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=(
+            tuple(_default_directory(view, broker) for broker in replicas)
+            if view.features.metadata_version >= DIRECTORIES_LEVEL
+            else ()
+        ),
+    )
+
+
+def _default_directory(view: View, broker_id: NodeId) -> Uuid:
+    """The only directory of a broker, else one of the stand-ins of KIP-858."""
+    broker = view.cluster.broker(broker_id)
+    if broker is None or not broker.log_dirs:
+        return DIRECTORY_MIGRATING
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else DIRECTORY_UNASSIGNED
