@@ -1,0 +1,290 @@
+"""A quorum of real server processes on this machine, each with a folder and free ports.
+
+Everything goes through what a user would type: configuration files, ``quorate format`` and
+``quorate server``. Whoever starts a cluster stops it; ``stop_all`` is safe to call twice and
+leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorum.errors import QuorateError
+from quorum.log.identity import draw_directory_id
+from quorum.types import uuid_to_text
+
+HOST = "127.0.0.1"
+_POLL_SECONDS = 0.02
+STOP_SECONDS_MAX = 15.0
+START_SECONDS_MAX = 30.0
+
+
+class ClusterError(QuorateError):
+    """A node did not do what it was asked to; the message says where its log is."""
+
+
+@dataclass(slots=True)
+class LocalNode:
+    """One node: where it lives and, while it runs, its process."""
+
+    id: int
+    folder: Path
+    directory_id: str
+    port: int
+    metrics_port: int
+    is_voter: bool
+    process: subprocess.Popen[bytes] | None = None
+    settings: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """``host:port`` for clients and peers."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def data_dir(self) -> Path:
+        """What ``quorate format`` made."""
+        return self.folder / "data"
+
+    @property
+    def config_path(self) -> Path:
+        """The TOML file the server is started with."""
+        return self.folder / "quorate.toml"
+
+    @property
+    def log_path(self) -> Path:
+        """Standard output and error of the server."""
+        return self.folder / "server.log"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is alive."""
+        return self.process is not None and self.process.poll() is None
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines the server wrote."""
+        try:
+            text = self.log_path.read_text(errors="replace")
+        except FileNotFoundError:
+            return "(nothing was written)"
+        return "\n".join(text.splitlines()[-lines:])
+
+
+class LocalCluster:
+    """Voters 1..n and any number of observers, started and stopped one by one.
+
+    Args:
+        folder: Everything is kept below it.
+        settings: ``section.key`` to value, for every node's configuration file.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        voters: int = 3,
+        settings: Mapping[str, object] | None = None,
+        cluster_id: str = "quorate-local",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.cluster_id = cluster_id
+        self.settings = dict(settings or {})
+        self.environment = {**os.environ, "GRPC_VERBOSITY": "NONE", **(environment or {})}
+        self.nodes: dict[int, LocalNode] = {}
+        for node_id in range(1, voters + 1):
+            self._add(node_id, is_voter=True)
+        self.initial_voters = ",".join(
+            f"{node.id}@{node.address}:{node.directory_id}" for node in self.nodes.values()
+        )
+
+    def _add(self, node_id: int, *, is_voter: bool) -> LocalNode:
+        port, metrics_port = free_ports(2)
+        node = LocalNode(
+            id=node_id,
+            folder=self.folder / f"node-{node_id}",
+            directory_id=uuid_to_text(draw_directory_id(os.urandom)),
+            port=port,
+            metrics_port=metrics_port,
+            is_voter=is_voter,
+        )
+        self.nodes[node_id] = node
+        return node
+
+    @property
+    def addresses(self) -> list[str]:
+        """Client addresses of all voters."""
+        return [node.address for node in self.nodes.values() if node.is_voter]
+
+    # ------------------------------------------------------------------ life of a node
+
+    def add_observer(self, node_id: int) -> LocalNode:
+        """Make room for a node that joins without a vote. Not formatted, not started."""
+        return self._add(node_id, is_voter=False)
+
+    def format(self, node: LocalNode) -> str:
+        """Write the node's configuration and format its directory; returns what it printed."""
+        node.folder.mkdir(parents=True, exist_ok=True)
+        node.config_path.write_text(self._toml(node))
+        voters = (
+            ["--initial-voters", self.initial_voters] if node.is_voter else ["--no-initial-voters"]
+        )
+        return self.command("format", "--config", str(node.config_path),
+                            "--cluster-id", self.cluster_id, *voters)  # fmt: skip
+
+    def start(self, node: LocalNode) -> None:
+        """Start the server process; it is not necessarily ready yet."""
+        with node.log_path.open("ab") as log:
+            node.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-m", "quorate", "server", "--config", str(node.config_path)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+                start_new_session=True,
+            )
+
+    def kill(self, node: LocalNode) -> None:
+        """SIGKILL, and wait until the process is gone."""
+        self._signal(node, signal.SIGKILL)
+
+    def stop(self, node: LocalNode) -> int:
+        """SIGTERM, and wait; returns the exit code."""
+        return self._signal(node, signal.SIGTERM)
+
+    def stop_all(self) -> None:
+        """Stop every node, by force if it takes too long."""
+        for node in self.nodes.values():
+            if node.is_running and node.process is not None:
+                node.process.send_signal(signal.SIGTERM)
+        for node in self.nodes.values():
+            if node.process is None:
+                continue
+            try:
+                node.process.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                node.process.kill()
+                node.process.wait()
+
+    def _signal(self, node: LocalNode, number: int) -> int:
+        process = node.process
+        if process is None:
+            raise ClusterError(f"node {node.id} was never started")
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            return process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            process.wait()
+            raise ClusterError(
+                f"node {node.id} did not stop within {STOP_SECONDS_MAX:g} s; log: {node.log_path}"
+            ) from error
+
+    # ------------------------------------------------------------------ looking at it
+
+    def command(self, *arguments: str) -> str:
+        """Run ``quorate ARGUMENTS`` and return its standard output.
+
+        Raises:
+            ClusterError: It failed; with what it wrote to standard error.
+        """
+        done = subprocess.run(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-m", "quorate", *arguments],
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ClusterError(
+                f"quorate {arguments[0]} failed with {done.returncode}: {done.stderr.strip()}"
+            )
+        return done.stdout
+
+    def wait_ready(self, nodes: Sequence[LocalNode], seconds: float = START_SECONDS_MAX) -> None:
+        """Return once ``/readyz`` of every node says so.
+
+        Raises:
+            ClusterError: A process ended, or the time is over; with the end of its log.
+        """
+        deadline = time.monotonic() + seconds
+        for node in nodes:
+            while not self.is_ready(node):
+                if not node.is_running:
+                    raise ClusterError(f"node {node.id} ended:\n{node.log_tail()}")
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f"node {node.id} not ready after {seconds:g} s: {self.readiness(node)}\n"
+                        f"{node.log_tail()}"
+                    )
+                time.sleep(_POLL_SECONDS)
+
+    def is_ready(self, node: LocalNode) -> bool:
+        """Whether the node wants clients."""
+        return self._get(node, "/readyz")[0] == 200
+
+    def readiness(self, node: LocalNode) -> str:
+        """What ``/readyz`` says."""
+        return self._get(node, "/readyz")[1]
+
+    def metrics(self, node: LocalNode) -> str:
+        """The node's ``/metrics`` page."""
+        return self._get(node, "/metrics")[1]
+
+    def metric(self, node: LocalNode, series: str) -> float | None:
+        """One series by name and labels as printed; None when it is absent."""
+        for line in self.metrics(node).splitlines():
+            name, _, value = line.rpartition(" ")
+            if name == series:
+                return float(value)
+        return None
+
+    def _get(self, node: LocalNode, path: str) -> tuple[int, str]:
+        url = f"http://{HOST}:{node.metrics_port}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - loopback http
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def _toml(self, node: LocalNode) -> str:
+        values: dict[str, object] = {
+            "node.id": node.id,
+            "node.data_dir": str(node.data_dir),
+            "listeners.client": node.address,
+            "metrics.listen": f"{HOST}:{node.metrics_port}",
+            "bootstrap.servers": self.addresses,
+            **self.settings,
+            **node.settings,
+        }
+        sections: dict[str, list[str]] = {}
+        for key, value in values.items():
+            section, _, name = key.partition(".")
+            sections.setdefault(section, []).append(f"{name} = {json.dumps(value)}")
+        return "\n".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()

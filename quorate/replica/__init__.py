@@ -1,0 +1,1 @@
+"""One replica put together: stores, core, driver, controller and checkpoints."""
