@@ -12,6 +12,7 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_origin, get_type_hints
 
 
@@ -146,6 +147,7 @@ def describe(record_class: type[MetadataRecord]) -> RecordType:
     )
 
 
+@cache
 def field_specs(owner: type[MetadataRecord] | type[WireStruct]) -> tuple[FieldSpec, ...]:
     """The fields of a record or structure class in declared order, ``extra`` left out."""
     hints = get_type_hints(owner, include_extras=True)

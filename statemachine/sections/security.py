@@ -126,7 +126,7 @@ class SecurityDelta:
 
     def replay_quota(self, record: ClientQuotaRecord) -> None:
         """A quota was set or removed. Removing what is not set is accepted."""
-        entity = tuple(sorted(record.entity, key=_entity_order))
+        entity = tuple(sorted(record.entity, key=entity_order))
         quotas = self._quotas.open_group(entity)
         key = (_QUOTA, entity, record.key)
         old = quotas.get(record.key)
@@ -141,5 +141,6 @@ class SecurityDelta:
         self._tracker.stored(key, record.extra)
 
 
-def _entity_order(entity: QuotaEntity) -> tuple[str, bool, str]:
+def entity_order(entity: QuotaEntity) -> tuple[str, bool, str]:
+    """Sorting key of one part of a quota's entity; the default entity comes first."""
     return (entity.entity_type, entity.entity_name is not None, entity.entity_name or "")

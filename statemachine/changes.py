@@ -1,0 +1,77 @@
+"""How much of the latest checkpoint is out of date: the ratio of requirement 630.4.
+
+Counted exactly, by record key (``sections.tracking``): a key counts once as soon as what it
+says is changed or deleted after it existed, whether it was in the checkpoint or was added since,
+and whether the change stands in the log or was derived from an event. Records that were only
+added do not count, nor does one that restates what is so already.
+
+A checkpoint is written while changes go on, so counting for the coming one begins when its
+image is captured and takes over when its file is complete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from quorum.errors import QuorumUsageError
+from statemachine.sections.tracking import RecordKey
+
+
+class ChangeCounter:
+    """Counts changed checkpoint records. Owned by the thread that applies."""
+
+    def __init__(self) -> None:
+        self.snapshot_records = 0
+        """Data records in the latest checkpoint; 0 also when there is none."""
+        self._changed: set[RecordKey] = set()
+        self._since_capture: set[RecordKey] | None = None
+
+    @property
+    def changed_records(self) -> int:
+        """Records changed or deleted since the latest checkpoint, each once."""
+        return len(self._changed)
+
+    @property
+    def ratio(self) -> float:
+        """Changed records per record of the latest checkpoint; infinite when it has none."""
+        if self.snapshot_records == 0:
+            return math.inf
+        return len(self._changed) / self.snapshot_records
+
+    def absorb(self, keys: Iterable[RecordKey]) -> None:
+        """Take in what an applied delta touched (``ImageDelta.touched_keys``)."""
+        self._changed.update(keys)
+        if self._since_capture is not None:
+            self._since_capture.update(keys)
+
+    def capture(self) -> None:
+        """A checkpoint of the image as applied now is being written.
+
+        Raises:
+            QuorumUsageError: One is under way already.
+        """
+        if self._since_capture is not None:
+            raise QuorumUsageError("a checkpoint capture is under way already")
+        self._since_capture = set()
+
+    def complete(self, snapshot_records: int) -> None:
+        """The captured checkpoint is on disk and has that many data records.
+
+        Raises:
+            QuorumUsageError: Nothing was captured.
+        """
+        if self._since_capture is None:
+            raise QuorumUsageError("no checkpoint capture is under way")
+        self._changed, self._since_capture = self._since_capture, None
+        self.snapshot_records = snapshot_records
+
+    def abandon(self) -> None:
+        """The captured checkpoint will not be; counting goes on as if it had not begun."""
+        self._since_capture = None
+
+    def start_over(self, snapshot_records: int) -> None:
+        """A checkpoint was loaded: nothing has changed since. Ends a capture under way."""
+        self._changed = set()
+        self._since_capture = None
+        self.snapshot_records = snapshot_records

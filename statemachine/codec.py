@@ -1,0 +1,56 @@
+"""Records to bytes and back: the front of both codecs.
+
+Which codec wrote a value shows in its first byte: a msgpack array begins with 0x90 to 0x9f,
+0xdc or 0xdd, Kafka's framing with its frame version, 0x01. Readers take either; which one a
+cluster writes is part of its configuration.
+
+Guarantee: for any bytes, decoding returns a record or raises ``RecordCodecError`` or
+``UnknownRecordError``, and nothing else.
+"""
+
+from __future__ import annotations
+
+from quorum.errors import RecordCodecError
+from statemachine.codec_kafka import FRAME_VERSION, decode_kafka_frame, encode_kafka_frame
+from statemachine.codec_native import decode_native, encode_native
+from statemachine.records import MetadataRecord, lowest_version
+
+_ARRAY_FIRST_BYTES = frozenset((*range(0x90, 0xA0), 0xDC, 0xDD))
+
+
+def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
+    """The record in the native codec; by default in the lowest version that carries it.
+
+    Raises:
+        UnknownRecordError: There is no such version of this type.
+        RecordCodecError: A field does not fit its type or the version.
+    """
+    return encode_native(record, lowest_version(record) if version is None else version)
+
+
+def encode_kafka(record: MetadataRecord, version: int | None = None) -> bytes:
+    """The record in Kafka's framing; by default in the lowest version that carries it.
+
+    Raises:
+        UnknownRecordError: There is no such version of this type.
+        RecordCodecError: The type is one of our own, or a field does not fit.
+    """
+    return encode_kafka_frame(record, lowest_version(record) if version is None else version)
+
+
+def decode_record(value: bytes) -> MetadataRecord:
+    """The record in either codec, told apart by the first byte.
+
+    Raises:
+        UnknownRecordError: A type or version this release does not know.
+        RecordCodecError: Bytes that are not one well-formed record.
+    """
+    if not value:
+        raise RecordCodecError("an empty value is no metadata record")
+    first = value[0]
+    if first in _ARRAY_FIRST_BYTES:
+        return decode_native(value)
+    if first == FRAME_VERSION:
+        return decode_kafka_frame(value)
+    raise RecordCodecError(f"first byte 0x{first:02x} belongs to neither record codec")
+

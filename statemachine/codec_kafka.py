@@ -1,0 +1,258 @@
+"""Kafka's own framing of metadata records: flexible encoding with tagged fields.
+
+``uvarint frame version (1) | uvarint api key | uvarint record version | fields | tagged fields``
+
+Driven by the table of record types, so that every tool of ours reads a real Kafka metadata log
+or checkpoint. Unknown tagged fields are kept as ``extra`` and written back. Our own record
+types have no place in such a log.
+
+See: record-format.md section 5; KIP-482, KIP-631.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgpack
+
+from quorum.errors import RecordCodecError, UnknownRecordError
+from quorum.types import TaggedFields
+from quorum.varint import (
+    encode_compact_string,
+    encode_tagged_fields,
+    encode_uvarint,
+    read_bytes,
+    read_compact_string,
+    read_tagged_fields,
+    read_uvarint,
+)
+from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES, MetadataRecord
+from statemachine.records_schema import (
+    INTEGER_RANGES,
+    ArrayOf,
+    Extra,
+    FieldSpec,
+    Kind,
+    StructOf,
+    WireStruct,
+    field_specs,
+)
+
+FRAME_VERSION = 1
+INT16_MAX = (1 << 15) - 1
+STRING_BYTES_MAX = INT16_MAX
+"""Kafka refuses longer strings in metadata records."""
+
+TAG_TRAILING = OWN_API_KEY_MIN
+"""Tag that carries what a native record had behind its last known field, as msgpack."""
+
+_FIXED = {
+    "int8": struct.Struct(">b"),
+    "int16": struct.Struct(">h"),
+    "int32": struct.Struct(">i"),
+    "int64": struct.Struct(">q"),
+    "uint16": struct.Struct(">H"),
+    "float64": struct.Struct(">d"),
+}
+_MALFORMED = (ValueError, TypeError, OverflowError, struct.error)
+
+
+def encode_kafka_frame(record: MetadataRecord, version: int) -> bytes:
+    """The record in Kafka's framing.
+
+    Raises:
+        UnknownRecordError: There is no such version of this type.
+        RecordCodecError: The type is one of our own, or a field does not fit.
+    """
+    if record.API_KEY >= OWN_API_KEY_MIN:
+        raise RecordCodecError(
+            f"{type(record).__name__} is a record type of our own: only the native codec has it"
+        )
+    record_type = RECORD_TYPES[record.API_KEY]
+    if version not in record_type.versions:
+        raise UnknownRecordError(
+            f"unknown version {version} of {record_type.name}",
+            api_key=record.API_KEY,
+            version=version,
+        )
+    try:
+        head = (
+            encode_uvarint(FRAME_VERSION)
+            + encode_uvarint(record.API_KEY)
+            + encode_uvarint(version)
+        )
+        return head + _encode_fields(record, record_type.fields, version)
+    except _MALFORMED as error:
+        raise RecordCodecError(f"{record_type.name}: {error}") from error
+
+
+def decode_kafka_frame(value: bytes) -> MetadataRecord:
+    """The record in Kafka's framing.
+
+    Raises:
+        UnknownRecordError: A type or version this release does not know.
+        RecordCodecError: Anything else that is not one well-formed record.
+    """
+    try:
+        end = len(value)
+        frame, position = read_uvarint(value, 0, end)
+        api_key, position = read_uvarint(value, position, end)
+        version, position = read_uvarint(value, position, end)
+        if frame != FRAME_VERSION:
+            raise ValueError(f"frame version {frame}")
+        if api_key > INT16_MAX or version > INT16_MAX:
+            raise ValueError(f"api key {api_key} version {version}")
+    except _MALFORMED as error:
+        raise RecordCodecError(f"not a framed metadata record: {error}") from error
+    record_type = RECORD_TYPES.get(api_key) if api_key < OWN_API_KEY_MIN else None
+    if record_type is None or version not in record_type.versions:
+        what = "type" if record_type is None else f"version of {record_type.name},"
+        raise UnknownRecordError(
+            f"unknown record {what} api key {api_key} version {version}",
+            api_key=api_key,
+            version=version,
+        )
+    try:
+        values, position = _decode_fields(value, position, end, record_type.fields_at(version))
+        if position != end:
+            raise ValueError(f"{end - position} bytes behind the record")
+        return record_type.record_class(**values)
+    except _MALFORMED as error:
+        raise RecordCodecError(f"{record_type.name} version {version}: {error}") from error
+
+
+def _encode_fields(
+    owner: MetadataRecord | WireStruct, specs: tuple[FieldSpec, ...], version: int
+) -> bytes:
+    parts = []
+    tagged: list[tuple[int, bytes]] = []
+    for spec in specs:
+        value = getattr(owner, spec.name)
+        if spec.since > version:
+            if value != spec.default:
+                raise ValueError(f"{spec.name} needs version {spec.since}, not {version}")
+        elif spec.tag is None:
+            parts.append(_encode_field(spec, value))
+        elif value != spec.default:
+            tagged.append((spec.tag, _encode_field(spec, value)))
+    if owner.extra is not None:
+        tagged.extend(owner.extra.tags)
+        if owner.extra.trailing:
+            tagged.append((TAG_TRAILING, msgpack.packb(owner.extra.trailing)))
+    parts.append(encode_tagged_fields(tuple(sorted(tagged))))
+    return b"".join(parts)
+
+
+def _encode_field(spec: FieldSpec, value: Any) -> bytes:
+    if value is None:
+        if not spec.nullable:
+            raise ValueError(f"{spec.name} is null")
+        return b"\x00"
+    return _encode_value(spec.kind, value, spec.name)
+
+
+def _encode_value(kind: Kind, value: Any, name: str) -> bytes:
+    if isinstance(kind, ArrayOf):
+        parts = [encode_uvarint(len(value) + 1)]
+        parts += [_encode_value(kind.element, item, name) for item in value]
+        return b"".join(parts)
+    if isinstance(kind, StructOf):
+        return _encode_fields(value, field_specs(kind.struct), 0)
+    if kind.name == "string":
+        encoded = encode_compact_string(value)
+        if len(encoded) > STRING_BYTES_MAX + 3:
+            raise ValueError(f"{name} is longer than {STRING_BYTES_MAX} bytes")
+        return encoded
+    if kind.name == "bytes":
+        return encode_uvarint(len(value) + 1) + bytes(value)
+    if kind.name == "uuid":
+        if type(value) is not bytes or len(value) != 16:
+            raise ValueError(f"{name} is not a uuid of 16 bytes")
+        return value
+    if kind.name == "bool":
+        return b"\x01" if value else b"\x00"
+    if kind.name in INTEGER_RANGES and type(value) is not int:
+        raise ValueError(f"{name} is not an integer: {value!r}")
+    return _FIXED[kind.name].pack(value)
+
+
+def _decode_fields(
+    data: bytes, position: int, end: int, specs: tuple[FieldSpec, ...]
+) -> tuple[dict[str, Any], int]:
+    """Field values by name, ``extra`` included, and the position behind them."""
+    values: dict[str, Any] = {}
+    tagged: dict[int, FieldSpec] = {}
+    for spec in specs:
+        if spec.tag is None:
+            values[spec.name], position = _decode_field(data, position, end, spec)
+        else:
+            tagged[spec.tag] = spec
+    section, position = read_tagged_fields(data, position, end)
+    unknown: list[tuple[int, bytes]] = []
+    for tag, payload in section:
+        known = tagged.get(tag)
+        if known is None:
+            unknown.append((tag, payload))
+            continue
+        values[known.name], after = _decode_field(payload, 0, len(payload), known)
+        if after != len(payload):
+            raise ValueError(f"{len(payload) - after} bytes behind tagged field {known.name}")
+    if unknown:
+        values["extra"] = _to_extra(tuple(unknown))
+    return values, position
+
+
+def _to_extra(unknown: TaggedFields) -> Extra:
+    trailing: tuple[Any, ...] = ()
+    if unknown[-1][0] == TAG_TRAILING:
+        found = msgpack.unpackb(unknown[-1][1], use_list=False)
+        if type(found) is tuple and found and msgpack.packb(found) == unknown[-1][1]:
+            trailing, unknown = found, unknown[:-1]
+    return Extra(trailing, unknown)
+
+
+def _decode_field(data: bytes, position: int, end: int, spec: FieldSpec) -> tuple[Any, int]:
+    if spec.nullable:
+        length, _ = read_uvarint(data, position, end)
+        if length == 0:
+            return None, position + 1
+    return _decode_value(data, position, end, spec.kind)
+
+
+def _decode_value(data: bytes, position: int, end: int, kind: Kind) -> tuple[Any, int]:
+    if isinstance(kind, ArrayOf):
+        return _decode_array(data, position, end, kind.element)
+    if isinstance(kind, StructOf):
+        values, position = _decode_fields(data, position, end, field_specs(kind.struct))
+        return kind.struct(**values), position
+    if kind.name == "string":
+        return read_compact_string(data, position, end)
+    if kind.name == "bytes":
+        length, position = read_uvarint(data, position, end)
+        return read_bytes(data, position, end, length - 1)
+    if kind.name == "uuid":
+        return read_bytes(data, position, end, 16)
+    if kind.name == "bool":
+        raw, position = read_bytes(data, position, end, 1)
+        return raw != b"\x00", position
+    fixed = _FIXED[kind.name]
+    if position + fixed.size > end:
+        raise ValueError(f"{kind.name} cut off")
+    return fixed.unpack_from(data, position)[0], position + fixed.size
+
+
+def _decode_array(
+    data: bytes, position: int, end: int, element: Kind
+) -> tuple[tuple[Any, ...], int]:
+    length, position = read_uvarint(data, position, end)
+    count = length - 1
+    if not 0 <= count <= end - position:
+        raise ValueError(f"{count} array elements in {end - position} bytes")
+    items = []
+    for _ in range(count):
+        item, position = _decode_value(data, position, end, element)
+        items.append(item)
+    return tuple(items), position
+
+

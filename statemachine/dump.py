@@ -1,0 +1,240 @@
+"""From an image to the data records of a checkpoint, in one canonical order.
+
+Two replicas with equal images produce the same bytes: sections in a fixed order, keys sorted,
+record versions chosen by the image's own feature level, no clock and no hash order
+(architecture, decision 8). Replaying a dump over the empty image gives an equal image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from quorum.types import Uuid
+from statemachine.codec_kafka import encode_kafka_frame
+from statemachine.codec_native import encode_native
+from statemachine.image import MetadataImage
+from statemachine.record_keys import record_key
+from statemachine.records import (
+    METADATA_VERSION,
+    BrokerEpochRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+    ZkMigrationStateRecord,
+    record_version,
+)
+from statemachine.sections import partitions, producers
+from statemachine.sections.cluster import NO_EPOCH, BrokerRegistration, ControllerRegistration
+from statemachine.sections.security import QuotaKey, entity_order
+
+DIGEST_BYTES = 16
+
+
+def dump_records(image: MetadataImage, *, own_types: bool = True) -> Iterator[MetadataRecord]:
+    """The image as records: what a checkpoint of it contains, in order.
+
+    Without ``own_types`` only Kafka's record types, for a checkpoint in the kafka codec.
+    """
+    if not image.extras:
+        yield from _plain_records(image, own_types=own_types)
+        return
+    for record in _plain_records(image, own_types=own_types):
+        extra = image.extras.get(record_key(record))
+        if extra is not None:
+            record.extra = extra
+        yield record
+
+
+def dump_values(image: MetadataImage, *, kafka: bool = False) -> Iterator[bytes]:
+    """The image as encoded records, in the native codec or in Kafka's."""
+    level = image.features.metadata_version
+    encode = encode_kafka_frame if kafka else encode_native
+    for record in dump_records(image, own_types=not kafka):
+        yield encode(record, record_version(record, level))
+
+
+def count_records(image: MetadataImage, *, own_types: bool = True) -> int:
+    """How many records ``dump_records`` yields, without making them."""
+    topics, producer_state = image.topics, image.producers
+    count = (
+        len(image.features.levels)
+        + (image.features.zk_migration_state != 0)
+        + len(image.controllers)
+        + len(image.brokers)
+        + len(topics.names)
+        + topics.partition_count()
+        + sum(len(values) for values in image.configs.resources.values())
+        + sum(len(quotas) for quotas in image.security.quotas.values())
+        + (producer_state.next_id != 0)
+        + len(image.security.acls)
+        + len(image.security.scram)
+        + len(image.security.tokens)
+    )
+    if own_types:
+        count += image.cluster.highest_broker_epoch != NO_EPOCH
+        count += len(producer_state.states) + len(producer_state.transactional_ids)
+    return count
+
+
+def state_digest(image: MetadataImage) -> bytes:
+    """BLAKE2b-128 over the canonical dump in the native codec; position plays no part."""
+    digest = StateDigest()
+    for value in dump_values(image):
+        digest.update(value)
+    return digest.value()
+
+
+class StateDigest:
+    """The state digest, value by value, for whoever has the encoded dump in hands anyway."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+    def update(self, value: bytes) -> None:
+        """Add the next value. Lengths are hashed too, so that boundaries count."""
+        self._hash.update(len(value).to_bytes(4, "big"))
+        self._hash.update(value)
+
+    def value(self) -> bytes:
+        """The digest of everything added so far, ``DIGEST_BYTES`` long."""
+        return self._hash.digest()
+
+
+class DigestedValues:
+    """A checkpoint's values, digested on their way to the file.
+
+    Iterate once; ``digest`` is right when the iteration has ended. In the kafka codec the
+    digest is still that of the native dump, and costs a second pass.
+    """
+
+    def __init__(self, image: MetadataImage, *, kafka: bool = False) -> None:
+        self._image = image
+        self._kafka = kafka
+        self._digest = StateDigest()
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._kafka:
+            yield from dump_values(self._image, kafka=True)
+            return
+        for value in dump_values(self._image):
+            self._digest.update(value)
+            yield value
+
+    def digest(self) -> bytes:
+        """``state_digest`` of the image."""
+        return state_digest(self._image) if self._kafka else self._digest.value()
+
+
+def _plain_records(image: MetadataImage, *, own_types: bool) -> Iterator[MetadataRecord]:
+    yield from _features(image)
+    for controller_id in sorted(image.controllers):
+        yield controller_record(image.controllers[controller_id])
+    for broker_id in sorted(image.brokers):
+        yield broker_record(image.brokers[broker_id])
+    yield from _topics(image)
+    yield from _configs(image)
+    yield from _quotas(image)
+    if image.producers.next_id:
+        yield ProducerIdsRecord(-1, -1, image.producers.next_id)
+    yield from _security(image)
+    if own_types:
+        yield from _own(image)
+
+
+def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
+    levels = image.features.levels
+    for name in sorted(levels, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name, levels[name])
+    if image.features.zk_migration_state:
+        yield ZkMigrationStateRecord(image.features.zk_migration_state)
+
+
+def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
+    """The record that states a controller's registration."""
+    return RegisterControllerRecord(
+        controller.id,
+        controller.incarnation_id,
+        controller.zk_migration_ready,
+        controller.endpoints,
+        controller.features,
+    )
+
+
+def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
+    """The record that states a broker's registration."""
+    return RegisterBrokerRecord(
+        broker.id,
+        broker.is_migrating,
+        broker.incarnation_id,
+        broker.epoch,
+        broker.endpoints,
+        broker.features,
+        broker.rack,
+        broker.fenced,
+        broker.in_controlled_shutdown,
+        broker.log_dirs,
+        broker.cordoned_log_dirs,
+    )
+
+
+def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
+    topics = image.topics
+    for name in sorted(topics.ids):
+        topic_id = topics.ids[name]
+        yield TopicRecord(name, topic_id)
+        yield from _partitions(image, topic_id)
+
+
+def _partitions(image: MetadataImage, topic_id: Uuid) -> Iterator[PartitionRecord]:
+    states = image.topics.partitions_of(topic_id)
+    for index in sorted(states):
+        yield partitions.record_of(topic_id, index, states[index])
+
+
+def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
+    resources = image.configs.resources
+    for resource in sorted(resources):
+        values = resources[resource]
+        for name in sorted(values):
+            yield ConfigRecord(resource[0], resource[1], name, values[name])
+
+
+def _quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
+    def order(entity: QuotaKey) -> list[tuple[str, bool, str]]:
+        return [entity_order(part) for part in entity]
+
+    quotas = image.security.quotas
+    for entity in sorted(quotas, key=order):
+        values = quotas[entity]
+        for key in sorted(values):
+            yield ClientQuotaRecord(entity, key, values[key], remove=False)
+
+
+def _security(image: MetadataImage) -> Iterator[MetadataRecord]:
+    security = image.security
+    for acl_id in sorted(security.acls):
+        yield security.acls[acl_id]
+    for user in sorted(security.scram):
+        yield security.scram[user]
+    for token_id in sorted(security.tokens):
+        yield security.tokens[token_id]
+
+
+def _own(image: MetadataImage) -> Iterator[MetadataRecord]:
+    if image.cluster.highest_broker_epoch != NO_EPOCH:
+        yield BrokerEpochRecord(image.cluster.highest_broker_epoch)
+    states = image.producers.states
+    for producer_id in sorted(states):
+        yield producers.record_of(producer_id, states[producer_id])
+    transactional = image.producers.transactional_ids
+    for name in sorted(transactional):
+        yield transactional[name]
