@@ -37,6 +37,8 @@ KEEPALIVE_TIMEOUT_MS = 10_000
 SERVER_PING_INTERVAL_MIN_MS = 10_000
 """The server tolerates pings this far apart: well below ``KEEPALIVE_TIME_MS``."""
 
+CONNECT_TIMEOUT_MS = 2_000
+"""gRPC calls this the minimal reconnect backoff, but bounds a connection attempt by it."""
 RECONNECT_BACKOFF_MIN_MS = 20
 RECONNECT_BACKOFF_MAX_MS = 250
 
@@ -52,7 +54,7 @@ _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
 CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
     *_SHARED_OPTIONS,
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
-    ("grpc.min_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
+    ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_BACKOFF_MAX_MS),
     # A channel of its own per client: no surprise sharing with others in the process.
     ("grpc.use_local_subchannel_pool", 1),

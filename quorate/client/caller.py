@@ -1,0 +1,98 @@
+"""Unary calls: which node to ask, when to ask another, and when to stop.
+
+Only for calls that may be repeated freely (queries); commands go through the ``Writer``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+
+from quorate.client.channels import Nodes
+from quorate.client.errors import ClientError, RefusedError, UnavailableError, from_rpc
+from quorum.v1 import common_pb2
+
+ATTEMPT_SECONDS_MAX = 5.0
+"""How long one node may take before another is asked."""
+BACKOFF_SECONDS = (0.010, 0.100)
+"""Bounds of the random pause after every known node was asked in vain."""
+
+_ASK_AGAIN = frozenset(
+    {
+        common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER,
+        common_pb2.ERROR_CODE_NOT_CONTROLLER,
+        common_pb2.ERROR_CODE_OFFSET_NOT_AVAILABLE,
+        common_pb2.ERROR_CODE_UNKNOWN_LEADER_EPOCH,
+        common_pb2.ERROR_CODE_REQUEST_TIMED_OUT,
+        common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
+        common_pb2.ERROR_CODE_QUEUE_FULL,
+    }
+)
+
+
+class Caller:
+    """Asks one node after the other. Owned by one client, on its event loop."""
+
+    def __init__(self, nodes: Nodes, *, rng: random.Random) -> None:
+        self._nodes = nodes
+        self._rng = rng
+        self._turn = 0
+
+    def address(self, *, to_leader: bool) -> str:
+        """The node to ask next: the leader if it is wanted and known, else the current one."""
+        if to_leader and self._nodes.leader is not None:
+            return self._nodes.leader
+        addresses = self._nodes.addresses
+        return addresses[self._turn % len(addresses)]
+
+    def move_on(self, error: ClientError) -> None:
+        """Take a node's failure into account when the next one is chosen."""
+        if isinstance(error, RefusedError) and self._nodes.learn(error.leader) is not None:
+            return
+        self._nodes.leader = None
+        self._turn += 1
+
+    async def call(
+        self,
+        service: str,
+        method: str,
+        request: Message,
+        *,
+        timeout_seconds: float,
+        to_leader: bool = False,
+    ) -> Any:
+        """The answer of the first node that gives one.
+
+        Raises:
+            ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
+                nobody answered before the deadline.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        asked = 0
+        while True:
+            left = deadline - loop.time()
+            address = self.address(to_leader=to_leader)
+            stub = getattr(self._nodes.node(address), service)
+            try:
+                attempt = max(0.001, min(left, ATTEMPT_SECONDS_MAX))
+                return await getattr(stub, method)(request, timeout=attempt)
+            except grpc.RpcError as error:
+                failure = from_rpc(error)
+            if isinstance(failure, RefusedError):
+                if failure.code not in _ASK_AGAIN:
+                    raise failure
+            elif not isinstance(failure, UnavailableError):
+                raise failure
+            self.move_on(failure)
+            asked += 1
+            pause = 0.0
+            if asked >= len(self._nodes.addresses):
+                pause = self._rng.uniform(*BACKOFF_SECONDS)
+            if loop.time() + pause >= deadline:
+                raise UnavailableError(f"{method}: no answer in {timeout_seconds} s: {failure}")
+            await asyncio.sleep(pause)

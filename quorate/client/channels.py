@@ -1,0 +1,88 @@
+"""The nodes a client knows, one lasting connection to each, and who leads as far as known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+
+from quorate.client.limits import CLIENT_OPTIONS
+from quorum.v1.admin_pb2_grpc import AdminServiceStub
+from quorum.v1.errors_pb2 import LeaderHint
+from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
+
+ADDRESSES_MAX = 64
+"""Most nodes remembered; hints beyond that are not followed."""
+
+
+class Node:
+    """One node's channel and its two services."""
+
+    def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
+        self.address = address
+        self.channel = (
+            grpc.aio.insecure_channel(address, options=CLIENT_OPTIONS)
+            if credentials is None
+            else grpc.aio.secure_channel(address, credentials, options=CLIENT_OPTIONS)
+        )
+        # The generated stubs are untyped.
+        self.metadata: Any = MetadataServiceStub(self.channel)  # type: ignore[no-untyped-call]
+        self.admin: Any = AdminServiceStub(self.channel)  # type: ignore[no-untyped-call]
+
+
+class Nodes:
+    """Grows by the addresses that answers name. Owned by one client, on its event loop."""
+
+    def __init__(
+        self, addresses: Sequence[str], credentials: grpc.ChannelCredentials | None = None
+    ) -> None:
+        if not addresses:
+            raise ValueError("a client needs at least one address")
+        self._credentials = credentials
+        self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
+        self.leader: str | None = None
+        """Address of the node that leads, as last heard."""
+        self.leader_epoch = -1
+        """The newest epoch heard of."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every address known, those given first."""
+        return tuple(self._nodes)
+
+    def node(self, address: str) -> Node:
+        """The node at an address; connecting begins with the first call."""
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = Node(address, self._credentials)
+        return node
+
+    def learn(self, hint: LeaderHint | None) -> str | None:
+        """Take note of who leads.
+
+        Returns:
+            The leader's address if the hint names one that is worth following.
+        """
+        if hint is None or hint.leader_epoch < self.leader_epoch:
+            return None
+        self.leader_epoch = hint.leader_epoch
+        if not hint.address:
+            return None
+        if hint.address not in self._nodes and len(self._nodes) < ADDRESSES_MAX:
+            self._nodes[hint.address] = None
+        if hint.address not in self._nodes:
+            return None
+        self.leader = hint.address
+        return hint.address
+
+    def accepted_by(self, address: str, epoch: int) -> None:
+        """A node took our write stream: it leads."""
+        self.leader = address
+        self.leader_epoch = max(self.leader_epoch, epoch)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for node in self._nodes.values():
+            if node is not None:
+                await node.channel.close()

@@ -1,0 +1,157 @@
+"""What a call of the client library can end in.
+
+The distinction that matters: a refusal (nothing has changed), "nobody could be asked" (nothing
+was sent), and an unknown outcome (it may have happened, or may still). The last is never
+reported as a failure.
+"""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+
+from quorum.v1 import common_pb2
+from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint, OffsetBounds
+
+ERROR_DOMAIN = "quorate"
+DETAILS_KEY = "grpc-status-details-bin"
+_PREFIX = "ERROR_CODE_"
+
+
+class ClientError(Exception):
+    """The base of everything that the client library raises on purpose."""
+
+
+class OutcomeUnknownError(ClientError):
+    """A command was sent and nobody said what became of it: it may have been applied."""
+
+
+class UnavailableError(ClientError):
+    """Nobody could be asked before the deadline. A command reported so was never sent."""
+
+
+class ProtocolError(ClientError):
+    """A server answered in a way that the protocol does not allow."""
+
+
+class RefusedError(ClientError):
+    """The cluster refused a request; nothing has changed.
+
+    ``code`` is the protocol's number, ``code_name`` its name.
+    """
+
+    def __init__(self, code: int, message: str, *, leader: LeaderHint | None = None) -> None:
+        self.code = code
+        self.code_name = code_name(code)
+        self.leader = leader
+        super().__init__(f"{self.code_name}: {message}")
+
+
+class OffsetOutOfRangeError(RefusedError):
+    """An offset outside the log. ``bounds`` says what can be read, where known."""
+
+    def __init__(self, message: str, *, bounds: OffsetBounds | None = None) -> None:
+        super().__init__(common_pb2.ERROR_CODE_OFFSET_OUT_OF_RANGE, message)
+        self.bounds = bounds
+
+
+class LogTruncationError(OffsetOutOfRangeError):
+    """Records that were read are no longer part of the log (320.4).
+
+    ``divergent_offset`` is the first offset whose record differs, ``divergent_epoch`` the epoch
+    in which the log goes on from there; both -1 where the log does not know.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        divergent_offset: int,
+        divergent_epoch: int,
+        bounds: OffsetBounds | None = None,
+    ) -> None:
+        super().__init__(message, bounds=bounds)
+        self.divergent_offset = divergent_offset
+        self.divergent_epoch = divergent_epoch
+
+
+class WatchLaggedError(RefusedError):
+    """A watch was ended because its reader was too slow; resume from ``resume_offset``."""
+
+    def __init__(self, message: str, *, resume_offset: int, resume_epoch: int) -> None:
+        super().__init__(common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED, message)
+        self.resume_offset = resume_offset
+        self.resume_epoch = resume_epoch
+
+
+def code_name(code: int) -> str:
+    """The protocol's name of a code; unknown numbers are UNKNOWN_SERVER_ERROR."""
+    try:
+        name: str = common_pb2.ErrorCode.Name(code)
+    except ValueError:
+        return "UNKNOWN_SERVER_ERROR"
+    return name.removeprefix(_PREFIX)
+
+
+def code_number(name: str) -> int:
+    """The number of a code by its name without prefix; unknown names are -1."""
+    try:
+        return int(common_pb2.ErrorCode.Value(_PREFIX + name))
+    except ValueError:
+        return int(common_pb2.ERROR_CODE_UNKNOWN_SERVER_ERROR)
+
+
+def from_rpc(error: grpc.RpcError) -> ClientError:
+    """The client's error for a call that gRPC reports as failed.
+
+    A status without our details comes from gRPC itself: the node was not reached, or was lost.
+    """
+    status = _status_of(error)
+    if status is None:
+        return UnavailableError(_plain_text(error))
+    info, leader, bounds, divergence = ErrorInfo(), LeaderHint(), OffsetBounds(), DivergenceHint()
+    found: set[type[Message]] = set()
+    for detail in status.details:
+        for target in (info, leader, bounds, divergence):
+            if detail.Is(target.DESCRIPTOR):
+                detail.Unpack(target)
+                found.add(type(target))
+    code = code_number(info.reason) if info.domain == ERROR_DOMAIN else -1
+    given_bounds = bounds if OffsetBounds in found else None
+    if DivergenceHint in found:
+        return LogTruncationError(
+            status.message,
+            divergent_offset=divergence.offset,
+            divergent_epoch=divergence.epoch,
+            bounds=given_bounds,
+        )
+    if code == common_pb2.ERROR_CODE_OFFSET_OUT_OF_RANGE:
+        return OffsetOutOfRangeError(status.message, bounds=given_bounds)
+    if code == common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED and given_bounds is not None:
+        return WatchLaggedError(
+            status.message,
+            resume_offset=bounds.resume_offset,
+            resume_epoch=bounds.resume_epoch,
+        )
+    if code == common_pb2.ERROR_CODE_OUTCOME_UNKNOWN:
+        return OutcomeUnknownError(status.message)
+    return RefusedError(code, status.message, leader=leader if LeaderHint in found else None)
+
+
+def _status_of(error: grpc.RpcError) -> Status | None:
+    metadata = error.trailing_metadata() if isinstance(error, grpc.aio.AioRpcError) else None
+    for key, value in metadata or ():
+        if key == DETAILS_KEY:
+            try:
+                return Status.FromString(value)
+            except DecodeError:
+                return None
+    return None
+
+
+def _plain_text(error: grpc.RpcError) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)

@@ -1,0 +1,97 @@
+"""Producers and their sequence numbers: which command goes under which number, and when.
+
+A lane is one producer. The server keeps answers for a window of ``PRODUCER_WINDOW`` sequence
+numbers per producer, so a lane never has an open number that far above its oldest open one;
+more concurrent writers need more lanes. A number, once sent, belongs to its command for ever.
+
+Pure bookkeeping: no I/O, no clock. See: KIP-360, architecture decision 12.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from quorate.client.limits import PRODUCER_WINDOW, SEQUENCE_MAX
+
+CommandT = TypeVar("CommandT")
+
+
+class Lane(Generic[CommandT]):
+    """One producer and its open commands, by sequence number, ascending."""
+
+    __slots__ = ("is_retired", "next_sequence", "open", "producer_epoch", "producer_id", "window")
+
+    def __init__(
+        self, producer_id: int, producer_epoch: int, *, window: int = PRODUCER_WINDOW
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.window = window
+        self.next_sequence = 0
+        self.open: dict[int, CommandT] = {}
+        self.is_retired = False
+
+    @property
+    def oldest_open(self) -> int:
+        """The lowest open number; the next one to be given when none is open."""
+        for sequence in self.open:
+            return sequence
+        return self.next_sequence
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more command may be given a number now."""
+        if self.is_retired or self.next_sequence > SEQUENCE_MAX:
+            return False
+        return not self.open or self.next_sequence - next(iter(self.open)) < self.window
+
+    def admit(self, command: CommandT) -> int:
+        """Give ``command`` the next number. The lane must have room."""
+        sequence = self.next_sequence
+        self.next_sequence = sequence + 1
+        self.open[sequence] = command
+        return sequence
+
+    def settle(self, sequence: int) -> None:
+        """The command under that number is answered or given up; unknown numbers do nothing."""
+        self.open.pop(sequence, None)
+
+
+class Lanes(Generic[CommandT]):
+    """The producers of one client and how many more it wants."""
+
+    def __init__(self, *, lanes_max: int) -> None:
+        if lanes_max < 1:
+            raise ValueError(f"lanes_max must be at least 1, not {lanes_max}")
+        self._lanes_max = lanes_max
+        self._lanes: list[Lane[CommandT]] = []
+        self.opening = 0
+        """Producers asked for and not yet given."""
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def with_room(self) -> Lane[CommandT] | None:
+        """A lane that can take a command; the first such, so that messages have few groups."""
+        for lane in self._lanes:
+            if lane.has_room:
+                return lane
+        return None
+
+    def wanted(self, waiting: int, window: int) -> int:
+        """How many more producers to ask for, with ``waiting`` commands that found no room."""
+        self._lanes = [lane for lane in self._lanes if lane.open or not _is_spent(lane)]
+        missing = -(-waiting // window) - self.opening
+        return max(0, min(missing, self._lanes_max - len(self._lanes) - self.opening))
+
+    def add(self, lane: Lane[CommandT]) -> None:
+        """A producer was given."""
+        self._lanes.append(lane)
+
+    def retire(self, lane: Lane[CommandT]) -> None:
+        """The cluster no longer knows this producer: nothing new goes under it."""
+        lane.is_retired = True
+
+
+def _is_spent(lane: Lane[CommandT]) -> bool:
+    return lane.is_retired or lane.next_sequence > SEQUENCE_MAX

@@ -1,0 +1,80 @@
+"""One command on its way, what it ends in, and what each answer means for it."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from quorate.client.lanes import Lane
+from quorum.v1 import common_pb2
+from quorum.v1.commands_pb2 import Command, CommandResult
+
+
+class Applied(NamedTuple):
+    """A command that is committed and applied.
+
+    ``offset`` is the exclusive end of its records, in ``epoch``; ``result`` has what else it
+    yields, for the kinds of commands that yield something.
+    """
+
+    offset: int
+    epoch: int
+    result: CommandResult
+
+
+class Pending:
+    """A command, its number once it has one, and the future that its caller waits on."""
+
+    __slots__ = ("attempts", "command", "deadline", "done", "is_init", "lane")
+
+    def __init__(
+        self, command: Command, done: asyncio.Future[Applied], deadline: float, *, is_init: bool
+    ) -> None:
+        self.command = command
+        self.done = done
+        self.deadline = deadline
+        self.is_init = is_init
+        """Asks for a producer on behalf of the writer itself; nobody waits on ``done``."""
+        self.lane: PendingLane | None = None
+        self.attempts = 0
+        """How often it may have reached a server under its present number."""
+
+
+PendingLane: TypeAlias = Lane[Pending]
+
+
+class Verdict(Enum):
+    """What an error code asks of the writer."""
+
+    REFUSED = "refused"
+    """Nothing has changed and nothing will: the caller's to handle."""
+    REDIRECTED = "redirected"
+    """Ask whoever leads, under the same number."""
+    OVERLOADED = "overloaded"
+    """Ask again later, under the same number."""
+    PRODUCER_GONE = "producer gone"
+    """The number means nothing any more."""
+    ANSWER_GONE = "answer gone"
+    """Judged before, but what came of it is no longer known."""
+
+
+_VERDICTS: dict[int, Verdict] = {
+    common_pb2.ERROR_CODE_NOT_CONTROLLER: Verdict.REDIRECTED,
+    common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER: Verdict.REDIRECTED,
+    common_pb2.ERROR_CODE_OUTCOME_UNKNOWN: Verdict.REDIRECTED,
+    common_pb2.ERROR_CODE_REQUEST_TIMED_OUT: Verdict.REDIRECTED,
+    common_pb2.ERROR_CODE_QUEUE_FULL: Verdict.OVERLOADED,
+    common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED: Verdict.OVERLOADED,
+    common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE: Verdict.OVERLOADED,
+    common_pb2.ERROR_CODE_PRODUCER_WINDOW_EXCEEDED: Verdict.OVERLOADED,
+    common_pb2.ERROR_CODE_UNKNOWN_PRODUCER_ID: Verdict.PRODUCER_GONE,
+    common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH: Verdict.PRODUCER_GONE,
+    common_pb2.ERROR_CODE_DUPLICATE_SEQUENCE_NUMBER: Verdict.ANSWER_GONE,
+    common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: Verdict.ANSWER_GONE,
+}
+
+
+def verdict_on(code: int) -> Verdict:
+    """What an error code of an answer asks of the writer."""
+    return _VERDICTS.get(code, Verdict.REFUSED)

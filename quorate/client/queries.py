@@ -1,0 +1,154 @@
+"""One method per question; answers are the messages of the services, with their position.
+
+Read levels: ``LOCAL`` asks any node for what it has, ``at_least(offset)`` waits until the node
+has applied that much (an ``Applied.offset``, to read one's own write anywhere), and
+``LINEARIZABLE`` asks the leader, which confirms that it still leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from quorate.client.caller import Caller
+from quorum.v1 import admin_pb2, metadata_pb2
+from quorum.v1.commands_pb2 import ConfigResourceType
+from quorum.v1.metadata_pb2 import ReadOptions
+
+LOCAL = ReadOptions(level=metadata_pb2.READ_LEVEL_LOCAL)
+LINEARIZABLE = ReadOptions(level=metadata_pb2.READ_LEVEL_LINEARIZABLE)
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+
+
+def at_least(offset: int) -> ReadOptions:
+    """Read a state that contains everything below ``offset`` (exclusive)."""
+    return ReadOptions(level=metadata_pb2.READ_LEVEL_AT_LEAST, at_least_offset=offset)
+
+
+class Queries:
+    """The questions of a client. All raise ``ClientError`` and may be repeated freely."""
+
+    def __init__(self, caller: Caller, *, timeout_seconds: float) -> None:
+        self._caller = caller
+        self._query_timeout = timeout_seconds
+
+    async def list_topics(
+        self, *, after_name: str = "", limit: int = 0, read: ReadOptions = LOCAL
+    ) -> metadata_pb2.ListTopicsResponse:
+        """Topics in order of their names, one page (``limit`` 0: the server's)."""
+        request = metadata_pb2.ListTopicsRequest(read=read, after_name=after_name, limit=limit)
+        return await self._ask("metadata", "ListTopics", request, read)
+
+    async def describe_topics(
+        self,
+        names: Iterable[str] = (),
+        *,
+        topic_ids: Iterable[bytes] = (),
+        read: ReadOptions = LOCAL,
+    ) -> metadata_pb2.DescribeTopicsResponse:
+        """Topics with their partitions; an unknown one has an ``error_code``."""
+        request = metadata_pb2.DescribeTopicsRequest(read=read, names=names, topic_ids=topic_ids)
+        return await self._ask("metadata", "DescribeTopics", request, read)
+
+    async def describe_configs(
+        self,
+        resources: Iterable[tuple[ConfigResourceType, str]],
+        *,
+        include_defaults: bool = False,
+        read: ReadOptions = LOCAL,
+    ) -> metadata_pb2.DescribeConfigsResponse:
+        """Configurations by resource type and name."""
+        request = metadata_pb2.DescribeConfigsRequest(
+            read=read,
+            resources=[
+                metadata_pb2.ConfigResource(type=kind, name=name) for kind, name in resources
+            ],
+            include_defaults=include_defaults,
+        )
+        return await self._ask("metadata", "DescribeConfigs", request, read)
+
+    async def describe_cluster(
+        self, *, read: ReadOptions = LOCAL
+    ) -> admin_pb2.DescribeClusterResponse:
+        """Brokers, quorum nodes and the leader."""
+        request = admin_pb2.DescribeClusterRequest(read=read)
+        return await self._ask("admin", "DescribeCluster", request, read)
+
+    async def describe_quorum(
+        self, *, from_leader: bool = True
+    ) -> admin_pb2.DescribeQuorumResponse:
+        """Voters and observers with their progress.
+
+        Any node answers; with ``from_leader`` the one that knows everybody's progress is asked
+        if it is known.
+        """
+        request = admin_pb2.DescribeQuorumRequest()
+        response: admin_pb2.DescribeQuorumResponse = await self._caller.call(
+            "admin",
+            "DescribeQuorum",
+            request,
+            timeout_seconds=self._query_timeout,
+            to_leader=from_leader,
+        )
+        return response
+
+    async def describe_features(
+        self, *, read: ReadOptions = LOCAL
+    ) -> admin_pb2.DescribeFeaturesResponse:
+        """Supported ranges of the answering node and finalised levels."""
+        request = admin_pb2.DescribeFeaturesRequest(read=read)
+        return await self._ask("admin", "DescribeFeatures", request, read)
+
+    async def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
+        """Always refused with POLICY_VIOLATION (630.7).
+
+        Raises:
+            RefusedError: Always.
+        """
+        request = admin_pb2.DeleteRecordsRequest(
+            topic=topic, partition=partition, before_offset=before_offset
+        )
+        await self._ask("admin", "DeleteRecords", request, LOCAL)
+
+    async def list_offsets(
+        self, timestamp: int, *, leader_epoch: int = -1
+    ) -> metadata_pb2.ListOffsetsResponse:
+        """The first offset at or after a time, or one of the special ones, with its epoch."""
+        request = metadata_pb2.ListOffsetsRequest(
+            timestamp=timestamp, current_leader_epoch=leader_epoch
+        )
+        return await self._ask("metadata", "ListOffsets", request, LINEARIZABLE)
+
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, leader_epoch: int = -1
+    ) -> metadata_pb2.OffsetForLeaderEpochResponse:
+        """The largest epoch at or below ``epoch`` and where it ends; -1/-1 when there is none."""
+        request = metadata_pb2.OffsetForLeaderEpochRequest(
+            leader_epoch=epoch, current_leader_epoch=leader_epoch
+        )
+        return await self._ask("metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE)
+
+    async def fetch_log(
+        self, request: metadata_pb2.FetchLogRequest
+    ) -> metadata_pb2.FetchLogResponse:
+        """Raw committed batches from one offset on. See ``LogConsumer`` for reading records."""
+        response: metadata_pb2.FetchLogResponse = await self._caller.call(
+            "metadata",
+            "FetchLog",
+            request,
+            timeout_seconds=self._query_timeout + request.max_wait_ms / 1000,
+            to_leader=True,
+        )
+        return response
+
+    async def _ask(self, service: str, method: str, request: object, read: ReadOptions) -> Any:
+        return await self._caller.call(
+            service,
+            method,
+            request,
+            timeout_seconds=self._query_timeout,
+            to_leader=read.level == metadata_pb2.READ_LEVEL_LINEARIZABLE,
+        )

@@ -1,0 +1,129 @@
+"""Finding the node that takes writes: all known nodes are asked at once, until one accepts.
+
+A node that leads accepts the write stream, every other refuses at once and says who leads. A
+dead node refuses the connection, a hung one says nothing; racing means that neither delays the
+answer of a live leader. This is what decides how long a fail-over takes for a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import grpc
+
+from quorate.client.channels import Nodes
+from quorate.client.errors import ClientError, ProtocolError, RefusedError, from_rpc
+from quorum.v1.metadata_pb2 import StreamAccepted, WriterIdentity, WriteStreamRequest
+
+StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
+
+GREETING_SECONDS_MAX = 1.0
+"""How long a node may take to accept or refuse a stream."""
+EAGER_BACKOFF_SECONDS = (0.010, 0.025)
+"""Bounds of the pause between two questions to a node while an election may be going on."""
+EAGER_SECONDS = 2.0
+"""How long a search stays eager."""
+PATIENT_BACKOFF_SECONDS_MAX = 0.25
+"""Longest pause of a search that has gone on for long."""
+AVOIDED_SECONDS = 0.1
+"""Head start of the other nodes over one that has just let us down."""
+
+CALL_ERRORS = (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
+"""Everything that using a broken call may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStream:
+    """A write stream that a leader has accepted."""
+
+    call: StreamCall
+    accepted: StreamAccepted
+    address: str
+
+
+class LeaderSearch:
+    """One search. Use it once: ``find``, which cleans up behind itself."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        writer: WriterIdentity,
+        *,
+        rng: random.Random,
+        avoid: str | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._hello = WriteStreamRequest(hello=writer)
+        self._rng = rng
+        self._avoid = avoid
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._found: asyncio.Future[FoundStream] = self._loop.create_future()
+        self._began = self._loop.time()
+
+    async def find(self) -> FoundStream:
+        """The stream of the first node that accepts. Goes on until then, or until cancelled."""
+        try:
+            for address in self._nodes.addresses:
+                self._ask(address)
+            return await self._found
+        finally:
+            for task in self._asked.values():
+                task.cancel()
+
+    def _ask(self, address: str) -> None:
+        if address not in self._asked:
+            self._asked[address] = self._loop.create_task(self._ask_until_found(address))
+
+    async def _ask_until_found(self, address: str) -> None:
+        if address == self._avoid:
+            await asyncio.sleep(AVOIDED_SECONDS)
+        pause = EAGER_BACKOFF_SECONDS[1]
+        while not self._found.done():
+            found = await self._try(address)
+            if found is not None:
+                if self._found.done():
+                    found.call.cancel()
+                else:
+                    self._nodes.accepted_by(address, found.accepted.leader_epoch)
+                    self._found.set_result(found)
+                return
+            if self._loop.time() - self._began > EAGER_SECONDS:
+                pause = min(pause * 1.5, PATIENT_BACKOFF_SECONDS_MAX)
+            await asyncio.sleep(self._rng.uniform(EAGER_BACKOFF_SECONDS[0], pause))
+
+    async def _try(self, address: str) -> FoundStream | None:
+        call = self._nodes.node(address).metadata.WriteStream()
+        accepted: StreamAccepted | None = None
+        try:
+            async with asyncio.timeout(GREETING_SECONDS_MAX):
+                await call.write(self._hello)
+                response = await call.read()
+            # An old leader that has not heard of its successor accepts as well.
+            if (
+                response is not grpc.aio.EOF
+                and response.HasField("accepted")
+                and response.accepted.leader_epoch >= self._nodes.leader_epoch
+            ):
+                accepted = response.accepted
+        except CALL_ERRORS as error:
+            self._follow(_translated(error))
+        except TimeoutError:
+            pass
+        finally:
+            if accepted is None:
+                call.cancel()
+        return None if accepted is None else FoundStream(call, accepted, address)
+
+    def _follow(self, error: ClientError) -> None:
+        if isinstance(error, RefusedError):
+            address = self._nodes.learn(error.leader)
+            if address is not None:
+                self._ask(address)
+
+
+def _translated(error: BaseException) -> ClientError:
+    return from_rpc(error) if isinstance(error, grpc.RpcError) else ProtocolError(str(error))

@@ -1,0 +1,223 @@
+"""One method per command. Each returns once the command is committed and applied.
+
+Whatever breaks in between, a command is applied at most once; it ends with ``Applied``, with
+``RefusedError`` (nothing changed), ``UnavailableError`` (never sent) or ``OutcomeUnknownError``
+(sent, and nobody said what became of it before the deadline).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from quorate.client.pending import Applied
+from quorate.client.writer import Writer
+from quorum.v1 import commands_pb2 as wire
+from quorum.v1.commands_pb2 import Command
+
+TOPIC = wire.CONFIG_RESOURCE_TYPE_TOPIC
+BROKER = wire.CONFIG_RESOURCE_TYPE_BROKER
+
+
+class Writes:
+    """The commands of a client. Every method takes an optional timeout in seconds."""
+
+    def __init__(self, writer: Writer, *, timeout_seconds: float) -> None:
+        self._writer = writer
+        self._write_timeout = timeout_seconds
+
+    async def write(
+        self,
+        command: Command,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - bounds the outcome, does not cancel
+        origin: wire.CommandOrigin | None = None,
+    ) -> Applied:
+        """Any command; ``origin`` says why and within what, for the audit trail.
+
+        The message is changed (tag and sequence number) and must not be used again.
+        """
+        if origin is not None:
+            command.origin.CopyFrom(origin)
+        limit = self._write_timeout if timeout is None else timeout
+        return await self._writer.submit(command, limit)
+
+    async def set_config(
+        self,
+        resource_type: wire.ConfigResourceType,
+        resource_name: str,
+        name: str,
+        value: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Set one configuration value."""
+        command = Command()
+        change = command.incremental_alter_configs
+        change.resource_type = resource_type
+        change.resource_name = resource_name
+        change.alterations.add(name=name, operation=wire.CONFIG_OPERATION_SET, value=value)
+        limit = self._write_timeout if timeout is None else timeout
+        return await self._writer.submit(command, limit)
+
+    async def alter_configs(
+        self,
+        resource_type: wire.ConfigResourceType,
+        resource_name: str,
+        alterations: Iterable[wire.ConfigAlteration],
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Set, delete, append to or subtract from values of one resource, all or none."""
+        change = wire.IncrementalAlterConfigs(
+            resource_type=resource_type,
+            resource_name=resource_name,
+            alterations=alterations,
+            dry_run=dry_run,
+        )
+        return await self.write(Command(incremental_alter_configs=change), timeout=timeout)
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Sequence[Sequence[int]] = (),
+        configs: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Create a topic with counts (-1: the default) or with replicas by partition."""
+        topic = wire.CreateTopic(
+            name=name,
+            partition_count=partitions,
+            replication_factor=replication_factor,
+            assignments=_assignments(assignments),
+            configs=[
+                wire.TopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+            ],
+            dry_run=dry_run,
+        )
+        return await self.write(Command(create_topic=topic), timeout=timeout)
+
+    async def delete_topic(
+        self,
+        name: str = "",
+        *,
+        topic_id: bytes = b"",
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Delete a topic by name, by id, or by both if they must agree."""
+        topic = wire.DeleteTopic(name=name, topic_id=topic_id, dry_run=dry_run)
+        return await self.write(Command(delete_topic=topic), timeout=timeout)
+
+    async def create_partitions(
+        self,
+        topic: str,
+        partition_count: int,
+        *,
+        assignments: Sequence[Sequence[int]] = (),
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Grow a topic to ``partition_count`` partitions in total."""
+        growth = wire.CreatePartitions(
+            topic_name=topic,
+            partition_count=partition_count,
+            assignments=_assignments(assignments),
+            dry_run=dry_run,
+        )
+        return await self.write(Command(create_partitions=growth), timeout=timeout)
+
+    async def alter_partition(
+        self,
+        change: wire.AlterPartition,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Report in-sync set changes of partitions that a broker leads."""
+        return await self.write(Command(alter_partition=change), timeout=timeout)
+
+    async def elect_leaders(
+        self,
+        topic: str,
+        *,
+        partitions: Iterable[int] = (),
+        election_type: wire.ElectionType = wire.ELECTION_TYPE_PREFERRED,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Elect partition leaders anew; all partitions of the topic when none is named."""
+        election = wire.ElectLeaders(
+            topic_name=topic, partitions=partitions, election_type=election_type, dry_run=dry_run
+        )
+        return await self.write(Command(elect_leaders=election), timeout=timeout)
+
+    async def register_broker(
+        self,
+        registration: wire.RegisterBroker,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Register a broker; the result has its broker epoch."""
+        return await self.write(Command(register_broker=registration), timeout=timeout)
+
+    async def heartbeat(
+        self,
+        beat: wire.BrokerHeartbeat,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Keep a broker's session, or ask for fencing or controlled shutdown."""
+        return await self.write(Command(broker_heartbeat=beat), timeout=timeout)
+
+    async def unregister_broker(
+        self,
+        broker_id: int,
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Forget a broker."""
+        broker = wire.UnregisterBroker(broker_id=broker_id, dry_run=dry_run)
+        return await self.write(Command(unregister_broker=broker), timeout=timeout)
+
+    async def update_features(
+        self,
+        updates: Iterable[wire.FeatureUpdate],
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Finalise feature levels, all or none."""
+        features = wire.UpdateFeatures(updates=updates, dry_run=dry_run)
+        return await self.write(Command(update_features=features), timeout=timeout)
+
+    async def allocate_producer_ids(
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """A block of producer ids for a broker's own clients."""
+        block = wire.AllocateProducerIds(broker_id=broker_id, broker_epoch=broker_epoch)
+        return await self.write(Command(allocate_producer_ids=block), timeout=timeout)
+
+    async def init_producer_id(
+        self,
+        request: wire.InitProducerId,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """A producer identity for a use of the caller's own; this client keeps its own ones."""
+        return await self.write(Command(init_producer_id=request), timeout=timeout)
+
+
+def _assignments(partitions: Sequence[Sequence[int]]) -> list[wire.ReplicaAssignment]:
+    return [
+        wire.ReplicaAssignment(partition=index, broker_ids=replicas)
+        for index, replicas in enumerate(partitions)
+    ]
