@@ -17,6 +17,7 @@ from pathlib import Path
 
 from quorum.batch import HEADER_BYTES, BatchHeader, check_crc, peek_size, read_header
 from quorum.errors import CorruptBatchError, LogDamagedError
+from quorum.log.epoch_file import EpochFile
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
 from quorum.log.layout import (
     DAMAGED_SUFFIX,
@@ -29,6 +30,7 @@ from quorum.log.layout import (
     segment_bases,
     segment_path,
 )
+from quorum.log.trail import join_problem
 from quorum.ports import File, FileSystem
 from quorum.types import OffsetAndEpoch
 
@@ -59,7 +61,7 @@ def find_batch(file: File, path: Path, position: int, least_offset: int) -> Batc
     while position + HEADER_BYTES <= size:
         window = file.read_at(position, _SEARCH_BYTES + HEADER_BYTES)
         at = window.find(_MAGIC_BYTE, _MAGIC_AT)
-        while 0 <= at and at - _MAGIC_AT < _SEARCH_BYTES:
+        while at >= 0 and at - _MAGIC_AT < _SEARCH_BYTES:
             start = at - _MAGIC_AT
             header = _batch_at(file, path, position + start, window[start : start + HEADER_BYTES])
             if header is not None and header.base_offset >= least_offset:
@@ -119,20 +121,23 @@ def judge(
 def assess_loss(fs: FileSystem, directory: Path, damage: LogDamagedError) -> Loss:
     """What ``quarantine`` would take away. Reads only.
 
-    The end is the newest of: valid batches anywhere in the segments concerned, the start of
-    the damaged one, and the stored durable end.
+    The end is the newest of: the stored durable end, and the valid batches in the segments
+    concerned. A batch's offset and epoch lie outside its checksum, so one that contradicts
+    its neighbour, or names an epoch that was never stored, does not count: a vote floor
+    beyond any log would silence this replica for ever.
     """
     bases = segment_bases(fs.list_directory(directory))
     damaged = _damaged_base(damage)
     lost = tuple(base for base in bases if base >= damaged)
     marks = load_watermarks(fs, directory) or Watermarks()
-    ends = [OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)]
+    newest = OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)
+    stored = EpochFile(fs, directory).load() or ()
+    epoch_highest = max([marks.durable_epoch, *(entry.epoch for entry in stored)])
     for base in lost:
-        ends += [
-            OffsetAndEpoch(header.end_offset, header.epoch)
-            for header in _valid_batches(fs, segment_path(directory, base))
-        ]
-    newest = max(ends, key=lambda end: (end.epoch, end.offset))
+        for header in _trusted_batches(fs, segment_path(directory, base)):
+            end = OffsetAndEpoch(header.end_offset, header.epoch)
+            if end.is_at_least(newest) and (header.epoch <= epoch_highest or not stored):
+                newest = end
     return Loss(lost[0] if lost else damage.offset, newest, lost)
 
 
@@ -142,11 +147,33 @@ def _damaged_base(damage: LogDamagedError) -> int:
     return 0 if base is None else base
 
 
+def _trusted_batches(fs: FileSystem, path: Path) -> Iterator[BatchHeader]:
+    """Valid batches of a segment that agree with those directly before and behind them."""
+    before: BatchHeader | None = None
+    agrees = True
+    for header in _valid_batches(fs, path):
+        is_adjacent = before is not None and before.end_position == header.position
+        joins = (
+            before is None
+            or not is_adjacent
+            or not join_problem(header, before.end_offset, before.epoch)
+        )
+        if before is not None and agrees and joins:
+            yield before
+        before, agrees = header, joins
+    if before is not None and agrees:
+        yield before
+
+
 def _valid_batches(fs: FileSystem, path: Path) -> Iterator[BatchHeader]:
     file = fs.open(path)
     try:
         position = 0
-        while (header := find_batch(file, path, position, 0)) is not None:
+        while True:
+            header = _batch_at(file, path, position, file.read_at(position, HEADER_BYTES))
+            header = header or find_batch(file, path, position, 0)
+            if header is None:
+                return
             yield header
             position = header.end_position
     finally:

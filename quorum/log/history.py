@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quorum.types import EpochStart
+from quorum.types import EpochStart, OffsetAndEpoch
 
 
 def cut_end(epochs: Sequence[EpochStart], end_offset: int) -> tuple[EpochStart, ...]:
@@ -19,15 +19,15 @@ def cut_end(epochs: Sequence[EpochStart], end_offset: int) -> tuple[EpochStart, 
 
 
 def clip_start(
-    epochs: Sequence[EpochStart], start_offset: int, *, end_offset: int
+    epochs: Sequence[EpochStart], start: OffsetAndEpoch, *, end_offset: int
 ) -> tuple[EpochStart, ...]:
-    """The history of the records in [start_offset, end_offset).
+    """The history of the records in [start.offset, end_offset).
 
-    The epoch in force at ``start_offset`` begins there now.
+    The epoch in force at the start begins there now: the last one to start at or below it,
+    or else that of the record before the start.
     """
-    if start_offset >= end_offset:
+    if start.offset >= end_offset:
         return ()
-    kept = [entry for entry in epochs if entry.start_offset > start_offset]
-    before = [entry for entry in epochs if entry.start_offset <= start_offset]
-    first = [EpochStart(before[-1].epoch, start_offset)] if before else []
-    return tuple(first + kept)
+    before = [entry.epoch for entry in epochs if entry.start_offset <= start.offset]
+    first = EpochStart(before[-1] if before else start.epoch, start.offset)
+    return (first, *(entry for entry in epochs if entry.start_offset > start.offset))

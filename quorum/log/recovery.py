@@ -245,7 +245,7 @@ class _Recovery:
         newest.file.sync()
         self._fs.sync_directory(self._directory)
         end = newest.trail.end
-        epochs = clip_start(chain.epochs, start.offset, end_offset=end.offset)
+        epochs = clip_start(chain.epochs, start, end_offset=end.offset)
         self._rebuild(epochs)
         high_watermark = max(files.marks.high_watermark, self._highest_snapshot, start.offset)
         report.high_watermark = min(high_watermark, end.offset)

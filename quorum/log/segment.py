@@ -7,11 +7,12 @@ over the headers of one index interval finds the exact batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from quorum.batch import HEADER_BYTES, BatchHeader, peek_size, read_header
+from quorum.batch import BatchHeader, peek_size, read_header
 from quorum.digest import fold
-from quorum.errors import QuorumUsageError
+from quorum.errors import CorruptBatchError, QuorumUsageError
 from quorum.log.index import OffsetIndex
 from quorum.log.trail import Extension, Trail
 from quorum.ports import File
@@ -66,40 +67,41 @@ class Segment:
         ``end_offset``. Empty when there is no such batch.
         """
         trail = self.trail
-        start = self._find(offset, trail)
-        if start is None or start.end_offset > end_offset:
+        found = self._find(offset, trail)
+        if found is None or found[1].end_offset > end_offset:
             return b""
-        stop = self._stop_position(start, max_bytes, end_offset, trail)
-        return self.file.read_at(start.position, stop - start.position)
+        position, first = found
+        stop = self._stop_position(position, first.size, max_bytes, end_offset, trail)
+        return self.file.read_at(position, stop - position)
 
     def _stop_position(
-        self, start: BatchHeader, max_bytes: int, end_offset: int, trail: Trail
+        self, position: int, size: int, max_bytes: int, end_offset: int, trail: Trail
     ) -> int:
-        limit = start.position + max_bytes
+        """Where to stop a read of at least the ``size`` bytes at ``position``."""
+        limit = position + max_bytes
         if trail.end_offset <= end_offset and trail.position <= limit:
             return trail.position
-        stop = start.end_position
+        stop = position + size
         skip = self.index.floor_position(limit)
         if (entry := self.index.floor(end_offset - 1)) is not None:
             skip = min(skip, entry.position)
         elif trail.end_offset > end_offset:
             skip = 0
-        walk = HeaderWalk(self, max(stop, skip), trail.position)
-        while (header := walk.next()) is not None:
-            if header.end_offset > end_offset or header.end_position > limit:
-                return header.position
-            stop = header.end_position
+        for position, header, _ in self._walk(max(stop, skip), trail.position):
+            stop = position
+            if header.end_offset > end_offset or position + header.size > limit:
+                return stop
+            stop += header.size
         return stop
 
-    def _find(self, offset: int, trail: Trail) -> BatchHeader | None:
-        """The batch that contains ``offset``; None behind the end."""
+    def _find(self, offset: int, trail: Trail) -> tuple[int, BatchHeader] | None:
+        """Position and header of the batch that contains ``offset``; None behind the end."""
         if not self.base_offset <= offset < trail.end_offset:
             return None
         entry = self.index.floor(offset)
-        walk = HeaderWalk(self, entry.position if entry else 0, trail.position)
-        while (header := walk.next()) is not None:
+        for position, header, _ in self._walk(entry.position if entry else 0, trail.position):
             if offset < header.end_offset:
-                return header
+                return position, header
         return None
 
     def digest_at(self, offset: int) -> bytes:
@@ -125,66 +127,46 @@ class Segment:
         return trail
 
     def _trail_at(self, offset: int, trail: Trail) -> Trail | None:
-        digest, position = self.base_digest, 0
+        digest, indexed = self.base_digest, 0
         if offset == self.base_offset:
             return Trail(offset, self.base_epoch, 0, digest)
         if (entry := self.index.floor(offset - 1)) is not None:
-            position = entry.position
+            indexed = entry.position
             digest = entry.digest if digest else b""
-        indexed = position
-        walk = HeaderWalk(self, position, trail.position)
-        while (header := walk.next()) is not None and header.end_offset <= offset:
+        for position, header, batch in self._walk(indexed, trail.position):
+            if header.end_offset > offset:
+                break
             if digest:
-                digest = fold(digest, walk.bytes_of(header))
+                digest = fold(digest, batch)
             if header.end_offset == offset:
-                end = header.end_position
+                end = position + header.size
                 return Trail(offset, header.epoch, end, digest, end - indexed)
         return None
+
+    def _walk(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Batches in the file's [position, end): where each starts, its header, its bytes.
+
+        Raises:
+            CorruptBatchError: What was proven when written or scanned is there no longer.
+        """
+        base, window, wanted = position, memoryview(b""), 0
+        while position < end:
+            at = position - base
+            try:
+                header = read_header(window, at, path=self.path, base_position=base)
+            except CorruptBatchError:
+                size = peek_size(window, at, path=self.path, base_position=base)
+                before, wanted = wanted, min(max(size or 0, _WALK_BYTES), end - position)
+                if base == position and wanted <= before:
+                    raise
+                # The batch was only cut off by the window.
+                base, window = position, memoryview(self.file.read_at(position, wanted))
+                continue
+            yield position, header, window[at : at + header.size]
+            position += header.size
 
     def cut(self, trail: Trail) -> None:
         """Shorten the file to ``trail``, one of ``trail_at``. Not durable before ``sync``."""
         self.file.truncate(trail.position)
         self.index.cut(trail.position)
         self.trail = trail
-
-
-class HeaderWalk:
-    """Steps from batch to batch through ``[position, end)`` of a segment, reading in pieces."""
-
-    def __init__(self, segment: Segment, position: int, end: int) -> None:
-        self._segment = segment
-        self._position = position
-        self._end = end
-        self._window = b""
-        self._base = position
-
-    def next(self) -> BatchHeader | None:
-        """The next batch with its position in the file; None at the end.
-
-        Raises:
-            CorruptBatchError: What was proven when written or scanned is there no longer.
-        """
-        if self._position >= self._end:
-            return None
-        path = self._segment.path
-        at = self._position - self._base
-        size = peek_size(self._window, at, path=path, base_position=self._base)
-        if size is None or at + size > len(self._window):
-            self._refill(size or HEADER_BYTES)
-            at = 0
-            size = peek_size(self._window, 0, path=path, base_position=self._base)
-            if size is not None and size > len(self._window):
-                self._refill(size)
-        header = read_header(self._window, at, path=path, base_position=self._base)
-        self._position += header.size
-        return header._replace(position=self._base + at)
-
-    def _refill(self, least: int) -> None:
-        self._base = self._position
-        wanted = min(max(least, _WALK_BYTES), self._end - self._base)
-        self._window = self._segment.file.read_at(self._base, wanted)
-
-    def bytes_of(self, header: BatchHeader) -> memoryview:
-        """The whole batch last returned by ``next``."""
-        at = header.position - self._base
-        return memoryview(self._window)[at : at + header.size]

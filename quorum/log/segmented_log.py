@@ -134,8 +134,11 @@ class SegmentedLog:
             self._failure = str(error)
             raise
         self._is_dirty = True
-        if extension.epochs:
-            self._epochs += tuple(extension.epochs)
+        if extension.epochs or not self._epochs:
+            # The first record behind a snapshot may continue the epoch of the one before it.
+            self._epochs = clip_start(
+                (*self._epochs, *extension.epochs), self._start, end_offset=end_offset
+            )
             self._has_unsaved_epochs = True
 
     def _check_append(self, data: bytes, base_offset: int, end_offset: int) -> list[BatchHeader]:
@@ -302,7 +305,7 @@ class SegmentedLog:
             files.start.save(LogStart(start, trail.digest))
         with self._fatal():
             self._start = start
-            self._epochs = clip_start(self._epochs, start.offset, end_offset=end.offset)
+            self._epochs = clip_start(self._epochs, start, end_offset=end.offset)
             self._has_unsaved_epochs = True
             bases = self._segments.drop_below(start.offset)
             if bases:
