@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import error as StructError  # noqa: N812 - an exception class named in lower case
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from google.protobuf.message import DecodeError
 
@@ -137,9 +137,9 @@ def decode_frame(data: bytes) -> Message:
     return decode(data)
 
 
-def is_response(message: Message) -> bool:
-    """Whether it answers a request."""
-    return type(message) not in _RESPONSE_OF
+def is_request(message: Message) -> TypeGuard[Request]:
+    """Whether it asks for a response."""
+    return type(message) in _RESPONSE_OF
 
 
 def is_answer(request: type[Request], message: Message) -> bool:

@@ -49,6 +49,14 @@ CONNECT_TIMEOUT_S: Final = 2.0
 HELLO_TIMEOUT_S: Final = 5.0
 REFUSAL_WINDOW_S: Final = 1.0
 """How long after an established stream broke a refused connect still counts as "immediate"."""
+SUSPECT_RETRY_S: Final = 0.005
+"""Pause within that window after a connect that was accepted and went no further: a dying
+process's listener may outlive its streams by a moment."""
+LAPSE_AFTER_S: Final = 60.0
+"""An unreachable peer to which nothing was to be sent for this long is left alone until there
+is: a removed voter, or this node's own address among the bootstrap servers."""
+GOODBYE_S_MAX: Final = 0.2
+"""How long an orderly stop waits for its goodbyes to leave."""
 UNARY_WAIT_S_MAX: Final = 30.0
 """A unary call without a deadline, or with a longer one, is given up after this."""
 REPEATED_LOG_S: Final = 60.0

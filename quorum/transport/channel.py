@@ -1,0 +1,238 @@
+"""The client side of a peer: one persistent stream to it, opened again for ever.
+
+A task connects, converses until the stream ends, says what that end means, and begins again.
+Belongs here: reconnecting, deadlines, and telling a dead process from everything else
+(architecture, decision 10). The stream itself is ``quorum.transport.conversation``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from quorum.core.messages import Message, Request
+from quorum.errors import PeerProtocolError
+from quorum.transport.conversation import Conversation, Ended, Ending
+from quorum.transport.framing import is_answer
+from quorum.transport.limits import (
+    CONNECT_TIMEOUT_S,
+    LAPSE_AFTER_S,
+    OPEN_REQUESTS_MAX,
+    RECONNECT_BACKOFF_MAX_S,
+    RECONNECT_BACKOFF_S,
+    REFUSAL_WINDOW_S,
+    SUSPECT_RETRY_S,
+)
+from quorum.transport.link import Link, report_failure
+from quorum.transport.outbox import Outbox
+from quorum.transport.probe import Attempt, Reachability, SocketAddress, connect_once, resolve
+from quorum.transport.requests import OpenRequests
+from quorum.types import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """What an operator wants to know of a connection."""
+
+    peer: NodeId
+    address: str
+    is_connected: bool
+    problem: str
+    """Why it is not connected, in words; empty while it is."""
+
+
+class PeerChannel:
+    """The stream to one peer at one address. Owned by the event loop.
+
+    Invariants:
+        1. Every request handed to ``send`` ends in exactly one of: its response, or
+           ``on_request_failed``; until ``close``, after which neither comes.
+        2. ``on_refused`` follows only an established stream that broke, once for each.
+
+    Life-cycle: ``start``, then ``send`` at will, then ``close``.
+    """
+
+    def __init__(self, peer: NodeId, address: str, link: Link) -> None:
+        self.peer = peer
+        self.address = address
+        self._link = link
+        self._requests = OpenRequests(link.request_timeout_s, self._expired)
+        self._waiting: deque[tuple[int, bytes]] = deque(maxlen=OPEN_REQUESTS_MAX)
+        self._conversation: Conversation | None = None
+        self._outbox: Outbox | None = None
+        self._wanted_at = 0.0
+        self._wanted = asyncio.Event()
+        self._last_address: tuple[SocketAddress, ...] = ()
+        self._suspect_until = 0.0
+        self._problem = "not connected yet"
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def status(self) -> PeerStatus:
+        """The connection as it is now."""
+        connected = self._outbox is not None
+        return PeerStatus(self.peer, self.address, connected, "" if connected else self._problem)
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self.want()
+        self._task = asyncio.create_task(self._run(), name=f"peer-{self.peer}")
+        self._task.add_done_callback(report_failure)
+
+    def want(self) -> None:
+        """Somebody needs this peer: should the channel have lapsed, it connects again."""
+        self._wanted_at = asyncio.get_running_loop().time()
+        self._wanted.set()
+
+    async def close(self) -> list[int]:
+        """End the stream.
+
+        Returns:
+            The requests that will get no answer and have not been reported.
+        """
+        self._requests.close()
+        unanswered = self._requests.take_all()
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        return unanswered
+
+    def send(self, request: Request, frame: bytes) -> None:
+        """Queue an encoded request; without a connection it waits for one, or for its deadline."""
+        self.want()
+        evicted = self._requests.add(request, self._wanted_at)
+        if evicted is not None:
+            self._fail_soon(evicted)
+        if self._outbox is None:
+            self._waiting.append((request.request_id, frame))
+        elif not self._outbox.push(frame):
+            self._requests.take(request.request_id)
+            self._fail_soon(request.request_id)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        backoff = RECONNECT_BACKOFF_S
+        while True:
+            began = loop.time()
+            attempt = await self._attempt()
+            ended = Ended(Ending.NEVER_BEGAN, attempt.detail)
+            if attempt.address is not None:
+                ended = await self._converse(attempt.address)
+            self._unwell(ended.problem)
+            self._judge_refusal(attempt, ended.ending)
+            self._fail_all()
+            now = loop.time()
+            match ended.ending:
+                case Ending.BROKEN if now - began > RECONNECT_BACKOFF_S:
+                    backoff = RECONNECT_BACKOFF_S
+                    continue
+                case Ending.BROKEN | Ending.CLOSED:
+                    backoff = RECONNECT_BACKOFF_S
+                case Ending.NEVER_BEGAN if now < self._suspect_until:
+                    backoff = SUSPECT_RETRY_S
+                case Ending.NEVER_BEGAN if attempt.reachability is Reachability.REFUSED:
+                    self._link.counters.connects_failed += 1
+                    backoff = RECONNECT_BACKOFF_S
+                case Ending.NEVER_BEGAN | Ending.REFUSED_HELLO:
+                    self._link.counters.connects_failed += 1
+                    backoff = min(max(backoff, RECONNECT_BACKOFF_S) * 2, RECONNECT_BACKOFF_MAX_S)
+            await self._pause(backoff)
+
+    def _judge_refusal(self, attempt: Attempt, ending: Ending) -> None:
+        """Report a dead process: broken off, then refused, with nothing else in between."""
+        now = asyncio.get_running_loop().time()
+        if ending is Ending.BROKEN:
+            self._suspect_until = now + REFUSAL_WINDOW_S
+            return
+        if attempt.reachability is Reachability.REFUSED and now < self._suspect_until:
+            self._suspect_until = 0.0
+            self._link.counters.refusals += 1
+            self._link.handler.on_refused(self.peer)
+        elif attempt.reachability is Reachability.UNKNOWN or ending is not Ending.NEVER_BEGAN:
+            self._suspect_until = 0.0
+
+    async def _pause(self, backoff: float) -> None:
+        await asyncio.sleep(backoff)
+        self._wanted.clear()
+        if asyncio.get_running_loop().time() - self._wanted_at > LAPSE_AFTER_S:
+            self._problem += "; not tried again before it is needed"
+            await self._wanted.wait()
+
+    async def _attempt(self) -> Attempt:
+        """One TCP connect.
+
+        Right after a break it goes where the stream went, without a resolver in between: a name
+        service's delay or new answer would blur what a refusal proves.
+        """
+        addresses = self._last_address
+        if not addresses or asyncio.get_running_loop().time() >= self._suspect_until:
+            try:
+                addresses = await resolve(self.address)
+            except (OSError, ValueError) as error:
+                return Attempt(Reachability.UNKNOWN, detail=f"cannot resolve: {error}")
+        attempt = await connect_once(addresses, CONNECT_TIMEOUT_S)
+        if attempt.address is not None:
+            self._last_address = (attempt.address,)
+        return attempt
+
+    async def _converse(self, address: SocketAddress) -> Ended:
+        name = self.address.rpartition(":")[0].strip("[]")
+        self._conversation = Conversation(
+            self.peer, address, name, self._link,
+            on_established=self._established, on_message=self._take,
+        )  # fmt: skip
+        try:
+            return await self._conversation.hold()
+        finally:
+            self._conversation = self._outbox = None
+
+    def _established(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._suspect_until = 0.0
+        self._link.complaints.settle(f"peer {self.peer}")
+        while self._waiting:
+            request_id, frame = self._waiting.popleft()
+            if request_id in self._requests and not outbox.push(frame):
+                self._requests.take(request_id)
+                self._fail_soon(request_id)
+
+    def _take(self, message: Message) -> None:
+        asked = self._requests.take(message.request_id)
+        if asked is None:
+            self._link.counters.responses_unmatched += 1
+            return
+        if not is_answer(asked, message):
+            self._link.handler.on_request_failed(self.peer, message.request_id)
+            raise PeerProtocolError(
+                f"{type(message).__name__} as the answer to {asked.__name__} {message.request_id}"
+            )
+        self._link.deliver(self.peer, message)
+
+    def _expired(self, request_id: int, asked_at: float) -> None:
+        conversation = self._conversation
+        if conversation is not None and self._outbox and conversation.heard_at < asked_at:
+            # After a network fault TCP may wait long before it sends again; a new connection
+            # does not. A peer that is only slow loses nothing by it.
+            conversation.abandon(f"silent for {self._link.request_timeout_s:g} s")
+        self._fail(request_id)
+
+    def _fail_all(self) -> None:
+        self._waiting.clear()
+        for request_id in self._requests.take_all():
+            self._fail(request_id)
+
+    def _fail_soon(self, request_id: int) -> None:
+        """Not at once: the caller is in the middle of sending."""
+        asyncio.get_running_loop().call_soon(self._fail, request_id)
+
+    def _fail(self, request_id: int) -> None:
+        self._link.counters.requests_failed += 1
+        self._link.handler.on_request_failed(self.peer, request_id)
+
+    def _unwell(self, problem: str) -> None:
+        self._problem = problem
+        now = asyncio.get_running_loop().time()
+        about = f"peer {self.peer}"
+        self._link.complaints.complain(about, f"{self.address}: {problem}", now)

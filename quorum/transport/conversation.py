@@ -1,0 +1,220 @@
+"""One stream to a peer from its hello to its end, and what that end means.
+
+"Broken" is kept for streams that the other end's kernel closed or reset: only these may mean
+that the process died (architecture, decision 10). GOAWAY, an expired keep-alive, a status sent
+by the peer and everything before the hello end a stream without that suspicion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from quorum.core.messages import Message
+from quorum.errors import PeerProtocolError
+from quorum.transport.framing import GOODBYE, decode_frame
+from quorum.transport.hello import decode_hello, encode_hello, hello_problem
+from quorum.transport.limits import CLIENT_OPTIONS, HELLO_TIMEOUT_S
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link, forget_failure
+from quorum.transport.outbox import Outbox
+from quorum.transport.probe import SocketAddress
+from quorum.types import NodeId
+
+_BROKEN_CONNECTION: Final = re.compile(
+    r"socket closed|connection reset|broken pipe|connection aborted|end of tcp stream",
+    re.IGNORECASE,
+)
+"""gRPC's words for a connection that the other end's kernel closed. Its status code alone,
+UNAVAILABLE, also stands for GOAWAY and for an expired keep-alive."""
+
+_REFUSALS: Final = frozenset(
+    {
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }
+)
+
+
+class Ending(Enum):
+    """How a conversation ended."""
+
+    NEVER_BEGAN = auto()
+    """No hello came back."""
+    REFUSED_HELLO = auto()
+    """One side does not want to talk to the other; trying again at once will not mend it."""
+    BROKEN = auto()
+    """Established, then closed or reset below gRPC: perhaps the process died."""
+    CLOSED = auto()
+    """Established, then ended in any other way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Outcome of ``Conversation.hold``."""
+
+    ending: Ending
+    problem: str
+
+
+class _HelloRefusedError(Exception):
+    """The peer is not one this node may talk to."""
+
+
+class Conversation:
+    """Owned by the event loop; used once.
+
+    ``name`` is the host name that the peer's certificate must carry. ``on_message`` takes each
+    message and raises ``PeerProtocolError`` to end the stream.
+    """
+
+    def __init__(
+        self,
+        peer: NodeId,
+        address: SocketAddress,
+        name: str,
+        link: Link,
+        *,
+        on_established: Callable[[Outbox], None],
+        on_message: Callable[[Message], None],
+    ) -> None:
+        self._peer = peer
+        self._address = address
+        self._name = name
+        self._link = link
+        self._on_established = on_established
+        self._on_message = on_message
+        self._call: Any = None
+        self._abandoned = ""
+        self._said_goodbye = False
+        self._is_established = False
+        self.heard_at = 0.0
+        """Loop time of the last frame."""
+
+    def abandon(self, reason: str) -> None:
+        """End the stream from our side."""
+        self._abandoned = reason
+        if self._call is not None:
+            self._call.cancel()
+
+    async def hold(self) -> Ended:
+        """Connect, shake hands and read until the stream ends."""
+        channel = self._open_channel()
+        writer: asyncio.Task[None] | None = None
+        try:
+            call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
+            self._call = call
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                await self._shake_hands(call)
+            self._is_established = True
+            self.heard_at = asyncio.get_running_loop().time()
+            self._link.counters.connects += 1
+            outbox = Outbox(call.write, self._link.counters)
+            writer = asyncio.create_task(outbox.run())
+            writer.add_done_callback(forget_failure)
+            self._on_established(outbox)
+            await self._read(call, outbox)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
+            return self._judge(error)
+        finally:
+            if writer is not None:
+                writer.cancel()
+            await channel.close()
+        return self._ended("the peer ended the stream")
+
+    def _open_channel(self) -> Any:
+        link = self._link
+        if link.credentials is None:
+            return aio.insecure_channel(self._address.target, options=CLIENT_OPTIONS)
+        options = (
+            *CLIENT_OPTIONS,
+            ("grpc.ssl_target_name_override", link.tls_name or self._name),
+        )
+        return aio.secure_channel(self._address.target, link.credentials(), options=options)
+
+    async def _shake_hands(self, call: Any) -> None:
+        await call.write(encode_hello(self._link.hello))
+        data = await call.read()
+        if data is aio.EOF:
+            raise PeerProtocolError("the stream ended before a hello")
+        theirs = decode_hello(data)
+        problem = hello_problem(self._link.hello, theirs)
+        if problem is None and self._peer >= 0 and theirs.key.id != self._peer:
+            problem = (
+                f"node {theirs.key.id} answers where node {self._peer} is expected: "
+                "the address belongs to another node"
+            )
+        if problem is not None:
+            raise _HelloRefusedError(problem)
+
+    async def _read(self, call: Any, outbox: Outbox) -> None:
+        loop_time = asyncio.get_running_loop().time
+        counters = self._link.counters
+        read, on_message, end = call.read, self._on_message, aio.EOF
+        while True:
+            data = await read()
+            if data is end:
+                return
+            counters.frames_received += 1
+            counters.bytes_received += len(data)
+            self.heard_at = loop_time()
+            if data and data[0] == GOODBYE:
+                self._said_goodbye = True
+                continue
+            message = decode_frame(data)
+            outbox.hold()
+            on_message(message)
+            await outbox.release()
+
+    def _judge(self, error: BaseException) -> Ended:
+        """What it means that the stream ended with this; foreign bugs and our own are raised."""
+        counters = self._link.counters
+        match error:
+            case asyncio.CancelledError():
+                task = asyncio.current_task()
+                # gRPC raises it for a call cancelled by either end, too.
+                if task is not None and task.cancelling():
+                    raise error
+                return self._ended(self._abandoned or "the call was cancelled")
+            case TimeoutError():
+                return self._ended(f"no hello within {HELLO_TIMEOUT_S:g} s")
+            case _HelloRefusedError():
+                counters.hellos_refused += 1
+                return Ended(Ending.REFUSED_HELLO, str(error))
+            case PeerProtocolError():
+                counters.malformed += 1
+                ending = Ending.CLOSED if self._is_established else Ending.REFUSED_HELLO
+                return Ended(ending, str(error))
+            case aio.AioRpcError():
+                return self._judge_status(error.code(), error.details() or "")
+            case _ if isinstance(error, (*STREAM_ERRORS, asyncio.InvalidStateError)):
+                return self._ended(str(error))
+        raise error
+
+    def _judge_status(self, code: grpc.StatusCode, details: str) -> Ended:
+        problem = f"{details} ({code.name})"
+        if not self._is_established:
+            if code in _REFUSALS:
+                self._link.counters.hellos_refused += 1
+                return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
+            return Ended(Ending.NEVER_BEGAN, problem)
+        if (
+            code is grpc.StatusCode.UNAVAILABLE
+            and not self._said_goodbye
+            and _BROKEN_CONNECTION.search(details)
+        ):
+            return Ended(Ending.BROKEN, problem)
+        return Ended(Ending.CLOSED, problem)
+
+    def _ended(self, problem: str) -> Ended:
+        return Ended(Ending.CLOSED if self._is_established else Ending.NEVER_BEGAN, problem)

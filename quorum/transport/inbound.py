@@ -1,0 +1,138 @@
+"""The server side of one peer stream: its requests in, their responses out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from quorum.core.messages import Message
+from quorum.errors import PeerProtocolError, QuorumUsageError
+from quorum.transport.framing import (
+    GOODBYE_FRAME,
+    decode_frame,
+    encode_frame,
+    is_request,
+    sender_key,
+)
+from quorum.transport.hello import Hello, decode_hello, encode_hello, hello_problem
+from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
+from quorum.transport.link import STREAM_ERRORS, Link, forget_failure
+from quorum.transport.outbox import Outbox
+from quorum.transport.routes import Routes
+from quorum.types import NO_NODE
+
+
+class InboundStream:
+    """One call of Exchange. Owned by the event loop.
+
+    Invariants:
+        1. Nothing reaches the runtime before the hello was accepted.
+        2. Every request carries the replica key of the hello: a stream speaks for one replica.
+    """
+
+    def __init__(self, context: Any, link: Link, routes: Routes) -> None:
+        self._context = context
+        self._link = link
+        self._routes = routes
+        self._outbox = Outbox(context.write, link.counters)
+        self._open: dict[int, None] = {}
+        self._sender = NO_NODE
+
+    async def serve(self) -> None:
+        """Shake hands, then hand requests on until the stream ends."""
+        hello = await self._shake_hands()
+        writer = asyncio.create_task(self._outbox.run())
+        writer.add_done_callback(forget_failure)
+        self._sender = hello.key.id if hello.key.id != NO_NODE else self._routes.anonymous()
+        try:
+            await self._read(hello)
+        except PeerProtocolError as error:
+            self._link.counters.malformed += 1
+            self._complain(str(error))
+            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except STREAM_ERRORS:
+            # The peer is gone; it knows, and its requests are forgotten below.
+            return
+        finally:
+            writer.cancel()
+            for request_id in self._open:
+                self._routes.close(self._sender, request_id, self)
+
+    async def say_goodbye(self) -> None:
+        """Tell the peer that this end closes on purpose, after what is queued."""
+        try:
+            await self._outbox.finish(GOODBYE_FRAME)
+        except STREAM_ERRORS:
+            return
+
+    def deliver(self, message: Message) -> None:
+        """The response to one of this stream's requests (``routes.Way``)."""
+        self._open.pop(message.request_id, None)
+        try:
+            self._outbox.push(encode_frame(message))
+        except QuorumUsageError as error:
+            self._link.counters.outbox_dropped += 1
+            self._complain(str(error))
+
+    async def _shake_hands(self) -> Hello:
+        """Exchange hellos; ours goes first to the wire even if theirs is refused, so that both
+        operators can read what differs.
+        """
+        context = self._context
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                data = await context.read()
+                theirs = decode_hello(data if data is not aio.EOF else b"")
+                await context.write(encode_hello(self._link.hello))
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "no hello came")
+            raise
+        except PeerProtocolError as error:
+            self._link.counters.malformed += 1
+            self._complain(str(error))
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+        problem = hello_problem(self._link.hello, theirs)
+        if problem is not None:
+            self._link.counters.hellos_refused += 1
+            self._complain(f"stream refused: {problem}")
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
+        return theirs
+
+    async def _read(self, hello: Hello) -> None:
+        counters, routes, outbox = self._link.counters, self._routes, self._outbox
+        read, deliver, end = self._context.read, self._link.deliver, aio.EOF
+        sender, open_requests, key = self._sender, self._open, hello.key
+        while True:
+            data = await read()
+            if data is end:
+                return
+            counters.frames_received += 1
+            counters.bytes_received += len(data)
+            message = decode_frame(data)
+            if not is_request(message):
+                raise PeerProtocolError(f"{type(message).__name__} where requests are expected")
+            claimed = sender_key(message)
+            if not claimed.matches(key):
+                raise PeerProtocolError(
+                    f"{type(message).__name__} of replica {claimed.id} on the stream of {key.id}"
+                )
+            request_id = message.request_id
+            open_requests[request_id] = None
+            if len(open_requests) > OPEN_REQUESTS_MAX:
+                oldest = next(iter(open_requests))
+                del open_requests[oldest]
+                routes.close(sender, oldest, self)
+                counters.routes_evicted += 1
+            routes.open(sender, request_id, self)
+            outbox.hold()
+            deliver(sender, message)
+            await outbox.release()
+
+    def _complain(self, problem: str) -> None:
+        # Without the port: it is another one after every reconnect.
+        about = f"stream from {self._context.peer().rpartition(':')[0]}"
+        self._link.complaints.complain(about, problem, asyncio.get_running_loop().time())

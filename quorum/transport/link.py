@@ -1,0 +1,91 @@
+"""What every stream of one node shares: who we are, whom we report to, how long we wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import grpc
+from grpc import aio
+
+from quorum.core.messages import Message
+from quorum.transport.complaints import Complaints
+from quorum.transport.counters import TransportCounters
+from quorum.transport.hello import Hello
+from quorum.types import NodeId
+
+SERVICE_NAME: Final = "quorum.v1.RaftService"
+EXCHANGE_METHOD: Final = "Exchange"
+
+STREAM_ERRORS: Final[tuple[type[Exception], ...]] = (
+    grpc.RpcError,
+    aio.UsageError,
+    aio.InternalError,
+)
+"""What reads and writes of a stream raise when it is over."""
+
+_LOGGER = logging.getLogger("quorum.transport")
+
+
+class PeerHandler(Protocol):
+    """The runtime's side. All calls come from the event loop; none may block.
+
+    None raises either, except because we are wrong: that ends the conversation and goes to the
+    event loop's exception handler, where the process is stopped.
+    """
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """A request, or the response to one we sent.
+
+        ``sender`` is where ``Network.send`` reaches the author again: the peer's node id, the
+        (bootstrap) id a response's request was sent to, or a number below ``ANONYMOUS_BELOW``
+        that stands for one unary call or one observer without an id.
+        """
+
+    def on_refused(self, peer: NodeId) -> None:
+        """An established connection broke and reconnecting was refused (decision 10)."""
+
+    def on_request_failed(self, peer: NodeId, request_id: int) -> None:
+        """That request has no answer and will get none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Shared by all channels and inbound streams of a node."""
+
+    hello: Hello
+    handler: PeerHandler
+    request_timeout_s: float
+    credentials: Callable[[], grpc.ChannelCredentials] | None = None
+    """Asked on every connect, so that renewed certificates are used. None: plain text."""
+    tls_name: str | None = None
+    """Name that the peers' certificates carry instead of their host names."""
+    counters: TransportCounters = field(default_factory=TransportCounters)
+    complaints: Complaints = field(default_factory=lambda: Complaints(_LOGGER))
+
+    def deliver(self, sender: NodeId, message: Message) -> None:
+        """Hand a message to the runtime; a failure there is not the peer's fault."""
+        try:
+            self.handler.receive(sender, message)
+        except BaseException as error:
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": f"{type(message).__name__} from {sender} failed", "exception": error}
+            )
+            raise
+
+
+def report_failure(task: asyncio.Task[None]) -> None:
+    """For ``add_done_callback``: a task that should run for ever must not die unheard."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        task.get_loop().call_exception_handler(
+            {"message": f"{task.get_name()} stopped", "exception": error, "task": task}
+        )
+
+
+def forget_failure(task: asyncio.Task[None]) -> None:
+    """For ``add_done_callback`` of a writer: its stream's reader sees the same end and judges."""
+    if not task.cancelled():
+        task.exception()

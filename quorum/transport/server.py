@@ -1,0 +1,108 @@
+"""RaftService on a gRPC server: the peer stream and the unary methods.
+
+All methods take raw bytes: a parser inside gRPC would answer garbage with UNKNOWN and a stack
+trace in the log, and would copy records once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from quorum.core.messages import Message
+from quorum.transport.inbound import InboundStream
+from quorum.transport.limits import GOODBYE_S_MAX, SERVER_OPTIONS, STREAMS_MAX
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
+from quorum.transport.routes import Routes
+from quorum.transport.unary import UnaryCalls
+from quorum.types import NodeId
+
+_STOP_GRACE_S: Final = 0.2
+
+
+class RaftService:
+    """What peers call on this node. Owned by the event loop.
+
+    Life-cycle: add ``handlers`` to a server made with ``SERVER_OPTIONS``; before stopping that
+    server, ``say_goodbye``.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._routes = Routes(link.counters)
+        self._unary = UnaryCalls(link, self._routes)
+        self._streams: set[InboundStream] = set()
+
+    @property
+    def stream_count(self) -> int:
+        """Inbound streams now."""
+        return len(self._streams)
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """To be added to the server."""
+        methods: dict[str, grpc.RpcMethodHandler] = {
+            name: grpc.unary_unary_rpc_method_handler(handler)
+            for name, handler in self._unary.methods().items()
+        }
+        methods[EXCHANGE_METHOD] = grpc.stream_stream_rpc_method_handler(self._exchange)
+        return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+
+    def respond(self, to: NodeId, message: Message) -> None:
+        """Send a response to where its request came from."""
+        self._routes.respond(to, message)
+
+    async def say_goodbye(self) -> None:
+        """Tell every peer that this end closes on purpose; takes a bounded time."""
+        if self._streams:
+            goodbyes = [asyncio.ensure_future(s.say_goodbye()) for s in self._streams]
+            _, late = await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
+            for goodbye in late:
+                goodbye.cancel()
+
+    async def _exchange(self, _requests: object, context: Any) -> None:
+        if len(self._streams) >= STREAMS_MAX:
+            self._link.counters.streams_rejected += 1
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, f"{STREAMS_MAX} streams are open already"
+            )
+        stream = InboundStream(context, self._link, self._routes)
+        self._streams.add(stream)
+        try:
+            await stream.serve()
+        finally:
+            self._streams.discard(stream)
+
+
+class PeerServer:
+    """A server for RaftService alone, where peers have a port of their own."""
+
+    def __init__(
+        self,
+        service: RaftService,
+        address: str,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
+        """Bind ``host:port``; port 0 takes a free one.
+
+        Raises:
+            RuntimeError: The address cannot be bound.
+        """
+        self._service = service
+        self._server = aio.server(options=SERVER_OPTIONS)
+        self._server.add_generic_rpc_handlers((service.handlers(),))
+        if credentials is None:
+            self.port: int = self._server.add_insecure_port(address)
+        else:
+            self.port = self._server.add_secure_port(address, credentials)
+
+    async def start(self) -> None:
+        """Accept streams and calls."""
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Say goodbye, then end everything within a moment."""
+        await self._service.say_goodbye()
+        await self._server.stop(_STOP_GRACE_S)

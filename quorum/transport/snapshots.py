@@ -1,0 +1,181 @@
+"""FetchSnapshot for several partitions: taking the request apart and sharing the bytes.
+
+The core knows one partition, its own log. Here a request that may name many becomes questions
+to the core, one per named slice of that log, and an error per unknown partition (630.10-12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from crc32c import crc32c
+
+from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.errors import ErrorCode, PeerProtocolError
+from quorum.transport import codec
+from quorum.transport.limits import SNAPSHOT_PARTITIONS_MAX, SNAPSHOT_RESPONSE_BYTES_MAX
+from quorum.types import METADATA_PARTITION, METADATA_TOPIC, NO_NODE, ReplicaKey
+from quorum.v1 import raft_pb2
+
+Ask = Callable[[FetchSnapshotRequest], Awaitable[FetchSnapshotResponse]]
+"""Puts one question to the core; the request id in it is not used."""
+
+
+def response_budget(asked_bytes: int, server_bytes_max: int = SNAPSHOT_RESPONSE_BYTES_MAX) -> int:
+    """Bytes that one answer may carry: the smaller of what is asked for and our own bound.
+
+    0 asks for no limit, as an absent field does.
+    """
+    return min(asked_bytes or server_bytes_max, server_bytes_max)
+
+
+def divide_budget(budget_bytes: int, left_bytes: Sequence[int]) -> list[int]:
+    """Share a budget among partitions that have so much left (630.11).
+
+    Returns:
+        Bytes for each: never more than it has left, never less than the smaller of that and
+        the average; what short ones leave goes to the others. Together at most the budget.
+    """
+    shares = [0] * len(left_bytes)
+    remaining = budget_bytes
+    ascending = sorted(range(len(left_bytes)), key=left_bytes.__getitem__)
+    for served, index in enumerate(ascending):
+        shares[index] = min(left_bytes[index], remaining // (len(ascending) - served))
+        remaining -= shares[index]
+    return shares
+
+
+@dataclass(slots=True)
+class _Slice:
+    """One named partition: our question about it and what is known of the answer."""
+
+    topic: int
+    partition: int
+    request: FetchSnapshotRequest | None
+    response: FetchSnapshotResponse | None = None
+
+    @property
+    def left_bytes(self) -> int:
+        """What the file still has behind the chunk already here."""
+        found = self.response
+        if found is None or found.error is not ErrorCode.NONE:
+            return 0
+        return max(0, found.size - found.position - len(found.chunk))
+
+
+def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_Slice]:
+    if value.max_bytes < 0:
+        raise PeerProtocolError(f"FetchSnapshot for at most {value.max_bytes} bytes")
+    count = sum(len(topic.partitions) for topic in value.topics)
+    if not 0 < count <= SNAPSHOT_PARTITIONS_MAX:
+        raise PeerProtocolError(
+            f"FetchSnapshot of {count} partitions, not 1 to {SNAPSHOT_PARTITIONS_MAX}"
+        )
+    replica_id = value.replica_id if value.HasField("replica_id") else NO_NODE
+    replica = ReplicaKey(replica_id, codec.uuid_from_pb(value.replica_directory_id))
+    slices: list[_Slice] = []
+    for topic_index, topic in enumerate(value.topics):
+        for wanted in topic.partitions:
+            request = None
+            if topic.name == METADATA_TOPIC and wanted.partition == METADATA_PARTITION:
+                request = FetchSnapshotRequest(
+                    request_id=0,
+                    cluster_id=cluster_id,
+                    replica=replica,
+                    epoch=wanted.current_leader_epoch,
+                    snapshot_id=codec.position_from_pb(wanted.snapshot_id),
+                    position=wanted.position,
+                    max_bytes=0,
+                    read_round=codec.round_from_pb(value.read_round),
+                )
+            slices.append(_Slice(topic_index, wanted.partition, request))
+    return slices
+
+
+async def serve_fetch_snapshot(
+    value: raft_pb2.FetchSnapshotRequest, cluster_id: str, ask: Ask
+) -> raft_pb2.FetchSnapshotResponse:
+    """Answer a FetchSnapshot by asking the core about each named slice of its log.
+
+    A first pass gives every slice the average, which also tells how much each has left; a
+    second one hands out what short ones left over. ``cluster_id`` is ours; a request without one
+    passes.
+
+    Raises:
+        PeerProtocolError: No or too many partitions, a negative limit, a malformed identity.
+    """
+    slices = _take_apart(value, codec.cluster_id_from_pb(value.cluster_id) or cluster_id)
+    known = [wanted for wanted in slices if wanted.request is not None]
+    if value.cluster_id not in ("", cluster_id):
+        return _whole_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
+    budget = response_budget(value.max_bytes)
+    average = max(1, budget // max(1, len(known)))
+    for wanted in known:
+        await _extend(wanted, average, ask)
+        if wanted.response and wanted.response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            return _whole_error(wanted.response.error)
+    used = sum(len(wanted.response.chunk) for wanted in known if wanted.response)
+    shares = divide_budget(max(0, budget - used), [wanted.left_bytes for wanted in known])
+    for wanted, share in zip(known, shares, strict=True):
+        if share:
+            await _extend(wanted, share, ask)
+    return _put_together(value, slices)
+
+
+async def _extend(wanted: _Slice, share: int, ask: Ask) -> None:
+    """Ask for ``share`` more bytes behind those that are here."""
+    request, found = wanted.request, wanted.response
+    if request is None:
+        return
+    have = found.chunk if found else b""
+    more = await ask(
+        replace(request, position=request.position + len(have), max_bytes=share)
+    )
+    if found is None:
+        wanted.response = more
+        return
+    # The file may have gone or changed in between: then the first chunk stands alone.
+    expected = (ErrorCode.NONE, found.size, found.position + len(have))
+    if (more.error, more.size, more.position) == expected:
+        wanted.response = replace(
+            found, chunk=have + more.chunk, chunk_crc=crc32c(more.chunk, found.chunk_crc)
+        )
+
+
+def _whole_error(error: ErrorCode) -> raft_pb2.FetchSnapshotResponse:
+    return raft_pb2.FetchSnapshotResponse(error_code=codec.error_to_pb(error))
+
+
+def _put_together(
+    value: raft_pb2.FetchSnapshotRequest, slices: Sequence[_Slice]
+) -> raft_pb2.FetchSnapshotResponse:
+    answer = raft_pb2.FetchSnapshotResponse(
+        topics=[raft_pb2.FetchSnapshotTopicData(name=topic.name) for topic in value.topics]
+    )
+    for wanted in slices:
+        answer.topics[wanted.topic].partitions.append(_partition_to_pb(wanted))
+        if wanted.response is not None:
+            answer.read_round.CopyFrom(codec.round_to_pb(wanted.response.read_round))
+    return answer
+
+
+def _partition_to_pb(wanted: _Slice) -> raft_pb2.FetchSnapshotPartitionData:
+    found = wanted.response
+    if found is None:
+        return raft_pb2.FetchSnapshotPartitionData(
+            partition=wanted.partition,
+            error_code=codec.error_to_pb(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        )
+    return raft_pb2.FetchSnapshotPartitionData(
+        partition=wanted.partition,
+        error_code=codec.error_to_pb(found.error),
+        snapshot_id=codec.position_to_pb(found.snapshot_id),
+        current_leader=codec.leader_to_pb(found.leader_id, found.epoch),
+        size=found.size,
+        position=found.position,
+        unaligned_records=found.chunk,
+        chunk_crc=found.chunk_crc,
+        file_digest=found.file_digest,
+        leader_endpoints=codec.endpoints_to_pb(found.leader_endpoints),
+    )

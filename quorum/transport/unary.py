@@ -1,0 +1,153 @@
+"""The unary methods of RaftService: one protobuf request, one protobuf response.
+
+For probes and clients in other languages. The same core answers as for streams; each call has a
+sender id of its own, so that nothing a caller claims can catch a replica's answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from quorum.core.messages import FetchSnapshotRequest, Message, Request
+from quorum.errors import PeerProtocolError
+from quorum.transport import codec
+from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
+from quorum.transport.link import Link
+from quorum.transport.routes import Routes
+from quorum.transport.snapshots import serve_fetch_snapshot
+from quorum.v1 import raft_pb2
+
+_UnaryHandler = Callable[[bytes, Any], Awaitable[bytes]]
+_T = TypeVar("_T")
+
+
+class _Call:
+    """One question to the core (``routes.Way``)."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def deliver(self, message: Message) -> None:
+        """The answer is there; a caller that has left by now does not get it."""
+        if not self.answer.done():
+            self.answer.set_result(message)
+
+
+class UnaryCalls:
+    """Serves the unary methods. Owned by the event loop.
+
+    Bytes that are no such request end the call with INVALID_ARGUMENT, too many calls at a time
+    with RESOURCE_EXHAUSTED, and one that the core does not answer in time with
+    DEADLINE_EXCEEDED.
+    """
+
+    def __init__(self, link: Link, routes: Routes) -> None:
+        self._link = link
+        self._routes = routes
+        self._running = 0
+
+    def methods(self) -> dict[str, _UnaryHandler]:
+        """Handlers of raw request bytes, by method name."""
+        pb = raft_pb2
+        return {
+            "Vote": self._simple(
+                pb.VoteRequest, codec.vote_request_from_pb, codec.vote_response_to_pb
+            ),
+            "BeginQuorumEpoch": self._simple(
+                pb.BeginQuorumEpochRequest, codec.begin_request_from_pb, codec.begin_response_to_pb
+            ),
+            "EndQuorumEpoch": self._simple(
+                pb.EndQuorumEpochRequest, codec.end_request_from_pb, codec.end_response_to_pb
+            ),
+            "Fetch": self._simple(
+                pb.FetchRequest, codec.fetch_request_from_pb, codec.fetch_response_to_pb
+            ),
+            "FetchSnapshot": self._bounded(self._fetch_snapshot),
+        }
+
+    def _simple(
+        self,
+        pb_type: Any,
+        from_pb: Callable[[Any, int], Request],
+        to_pb: Callable[[Any], Any],
+    ) -> _UnaryHandler:
+        async def call(data: bytes) -> bytes:
+            request = from_pb(_parse(pb_type, data), 0)
+            if not request.cluster_id:
+                request = replace(request, cluster_id=self._link.hello.cluster_id)
+            return bytes(to_pb(await self._ask(request)).SerializeToString())
+
+        return self._bounded(call)
+
+    async def _fetch_snapshot(self, data: bytes) -> bytes:
+        async def ask(request: FetchSnapshotRequest) -> Any:
+            return await self._ask(request)
+
+        value = _parse(raft_pb2.FetchSnapshotRequest, data)
+        answer = await serve_fetch_snapshot(value, self._link.hello.cluster_id, ask)
+        return bytes(answer.SerializeToString())
+
+    async def _ask(self, request: Request) -> Any:
+        sender = self._routes.anonymous()
+        call = _Call()
+        self._routes.open(sender, request.request_id, call)
+        try:
+            self._link.deliver(sender, request)
+            return await call.answer
+        finally:
+            self._routes.close(sender, request.request_id, call)
+
+    def _bounded(self, serve: Callable[[bytes], Awaitable[bytes]]) -> _UnaryHandler:
+        """Around every method: number of calls, deadline, and errors as statuses."""
+
+        async def handle(data: bytes, context: Any) -> bytes:
+            counters = self._link.counters
+            if self._running >= UNARY_CALLS_MAX:
+                counters.streams_rejected += 1
+                await _abort(
+                    context, grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    f"{self._running} calls are being answered already",
+                )  # fmt: skip
+            counters.frames_received += 1
+            counters.bytes_received += len(data)
+            self._running += 1
+            try:
+                async with asyncio.timeout(_patience(context)):
+                    answer = await serve(data)
+            except PeerProtocolError as error:
+                counters.malformed += 1
+                await _abort(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            except TimeoutError:
+                await _abort(
+                    context, grpc.StatusCode.DEADLINE_EXCEEDED, "the quorum gave no answer in time"
+                )
+            finally:
+                self._running -= 1
+            counters.frames_sent += 1
+            counters.bytes_sent += len(answer)
+            return answer
+
+        return handle
+
+
+def _parse(pb_type: type[_T], data: bytes) -> _T:
+    try:
+        return pb_type.FromString(data)  # type: ignore[attr-defined,no-any-return]
+    except DecodeError as error:
+        raise PeerProtocolError(f"not a {pb_type.__name__}: {error}") from error
+
+
+def _patience(context: Any) -> float:
+    remaining: float | None = context.time_remaining()
+    return UNARY_WAIT_S_MAX if remaining is None else min(remaining, UNARY_WAIT_S_MAX)
+
+
+async def _abort(context: Any, code: grpc.StatusCode, details: str) -> NoReturn:
+    await context.abort(code, details)
+    raise AssertionError("abort raises")
