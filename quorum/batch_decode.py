@@ -156,7 +156,6 @@ def record_values(
                 index < _PREFIX_COUNT
                 and size & 1 == 0
                 and size < _TWO_BYTE_VARINT_END
-                and after <= end
                 and region.startswith(prefixes[index], start)
             ):
                 at = start + len(prefixes[index])

@@ -139,6 +139,14 @@ def test_wrong_magic_zero_length_and_oversized() -> None:
     assert "magic 0" in corrupt(bytes(100)).cause
 
 
+def test_a_batch_above_the_maximum_is_damage_even_when_all_of_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = batch(b"x" * 100)
+    monkeypatch.setattr(batch_header, "BATCH_BYTES_MAX", len(raw) - 1)
+    assert "above the maximum" in corrupt(raw).cause
+
+
 def test_a_header_alone_and_impossible_counts() -> None:
     raw = bytearray(batch(b"a", b"b"))
     assert "no room" in corrupt(reseal(raw[:HEADER_BYTES])).cause

@@ -168,7 +168,9 @@ def test_download_freezes_to_the_same_bytes(
         f"sync {part}", f"rename {path.name}", f"sync-directory {directory.name}"
     ], "no second pass over the file"
     assert path.read_bytes() == whole
+    fs.steps.clear()
     assert store.file_digest(A) == info.digest
+    assert fs.steps == [], "the digest was computed on the way"
     assert store.list() == (A,)
     with pytest.raises(QuorumUsageError):
         store.freeze_download(A)
