@@ -19,6 +19,7 @@ from rich.text import Text
 
 FORMATS = ("table", "json", "jsonl", "yaml")
 SCHEMA_VERSION = 1
+_WIDTH_MAX = 1 << 16
 
 _PLAIN_YAML = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -79,10 +80,14 @@ def as_text(value: object) -> str:
 
 
 def _table(result: Result, stream: IO[str], *, colour: bool) -> None:
+    # Wide enough for every cell: a cut value is worse than a long line.
     console = Console(
-        file=stream, no_color=not colour, force_terminal=None if colour else False,
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        file=stream,
+        width=_WIDTH_MAX,
+        no_color=not colour,
+        force_terminal=None if colour else False,
+        highlight=False,
+    )
     if result.fields:
         width = max(len(key) for key in result.fields)
         for key, value in result.fields.items():
@@ -98,13 +103,9 @@ def _table(result: Result, stream: IO[str], *, colour: bool) -> None:
             isinstance(row.get(column), int | float) and not isinstance(row.get(column), bool)
             for row in result.rows
         )
-        table.add_column(
-            column.upper(), justify="right" if numbers else "left", overflow="fold", no_wrap=True
-        )
+        table.add_column(column.upper(), justify="right" if numbers else "left", no_wrap=True)
     for row in result.rows:
         table.add_row(*(Text(as_text(row.get(column))) for column in columns))
-    # Wide enough for every cell: a cut value is worse than a long line.
-    console.width = max(console.width, 1 + console.measure(table).maximum)
     console.print(table)
 
 

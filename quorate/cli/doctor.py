@@ -1,0 +1,88 @@
+"""``quorate doctor``: what is wrong here, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.dump import read_batches
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.node_options import config_options, load_unjudged
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorate.doctor import (
+    Finding,
+    Verdict,
+    checkpoint_files,
+    examine_installation,
+    examine_node,
+    measure_disk,
+    segment_files,
+)
+from quorum.errors import QuorateError
+from snapshot.reader import CheckpointReader
+
+
+@click.command(cls=SessionCommand)
+@config_options
+@click.option("--disk", is_flag=True, help="Also measure synced writes in the data directory.")
+@click.option("--deep", is_flag=True, help="Also read every segment and checkpoint.")
+@pass_session
+def doctor(
+    session: Session, file: Path | None, settings: tuple[str, ...], disk: bool, deep: bool
+) -> None:
+    """Check this installation and, with a configuration, a node's surroundings.
+
+    Exit code 3 when something failed; warnings alone are no failure.
+    """
+    findings = list(examine_installation())
+    if file is not None or settings:
+        config = load_unjudged(file, settings).config
+        findings += examine_node(config)
+        if disk:
+            findings.append(measure_disk(config.node.data_dir))
+        if deep:
+            findings += _read_everything(session, config.node.data_dir)
+    session.show(
+        Result(
+            "Doctor",
+            rows=[
+                {
+                    "check": finding.check,
+                    "verdict": finding.verdict.value,
+                    "seen": finding.seen,
+                    "remedy": finding.remedy or None,
+                }
+                for finding in findings
+            ],
+            columns=("check", "verdict", "seen", "remedy"),
+        )
+    )
+    failed = sum(finding.verdict is Verdict.FAILED for finding in findings)
+    if failed:
+        raise CliError(f"{failed} check(s) failed", code=Exit.UNHEALTHY)
+
+
+def _read_everything(session: Session, data_dir: Path) -> list[Finding]:
+    segments, checkpoints = segment_files(data_dir), checkpoint_files(data_dir)
+    findings = []
+    with session.progress("reading", len(segments) + len(checkpoints)) as bar:
+        for path in (*segments, *checkpoints):
+            findings.append(_read_one(path, is_checkpoint=path in checkpoints))
+            bar.advance(1)
+    return findings
+
+
+def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
+    check = f"content of {path.name}"
+    try:
+        if is_checkpoint:
+            records = CheckpointReader(path).verify().records
+        else:
+            records = sum(batch.header.record_count for batch in read_batches(path))
+    except QuorateError as error:
+        # The last batches of a running node's log may be half written at this moment.
+        return Finding(check, Verdict.FAILED, str(error), "see docs/operations.md, section Damage")
+    return Finding(check, Verdict.OK, f"{records} records")

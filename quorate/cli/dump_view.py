@@ -1,0 +1,93 @@
+"""Showing a dump: lines for people, or one JSON document per batch or record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from quorate.cli.dump import FoundBatch, batch_line, read_batches, record_line
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.session import Session
+from quorum.errors import CorruptBatchError
+from quorum.log.layout import parse_segment_name
+from snapshot.naming import parse_name
+
+
+def show_file(
+    session: Session,
+    path: Path,
+    *,
+    with_records: bool,
+    from_offset: int = 0,
+    to_offset: int | None = None,
+    show_secrets: bool = False,
+) -> None:
+    """Dump one file to standard output; offsets [from_offset, to_offset) limit it.
+
+    Raises:
+        CliError: The file is damaged; what comes before has been shown.
+    """
+    wanted = (
+        batch
+        for batch in read_batches(path)
+        if batch.header.end_offset > from_offset
+        and (to_offset is None or batch.header.base_offset < to_offset)
+    )
+    try:
+        if session.output in ("json", "jsonl"):
+            session.stream(_documents(wanted, with_records, show_secrets))
+        else:
+            _lines(path, wanted, with_records, show_secrets)
+    except CorruptBatchError as error:
+        raise CliError(
+            str(error),
+            hint="everything before this position is sound",
+            code=Exit.DAMAGED,
+        ) from error
+
+
+def _documents(
+    batches: Iterable[FoundBatch],
+    with_records: bool,
+    show_secrets: bool,
+) -> Iterator[Mapping[str, object]]:
+    for batch in batches:
+        document = batch_line(batch.header)
+        if with_records:
+            document["records"] = [
+                record_line(batch, record, show_secrets=show_secrets) for record in batch.records()
+            ]
+        yield document
+
+
+def _lines(
+    path: Path,
+    batches: Iterable[FoundBatch],
+    with_records: bool,
+    show_secrets: bool,
+) -> None:
+    click.echo(f"Dumping {path}")
+    click.echo(_title(path))
+    for batch in batches:
+        click.echo(_line(batch_line(batch.header)))
+        for record in batch.records() if with_records else ():
+            click.echo("| " + _line(record_line(batch, record, show_secrets=show_secrets)))
+
+
+def _title(path: Path) -> str:
+    checkpoint = parse_name(path.name)
+    if checkpoint is not None:
+        snapshot_id = checkpoint[0]
+        return f"Snapshot end offset: {snapshot_id.offset}, epoch: {snapshot_id.epoch}"
+    base = parse_segment_name(path.name)
+    return "Bootstrap records" if base is None else f"Log starting offset: {base}"
+
+
+def _line(facts: Mapping[str, object]) -> str:
+    return " ".join(
+        f"{name}: {json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value}"
+        for name, value in facts.items()
+    )

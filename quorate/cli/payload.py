@@ -1,0 +1,103 @@
+"""Records as JSON values: metadata records by their schema, control records by their fields.
+
+Names and shapes follow Kafka's tools (``{"type": "TOPIC_RECORD", "version": 0, "data": {...}}``
+with camel-case fields), so that dumps of both can be compared line by line.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+
+from quorum.control import DecodedControl
+from quorum.types import uuid_to_text
+from statemachine.records import RECORD_TYPES
+from statemachine.records_schema import (
+    ArrayOf,
+    FieldSpec,
+    Kind,
+    MetadataRecord,
+    Scalar,
+    WireStruct,
+    field_specs,
+)
+
+SECRET_FIELDS = frozenset({"salt", "stored_key", "server_key"})
+REDACTED = "(hidden)"
+
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def type_name(record: MetadataRecord) -> str:
+    """``TopicRecord`` as Kafka's tools write it: ``TOPIC_RECORD``."""
+    return _WORD_START.sub("_", RECORD_TYPES[record.API_KEY].name).upper()
+
+
+def record_payload(
+    record: MetadataRecord, version: int, *, show_secrets: bool = False
+) -> dict[str, object]:
+    """A metadata record as a JSON document."""
+    specs = RECORD_TYPES[record.API_KEY].fields_at(version)
+    data = _struct(record, specs, show_secrets=show_secrets)
+    return {"type": type_name(record), "version": version, "data": data}
+
+
+def control_payload(control: DecodedControl) -> dict[str, object]:
+    """A control record as a JSON document; its type is the name of its class."""
+    return {"type": type(control).__name__, "data": _plain(control)}
+
+
+def bytes_text(value: bytes) -> str:
+    """Bytes as base64url text; 16 of them look as uuids do everywhere."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def _struct(
+    owner: MetadataRecord | WireStruct, specs: tuple[FieldSpec, ...], *, show_secrets: bool
+) -> dict[str, object]:
+    data: dict[str, object] = {}
+    for spec in specs:
+        value = getattr(owner, spec.name)
+        if spec.tag is not None and value == spec.default:
+            continue
+        if spec.name in SECRET_FIELDS and not show_secrets:
+            data[_camel(spec.name)] = REDACTED
+        else:
+            data[_camel(spec.name)] = _value(value, spec.kind, show_secrets=show_secrets)
+    if owner.extra is not None:
+        data["(unknown)"] = _plain(owner.extra)
+    return data
+
+
+def _value(value: object, kind: Kind, *, show_secrets: bool) -> object:
+    if value is None:
+        return None
+    if isinstance(kind, ArrayOf) and isinstance(value, tuple):
+        return [_value(item, kind.element, show_secrets=show_secrets) for item in value]
+    if isinstance(value, WireStruct):
+        specs = field_specs(type(value))  # type: ignore[arg-type]  # classes are hashable
+        return _struct(value, specs, show_secrets=show_secrets)
+    if isinstance(value, bytes):
+        is_uuid = isinstance(kind, Scalar) and kind.name == "uuid"
+        return uuid_to_text(value) if is_uuid else bytes_text(value)
+    return value
+
+
+def _plain(value: object) -> object:
+    """Any value of ours without a schema."""
+    if isinstance(value, bytes):
+        return bytes_text(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {_camel(item.name): _plain(getattr(value, item.name)) for item in fields(value)}
+    return value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,97 @@
+"""``quorate snapshot``: checkpoints of a data directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.dump_view import show_file
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorum.errors import SnapshotCorruptError, StorageError
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.layout import partition_directory
+from snapshot.naming import FileState, parse_name
+from snapshot.reader import CheckpointReader
+
+_COLUMNS = ("end_offset", "epoch", "state", "bytes", "records", "kraft_version", "digest", "file")
+
+
+@click.group(cls=NounGroup)
+def snapshot() -> None:
+    """List and read checkpoint files. Needs no running node."""
+
+
+@snapshot.command("list")
+@click.argument("data_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--verify", is_flag=True, help="Read every file and prove its checksums.")
+@pass_session
+def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
+    """List the checkpoints in DATA_DIR, or in a metadata partition directory."""
+    directory = partition_directory(data_dir)
+    if not directory.is_dir():
+        directory = data_dir
+    rows = []
+    damaged = 0
+    for name in OsFileSystem().list_directory(directory):
+        parsed = parse_name(name)
+        if parsed is None:
+            continue
+        snapshot_id, state = parsed
+        row: dict[str, object] = {
+            "end_offset": snapshot_id.offset,
+            "epoch": snapshot_id.epoch,
+            "state": state.name.lower(),
+            "bytes": _size(directory / name),
+            "file": name,
+        }
+        if verify and state is FileState.FROZEN:
+            try:
+                with session.progress(f"verifying {name}", None):
+                    summary = CheckpointReader(directory / name).verify()
+            except SnapshotCorruptError as error:
+                row["state"] = "damaged"
+                row["problem"] = str(error)
+                damaged += 1
+            else:
+                row["records"] = summary.records
+                row["kraft_version"] = summary.head.kraft_version
+                row["digest"] = summary.digest.hex()
+        rows.append(row)
+    shown = [column for column in (*_COLUMNS, "problem") if any(column in row for row in rows)]
+    session.show(Result("SnapshotList", rows=rows, columns=shown))
+    if damaged:
+        raise CliError(
+            f"{damaged} damaged checkpoint(s)",
+            hint="a running node replaces them; see docs/operations.md, section Damage",
+            code=Exit.DAMAGED,
+        )
+
+
+@snapshot.command("dump")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--records/--no-records", "with_records", default=True, help="Also show records.")
+@click.option("--show-secrets", is_flag=True, help="Show keys and salts of credentials.")
+@pass_session
+def dump(session: Session, file: Path, with_records: bool, show_secrets: bool) -> None:
+    """Print every batch of the checkpoint FILE and the records inside.
+
+    The whole file is verified first: header, footer, checksums, and that nothing is missing.
+    """
+    try:
+        with session.progress(f"verifying {file.name}", None):
+            CheckpointReader(file).verify()
+    except SnapshotCorruptError as error:
+        raise CliError(str(error), hint="`quorate log dump` shows what can be read",
+                       code=Exit.DAMAGED) from error  # fmt: skip
+    show_file(session, file, with_records=with_records, show_secrets=show_secrets)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise StorageError(f"cannot look at it: {error.strerror}", path) from error
