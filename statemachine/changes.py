@@ -40,7 +40,7 @@ class ChangeCounter:
         return len(self._changed) / self.snapshot_records
 
     def absorb(self, keys: Iterable[RecordKey]) -> None:
-        """Take in what an applied delta touched (``ImageDelta.touched_keys``)."""
+        """Take in what an applied delta touched (``ImageDelta.changed_keys``)."""
         self._changed.update(keys)
         if self._since_capture is not None:
             self._since_capture.update(keys)

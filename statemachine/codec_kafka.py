@@ -36,7 +36,6 @@ from statemachine.records_schema import (
     Kind,
     StructOf,
     WireStruct,
-    field_specs,
 )
 
 FRAME_VERSION = 1
@@ -158,7 +157,7 @@ def _encode_value(kind: Kind, value: Any, name: str) -> bytes:
         parts += [_encode_value(kind.element, item, name) for item in value]
         return b"".join(parts)
     if isinstance(kind, StructOf):
-        return _encode_fields(value, field_specs(kind.struct), 0)
+        return _encode_fields(value, kind.fields, 0)
     if kind.name == "string":
         encoded = encode_compact_string(value)
         if len(encoded) > STRING_BYTES_MAX + 3:
@@ -224,7 +223,7 @@ def _decode_value(data: bytes, position: int, end: int, kind: Kind) -> tuple[Any
     if isinstance(kind, ArrayOf):
         return _decode_array(data, position, end, kind.element)
     if isinstance(kind, StructOf):
-        values, position = _decode_fields(data, position, end, field_specs(kind.struct))
+        values, position = _decode_fields(data, position, end, kind.fields)
         return kind.struct(**values), position
     if kind.name == "string":
         return read_compact_string(data, position, end)

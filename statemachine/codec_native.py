@@ -28,7 +28,6 @@ from statemachine.records_schema import (
     Kind,
     StructOf,
     WireStruct,
-    field_specs,
 )
 
 Encoder: TypeAlias = Callable[[MetadataRecord], bytes]
@@ -158,9 +157,9 @@ def _element_test(kind: Kind) -> Callable[[tuple[Any, ...]], bool]:
     return test
 
 
-def _struct_of(kind: Kind) -> type[WireStruct] | None:
+def _struct_of(kind: Kind) -> StructOf | None:
     if isinstance(kind, ArrayOf) and isinstance(kind.element, StructOf):
-        return kind.element.struct
+        return kind.element
     return None
 
 
@@ -195,12 +194,11 @@ def _write_fields(
             source.add(1, f"{spec.name} = tuple([{convert}(item) for item in {spec.name}])")
 
 
-def _compile_struct_encoder(struct: type[WireStruct]) -> Callable[[Any], tuple[Any, ...]]:
-    specs = field_specs(struct)
+def _compile_struct_encoder(kind: StructOf) -> Callable[[Any], tuple[Any, ...]]:
     source = _Source()
     source.add(0, "def to_array(record):")
-    _write_fields(source, struct.__name__, specs, 0)
-    written = "".join(f"{spec.name}, " for spec in specs)
+    _write_fields(source, kind.struct.__name__, kind.fields, 0)
+    written = "".join(f"{spec.name}, " for spec in kind.fields)
     source.add(1, "extra = record.extra")
     source.add(1, f"return ({written}) if extra is None else ({written}*from_extra(extra))")
     encoder: Callable[[Any], tuple[Any, ...]] = source.function("to_array")
@@ -223,12 +221,11 @@ def _compile_decoder(record_type: RecordType, version: int) -> Decoder:
     return decoder
 
 
-def _compile_struct_decoder(struct: type[WireStruct]) -> Callable[[Any], WireStruct]:
+def _compile_struct_decoder(kind: StructOf) -> Callable[[Any], WireStruct]:
     source = _Source()
-    made = source.bind("made", struct)
-    specs = field_specs(struct)
-    _read_fields(source, "from_array", struct.__name__, specs, skipped=0)
-    arguments = "".join(f"{spec.name}, " for spec in specs)
+    made = source.bind("made", kind.struct)
+    _read_fields(source, "from_array", kind.struct.__name__, kind.fields, skipped=0)
+    arguments = "".join(f"{spec.name}, " for spec in kind.fields)
     source.add(1, f"return {made}({arguments}extra=extra)")
     decoder: Callable[[Any], WireStruct] = source.function("from_array")
     return decoder

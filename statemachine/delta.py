@@ -121,10 +121,7 @@ class ImageDelta:
             ReplayError: A record contradicts the state. The delta must be dropped.
             QuorumUsageError: The batch does not follow; nothing has changed.
         """
-        if header.base_offset != self.end_offset:
-            raise QuorumUsageError(
-                f"batch begins at {header.base_offset}, the image ends at {self.end_offset}"
-            )
+        self._expect(header)
         self.timestamp_ms = header.max_timestamp
         position = 0
         try:
@@ -147,7 +144,10 @@ class ImageDelta:
         Raises:
             QuorumUsageError: The batch does not follow.
         """
-        self.replay_batch(header, ())
+        self._expect(header)
+        self.timestamp_ms = header.max_timestamp
+        self.end_offset = header.end_offset
+        self.epoch = header.epoch
 
     def replay(self, record: MetadataRecord) -> None:
         """Apply one record outside any batch, as when loading a checkpoint.
@@ -209,6 +209,12 @@ class ImageDelta:
         self.configs = image.configs
         self.security = image.security
         self.producers = image.producers
+
+    def _expect(self, header: BatchPosition) -> None:
+        if header.base_offset != self.end_offset:
+            raise QuorumUsageError(
+                f"batch begins at {header.base_offset}, the image ends at {self.end_offset}"
+            )
 
     def open_features(self) -> FeaturesDelta:
         """The features section for changing."""

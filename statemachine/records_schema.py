@@ -12,7 +12,6 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_origin, get_type_hints
 
 
@@ -35,6 +34,7 @@ class StructOf:
     """A nested structure, one of the ``WireStruct`` classes."""
 
     struct: type[WireStruct]
+    fields: tuple[FieldSpec, ...]
 
 
 Kind: TypeAlias = Scalar | ArrayOf | StructOf
@@ -147,7 +147,6 @@ def describe(record_class: type[MetadataRecord]) -> RecordType:
     )
 
 
-@cache
 def field_specs(owner: type[MetadataRecord] | type[WireStruct]) -> tuple[FieldSpec, ...]:
     """The fields of a record or structure class in declared order, ``extra`` left out."""
     hints = get_type_hints(owner, include_extras=True)
@@ -191,5 +190,5 @@ def _kind(hint: Any) -> Kind:
     if get_origin(hint) is tuple:
         return ArrayOf(_kind(get_args(hint)[0]))
     if isinstance(hint, type) and issubclass(hint, WireStruct):
-        return StructOf(hint)
+        return StructOf(hint, field_specs(hint))
     return _PLAIN_KINDS[hint]

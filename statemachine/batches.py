@@ -1,0 +1,64 @@
+"""From a data batch's bytes to records that replay may take.
+
+Decodes a whole batch before anything of it is replayed, so that a record this release does not
+know stops replay in front of its batch, with the state untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quorum.batch import BatchHeader, iterate_records, record_values
+from quorum.errors import RecordCodecError, UnknownRecordError
+from statemachine.codec import decode_record
+from statemachine.derivation import check_derivable
+from statemachine.records import OWN_API_KEY_MIN, BeginTransactionRecord, MetadataRecord
+
+
+class DecodedBatch(NamedTuple):
+    """The records of a data batch and the record headers of its first record."""
+
+    records: list[MetadataRecord]
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+def decode_batch(data: bytes, header: BatchHeader, *, path: object = None) -> DecodedBatch:
+    """Decode a data batch that ``scan_batches`` found in ``data``.
+
+    The record headers are read only when a producer wrote the batch; others change nothing.
+
+    Raises:
+        UnknownRecordError: A type, version or derivation this release does not know; names
+            the offset.
+        RecordCodecError: A value that is no metadata record; names the offset.
+        CorruptBatchError: The batch's inside is malformed.
+    """
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    if header.producer_id >= 0:
+        found = iterate_records(data, header, path=path)
+        headers = found[0].headers if found else ()
+        values = [record.value or b"" for record in found]
+    else:
+        values = record_values(data, header, path=path)
+    records: list[MetadataRecord] = []
+    try:
+        for value in values:
+            record = decode_record(value)
+            if record.API_KEY >= OWN_API_KEY_MIN:
+                check_derivable(record)
+            records.append(record)
+    except UnknownRecordError as error:
+        raise UnknownRecordError(
+            f"offset {header.base_offset + len(records)}: {error}",
+            api_key=error.api_key,
+            version=error.version,
+        ) from error
+    except RecordCodecError as error:
+        raise RecordCodecError(f"offset {header.base_offset + len(records)}: {error}") from error
+    return DecodedBatch(records, headers)
+
+
+def opens_transaction(records: Sequence[MetadataRecord]) -> bool:
+    """Whether a metadata transaction begins in these records."""
+    return any(type(record) is BeginTransactionRecord for record in records)

@@ -1,0 +1,156 @@
+"""From a checkpoint's batches to an image.
+
+A checkpoint states things whole: markers, events and changes have no place in one and are
+refused. The collector of reference cycles is off meanwhile: there is nothing for it to find
+among millions of new objects, and it would look at all of them again and again.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from quorum.batch import BatchHeader, iterate_records, record_values, scan_batches
+from quorum.control import SnapshotFooter, SnapshotHeader, decode_control
+from quorum.errors import RecordCodecError, ReplayError, SnapshotCorruptError, UnknownRecordError
+from quorum.types import SnapshotId
+from statemachine.codec import decode_record
+from statemachine.codec_kafka import FRAME_VERSION
+from statemachine.delta import ImageDelta
+from statemachine.dump import StateDigest
+from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
+from statemachine.record_keys import DUMPED_TYPES
+from statemachine.replay import REPLAY
+
+FREEZE_RECORDS_MIN = 10_000
+"""From this many records on a loaded image is taken out of the collector's sight for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCheckpoint:
+    """What a checkpoint contained."""
+
+    image: MetadataImage
+    record_count: int
+    """Data records, control records not counted."""
+
+
+def load_checkpoint(
+    snapshot_id: SnapshotId, data: Iterable[bytes], *, verify_digest: bool = True
+) -> LoadedCheckpoint:
+    """Build the image of a checkpoint from its batches, whole ones in each piece of ``data``.
+
+    Raises:
+        SnapshotCorruptError: Header or footer are missing, something follows the footer, a
+            record cannot occur in a checkpoint, or the state digest differs.
+        CorruptBatchError, RecordCodecError, UnknownRecordError, ReplayError: The content is
+            damaged, newer than this release, or contradicts itself.
+    """
+    with _collector_paused():
+        loader = _Loader(snapshot_id, verify_digest=verify_digest)
+        for piece in data:
+            for header in scan_batches(piece):
+                loader.take(piece, header)
+        loaded = loader.finish()
+        if loaded.record_count >= FREEZE_RECORDS_MIN:
+            gc.freeze()
+    return loaded
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _Loader:
+    """The state of one load."""
+
+    def __init__(self, snapshot_id: SnapshotId, *, verify_digest: bool) -> None:
+        self._snapshot_id = snapshot_id
+        self._delta = ImageDelta(EMPTY_IMAGE)
+        self._count = 0
+        self._digest = StateDigest() if verify_digest else None
+        self._header: SnapshotHeader | None = None
+        self._footer: SnapshotFooter | None = None
+
+    def take(self, data: bytes, header: BatchHeader) -> None:
+        """Take in the next batch."""
+        if self._footer is not None:
+            raise self._corrupt("a batch follows the footer")
+        if header.is_control:
+            for record in iterate_records(data, header):
+                self._take_control(decode_control(record))
+            return
+        if self._header is None:
+            raise self._corrupt("the first batch is not the snapshot header")
+        self._take_values(record_values(data, header))
+
+    def finish(self) -> LoadedCheckpoint:
+        """The image, once every batch was taken in."""
+        if self._header is None or self._footer is None:
+            raise self._corrupt("it has no " + ("header" if self._header is None else "footer"))
+        promised = self._footer.state_digest
+        if promised and self._digest is not None and self._digest.value() != promised:
+            raise self._corrupt(
+                f"its records have state digest {self._digest.value().hex()}, the footer says "
+                f"{promised.hex()}"
+            )
+        image = self._delta.finish(
+            Provenance(
+                self._snapshot_id.offset,
+                self._snapshot_id.epoch,
+                self._header.last_contained_log_timestamp,
+            )
+        )
+        return LoadedCheckpoint(image, self._count)
+
+    def _take_control(self, record: object) -> None:
+        if isinstance(record, SnapshotHeader) and self._header is None:
+            self._header = record
+        elif self._header is None:
+            raise self._corrupt("the first record is not the snapshot header")
+        elif isinstance(record, SnapshotFooter):
+            self._footer = record
+
+    def _take_values(self, values: list[bytes]) -> None:
+        delta, digest = self._delta, self._digest
+        replay = REPLAY
+        done = self._count
+        try:
+            for value in values:
+                record = decode_record(value)
+                if type(record) not in DUMPED_TYPES:
+                    raise self._corrupt(f"record {done} is a {type(record).__name__}")
+                replay[type(record)](delta, record)
+                if digest is not None:
+                    digest.update(value)
+                done += 1
+        except UnknownRecordError as error:
+            raise UnknownRecordError(
+                f"checkpoint {self._snapshot_id}, record {done}: {error}",
+                api_key=error.api_key,
+                version=error.version,
+            ) from error
+        except RecordCodecError as error:
+            raise RecordCodecError(
+                f"checkpoint {self._snapshot_id}, record {done}: {error}"
+            ) from error
+        except ReplayError as error:
+            raise ReplayError(
+                f"checkpoint {self._snapshot_id}, record {done}: {error.cause}"
+            ) from error
+        self._count = done
+        if values and values[0][0] == FRAME_VERSION:
+            # The digest is that of the native encoding, which these bytes are not.
+            self._digest = None
+
+    def _corrupt(self, cause: str) -> SnapshotCorruptError:
+        return SnapshotCorruptError(f"checkpoint {self._snapshot_id}: {cause}")
