@@ -116,8 +116,11 @@ class LogStore(Protocol):
     def truncate_to(self, end_offset: int) -> None:
         """Cut to ``end_offset`` (a batch boundary); durable after ``flush``."""
 
-    def replace_with(self, snapshot_id: SnapshotId) -> None:
-        """Empty the log: start = end = the snapshot's position. A written, repeatable plan."""
+    def replace_with(self, snapshot_id: SnapshotId, *, digest: bytes = b"") -> None:
+        """Empty the log: start = end = the snapshot's position. A written, repeatable plan.
+
+        ``digest`` is the running log digest there; empty: it cannot be compared.
+        """
 
     def advance_start(self, start: OffsetAndEpoch) -> None:
         """Raise the log start (stored durably first), then delete segments wholly below it."""
@@ -161,6 +164,9 @@ class SnapshotStore(Protocol):
 
     def file_digest(self, snapshot_id: SnapshotId) -> bytes:
         """Digest of the whole file, cached after the first call."""
+
+    def log_digest(self, snapshot_id: SnapshotId) -> bytes:
+        """The running log digest at the checkpoint's end, from its header; empty if it has none."""
 
     def begin_download(self, snapshot_id: SnapshotId) -> None:
         """Open an empty ``.part`` file."""

@@ -192,6 +192,14 @@ class DirectorySnapshotStore:
         value = self._digests[snapshot_id] = digest.digest()
         return value
 
+    def log_digest(self, snapshot_id: SnapshotId) -> bytes:
+        """The running log digest at the checkpoint's end, from its header; empty if it has none.
+
+        Raises:
+            SnapshotCorruptError: The first batch is damaged.
+        """
+        return self.reader(snapshot_id).head().log_digest
+
     def remember(self, info: CheckpointInfo) -> None:
         """Keep the digest of a checkpoint just written, so that nobody reads it again for it."""
         self._digests[info.snapshot_id] = info.digest

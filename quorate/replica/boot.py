@@ -185,9 +185,6 @@ def _open_log(
         if floor is None or not floor.is_at_least(loss.end):
             election.save(replace(state, vote_floor=loss.end))
 
-    def digest_of(snapshot_id: SnapshotId) -> bytes:
-        return snapshots.reader(snapshot_id).head().log_digest
-
     for _ in range(_DAMAGES_MAX):
         try:
             log, report.recovery = open_log(
@@ -197,11 +194,11 @@ def _open_log(
                 snapshots=tuple(
                     taken for taken in snapshots.list() if taken != BOOTSTRAP_SNAPSHOT_ID
                 ),
-                snapshot_digest=digest_of,
+                snapshot_digest=snapshots.log_digest,
                 progress=progress,
             )
         except LogDamagedError as damage:
-            report.losses.append((damage, quarantine(fs, directory, damage, store_vote_floor)))
+            report.losses.append((damage, quarantine(fs, directory, damage, store_vote_floor=store_vote_floor)))
         else:
             return log
     raise report.losses[-1][0]

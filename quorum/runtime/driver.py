@@ -118,7 +118,7 @@ class Driver:
     @property
     def log_end(self) -> int:
         """Next offset to be given out."""
-        return self.node.log_end.offset
+        return self.node.log_end_offset
 
     @property
     def high_watermark(self) -> int:
@@ -136,10 +136,12 @@ class Driver:
         """Begin as what was found on disk.
 
         Args:
-            delivered_end: The listener's image already contains everything below this.
+            delivered_end: The listener's image already contains everything below this; the
+                rest up to the stored high watermark is delivered before the core starts.
             last_timestamp: Newest record timestamp in the log, so that stamps never fall.
         """
         self._delivery.restart_at(delivered_end)
+        self._delivery.deliver_to(state.high_watermark)
         self._last_stamp = last_timestamp
         self._flushed_end = state.log_end.offset
         self.tail.reset(state.log_end.offset)
@@ -148,7 +150,7 @@ class Driver:
     def receive(self, sender: NodeId, message: Message) -> None:
         """Take a message from a peer. Records are verified before the core sees them."""
         if type(message) is FetchResponse and message.records:
-            received = describe_records(message.records, self.node.log_end.offset)
+            received = describe_records(message.records, self.node.log_end_offset)
             if received is None:
                 self._on_event(MessageIgnored(sender, "FetchResponse", "corrupt records"))
                 self.notice(RequestFailed(sender, message.request_id))
@@ -169,7 +171,7 @@ class Driver:
         Returns:
             The end offset of the last batch (exclusive).
         """
-        offset = self.node.log_end.offset
+        offset = self.node.log_end_offset
         epoch = self.node.epoch
         stamped = []
         for batch, count in zip(batches, record_counts, strict=True):
@@ -292,7 +294,7 @@ class Driver:
         """Read the bytes that an answer of the core asks for."""
         if type(message) is FetchResponse and message.serve_bytes_max > 0:
             records = self.read_records(
-                message.serve_offset, message.serve_bytes_max, self.node.log_end.offset
+                message.serve_offset, message.serve_bytes_max, self.node.log_end_offset
             )
             return replace(message, records=records, serve_bytes_max=0)
         if type(message) is FetchSnapshotResponse and message.serve_bytes_max > 0:

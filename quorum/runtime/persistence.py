@@ -117,7 +117,9 @@ class Persistence:
                 self._snapshots.delete(delete)
                 facts.extend(SnapshotRemoved(snapshot_id) for snapshot_id in delete)
             case ReplaceLogWith(snapshot_id=snapshot_id):
-                self._log.replace_with(snapshot_id)
+                self._log.replace_with(
+                    snapshot_id, digest=self._snapshots.log_digest(snapshot_id)
+                )
                 self._needs_flush = True
             case _:
                 self._execute_download(effect, facts)
@@ -137,4 +139,5 @@ class Persistence:
                     facts.append(SnapshotRejected(snapshot_id, str(error)))
                 else:
                     found = (VotersAt(snapshot_id.offset - 1, voters),) if voters else ()
-                    facts.append(SnapshotFrozen(snapshot_id, found))
+                    size = self._snapshots.size(snapshot_id)
+                    facts.append(SnapshotFrozen(snapshot_id, found, size))
