@@ -21,6 +21,8 @@ from quorum.digest import LOG_DIGEST_BYTES
 from quorum.errors import DiskFullError
 from quorum.ports import FileSystem
 
+ENTRY_BYTES = 8
+
 
 class IndexEntry(NamedTuple):
     """A batch at ``position`` whose last offset is ``last_offset`` (inclusive, as in Kafka)."""
@@ -98,6 +100,22 @@ class OffsetIndex:
         if sys.byteorder == "little":
             pairs.byteswap()
         return pairs.tobytes()
+
+
+def decode_index(data: bytes, base_offset: int) -> list[tuple[int, int]]:
+    """Last offset and position of each entry in Kafka's file form.
+
+    The zeros of a file that was made larger than needed are left out, and so is a part of an
+    entry at the end.
+    """
+    pairs: array[int] = array("I")
+    pairs.frombytes(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES])
+    if sys.byteorder == "little":
+        pairs.byteswap()
+    entries = zip(pairs[::2], pairs[1::2])
+    return [
+        (base_offset + relative, position) for relative, position in entries if relative or position
+    ]
 
 
 def write_index_file(fs: FileSystem, path: Path, index: OffsetIndex) -> bool:

@@ -67,7 +67,7 @@ class Segment:
         ``end_offset``. Empty when there is no such batch.
         """
         trail = self.trail
-        found = self._find(offset, trail)
+        found = self.locate(offset, trail)
         if found is None or found[1].end_offset > end_offset:
             return b""
         position, first = found
@@ -94,7 +94,7 @@ class Segment:
             stop += header.size
         return stop
 
-    def _find(self, offset: int, trail: Trail) -> tuple[int, BatchHeader] | None:
+    def locate(self, offset: int, trail: Trail) -> tuple[int, BatchHeader] | None:
         """Position and header of the batch that contains ``offset``; None behind the end."""
         if not self.base_offset <= offset < trail.end_offset:
             return None

@@ -1,0 +1,195 @@
+"""Reading a log directory without touching it: ours, a copy, or a real Kafka controller's.
+
+For tools. Takes no lock and writes nothing, so it works on a directory that a node is using:
+what is being appended meanwhile is seen or not, but always as whole batches. Nothing here is
+fit for taking part in a quorum: damage is described, not judged.
+
+See: KIP-595, KIP-866 (files of a Kafka controller), docs/formats.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorum.digest import EMPTY_LOG_DIGEST
+from quorum.errors import ElectionStateError, IdentityError, LogDamagedError, QuorumUsageError
+from quorum.log.config import LogConfig
+from quorum.log.election_store import ElectionFile
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.high_watermark_file import load_watermarks
+from quorum.log.history import clip_start
+from quorum.log.identity import MetaProperties, check_partition_metadata, load_foreign_identity
+from quorum.log.index import decode_index
+from quorum.log.layout import INDEX_SUFFIX, partition_directory, segment_bases, segment_path
+from quorum.log.log_start_file import LogStartFile
+from quorum.log.retention import covered_bases
+from quorum.log.scan import scan_segment
+from quorum.log.segment import Segment
+from quorum.log.segment_list import SegmentList
+from quorum.log.side_file import read_file
+from quorum.log.trail import Trail
+from quorum.ports import FileSystem
+from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
+
+
+@dataclass(slots=True)
+class ReadOnlyLog:
+    """What a directory holds. Close it to release its files."""
+
+    directory: Path
+    """The partition directory."""
+    identity: MetaProperties | None = None
+    election: ElectionState | None = None
+    high_watermark: int | None = None
+    """Everything below is committed; None where the directory does not say (Kafka's)."""
+    start: OffsetAndEpoch = LOG_BEGINNING
+    """Epoch 0 where the epoch of the record before a log start above 0 is not stored."""
+    end: OffsetAndEpoch = LOG_BEGINNING
+    epochs: tuple[EpochStart, ...] = ()
+    batch_count: int = 0
+    size_bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+    """What is wrong or missing, one sentence each with file and position."""
+    segments: SegmentList | None = None
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
+        """As ``LogStore.read``: whole batches from the one containing ``offset`` on.
+
+        Raises:
+            QuorumUsageError: ``offset`` lies below the log start.
+        """
+        if offset < self.start.offset:
+            raise QuorumUsageError(f"read at {offset}, below log start {self.start.offset}")
+        if self.segments is None:
+            return b""
+        limit = self.end.offset if end_offset is None else min(end_offset, self.end.offset)
+        return self.segments.read(offset, max_bytes, limit)
+
+    def digest_at(self, offset: int) -> bytes:
+        """The log digest below ``offset``; empty when not known."""
+        return b"" if self.segments is None else self.segments.digest_at(offset)
+
+    @property
+    def segment_bases(self) -> tuple[int, ...]:
+        """Base offsets of the segments read, ascending."""
+        return () if self.segments is None else self.segments.bases
+
+    def close(self) -> None:
+        """Release all files."""
+        if self.segments is not None:
+            self.segments.close()
+
+
+def open_readonly(
+    directory: Path, fs: FileSystem | None = None, *, check_indexes: bool = False
+) -> ReadOnlyLog:
+    """Open a data directory, or the partition directory in it, for reading.
+
+    Every batch is proven by its checksum; reading ends before the first one that is not
+    whole, and ``problems`` says where. ``check_indexes`` compares the ``.index`` files, which
+    nothing relies on, with the segments.
+
+    Raises:
+        StorageError: A file could not be read.
+    """
+    fs = fs or OsFileSystem()
+    partition = partition_directory(directory)
+    if not fs.exists(partition):
+        partition = directory
+    log = ReadOnlyLog(partition)
+    _read_side_files(fs, log)
+    stored_start = log.start
+    bases = segment_bases(fs.list_directory(partition))
+    bases = bases[len(covered_bases(bases, stored_start.offset)) :]
+    if not bases:
+        log.end = stored_start
+        log.problems.append(f"{partition}: no log segments")
+        return log
+    if bases[0] > stored_start.offset:
+        # Kafka does not store its log start: it is where the first segment begins.
+        log.start = OffsetAndEpoch(bases[0], 0)
+    segments, changes = _open_segments(fs, log, bases)
+    log.segments = SegmentList(segments)
+    log.end = segments[-1].trail.end
+    log.size_bytes = log.segments.size_bytes
+    log.epochs = clip_start(changes, log.start, end_offset=log.end.offset)
+    if check_indexes:
+        for segment in segments:
+            log.problems += _index_problems(fs, segment)
+    return log
+
+
+def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> None:
+    directory = log.directory
+    try:
+        log.identity = load_foreign_identity(fs, directory.parent)
+    except IdentityError as error:
+        log.problems.append(str(error))
+    try:
+        log.election = ElectionFile(fs, directory).load_foreign()
+    except ElectionStateError as error:
+        log.problems.append(str(error))
+    try:
+        check_partition_metadata(fs, directory)
+    except IdentityError as error:
+        log.problems.append(str(error))
+    try:
+        stored = LogStartFile(fs, directory).load()
+    except LogDamagedError as error:
+        log.problems.append(str(error))
+        stored = None
+    if stored is not None:
+        log.start = stored.start
+        if stored.is_replacing:
+            log.problems.append(f"{directory}: replacement by snapshot {stored.start} unfinished")
+    marks = load_watermarks(fs, directory)
+    log.high_watermark = None if marks is None else marks.high_watermark
+
+
+def _open_segments(
+    fs: FileSystem, log: ReadOnlyLog, bases: list[int]
+) -> tuple[list[Segment], list[EpochStart]]:
+    config = LogConfig()
+    segments: list[Segment] = []
+    changes: list[EpochStart] = []
+    first = log.start.epoch if bases[0] == log.start.offset else 0
+    trail = Trail(bases[0], first, 0, EMPTY_LOG_DIGEST if bases[0] == 0 else b"")
+    for base in bases:
+        path = segment_path(log.directory, base)
+        if base != trail.end_offset:
+            log.problems.append(f"{path}: begins at {base}, where {trail.end_offset} follows")
+            break
+        file = fs.open(path)
+        trail = trail._replace(position=0, unindexed_bytes=0)
+        scan = scan_segment(
+            file,
+            path,
+            trail,
+            window_bytes=config.scan_bytes,
+            index_interval=config.index_interval_bytes,
+        )
+        segments.append(Segment(file, path, trail, scan.index, scan.trail))
+        changes += scan.epochs
+        log.batch_count += scan.batch_count
+        trail = scan.trail
+        if scan.problem is not None:
+            log.problems.append(str(scan.problem))
+            break
+    return segments, changes
+
+
+def _index_problems(fs: FileSystem, segment: Segment) -> Iterator[str]:
+    path = segment.path.with_suffix(INDEX_SUFFIX)
+    if not fs.exists(path):
+        return
+    try:
+        data = read_file(fs, path)
+    except ValueError as error:
+        yield f"{path}: {error}"
+        return
+    for last_offset, position in decode_index(data, segment.base_offset):
+        found = segment.locate(last_offset, segment.trail)
+        if found is None or (found[0], found[1].end_offset - 1) != (position, last_offset):
+            yield f"{path}: offset {last_offset} is not the end of a batch at {position}"
