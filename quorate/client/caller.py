@@ -30,8 +30,16 @@ _ASK_AGAIN = frozenset(
         common_pb2.ERROR_CODE_REQUEST_TIMED_OUT,
         common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
         common_pb2.ERROR_CODE_QUEUE_FULL,
+        common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED,
     }
 )
+
+
+def may_ask_again(error: ClientError) -> bool:
+    """Whether another node, or the same one later, may answer what this one did not."""
+    if isinstance(error, RefusedError):
+        return error.code in _ASK_AGAIN
+    return isinstance(error, UnavailableError)
 
 
 class Caller:
@@ -83,10 +91,7 @@ class Caller:
                 return await getattr(stub, method)(request, timeout=attempt)
             except grpc.RpcError as error:
                 failure = from_rpc(error)
-            if isinstance(failure, RefusedError):
-                if failure.code not in _ASK_AGAIN:
-                    raise failure
-            elif not isinstance(failure, UnavailableError):
+            if not may_ask_again(failure):
                 raise failure
             self.move_on(failure)
             asked += 1

@@ -18,6 +18,13 @@ from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint, OffsetBounds
 ERROR_DOMAIN = "quorate"
 DETAILS_KEY = "grpc-status-details-bin"
 _PREFIX = "ERROR_CODE_"
+_HOPELESS = {
+    grpc.StatusCode.RESOURCE_EXHAUSTED: int(common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE),
+    grpc.StatusCode.UNIMPLEMENTED: int(common_pb2.ERROR_CODE_UNSUPPORTED_VERSION),
+    grpc.StatusCode.UNAUTHENTICATED: int(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED),
+    grpc.StatusCode.PERMISSION_DENIED: int(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED),
+}
+"""What gRPC itself refuses, and would refuse again."""
 
 
 class ClientError(Exception):
@@ -106,11 +113,17 @@ def code_number(name: str) -> int:
 def from_rpc(error: grpc.RpcError) -> ClientError:
     """The client's error for a call that gRPC reports as failed.
 
-    A status without our details comes from gRPC itself: the node was not reached, or was lost.
+    A status without our details comes from gRPC itself: mostly the node was not reached, or was
+    lost; some say that asking again is useless.
     """
     status = _status_of(error)
     if status is None:
-        return UnavailableError(_plain_text(error))
+        if not isinstance(error, grpc.aio.AioRpcError):
+            return UnavailableError(str(error))
+        code = _HOPELESS.get(error.code())
+        if code is not None:
+            return RefusedError(code, str(error.details()))
+        return UnavailableError(f"{error.code().name}: {error.details()}")
     info, leader, bounds, divergence = ErrorInfo(), LeaderHint(), OffsetBounds(), DivergenceHint()
     found: set[type[Message]] = set()
     for detail in status.details:
@@ -149,9 +162,3 @@ def _status_of(error: grpc.RpcError) -> Status | None:
             except DecodeError:
                 return None
     return None
-
-
-def _plain_text(error: grpc.RpcError) -> str:
-    if isinstance(error, grpc.aio.AioRpcError):
-        return f"{error.code().name}: {error.details()}"
-    return str(error)

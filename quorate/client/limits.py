@@ -14,6 +14,9 @@ ChannelOption: TypeAlias = tuple[str, int | str]
 MESSAGE_BYTES_MAX = 8 << 20
 """Largest message in either direction."""
 
+COMMAND_BYTES_MAX = 1 << 20
+"""Largest command, as encoded for the wire."""
+
 FETCH_BYTES_MAX = 1 << 20
 """Most record bytes in one answer, beyond the one batch that is always given."""
 

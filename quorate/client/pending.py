@@ -26,14 +26,21 @@ class Applied(NamedTuple):
 class Pending:
     """A command, its number once it has one, and the future that its caller waits on."""
 
-    __slots__ = ("attempts", "command", "deadline", "done", "is_init", "lane")
+    __slots__ = ("attempts", "command", "deadline", "done", "is_init", "lane", "size")
 
     def __init__(
-        self, command: Command, done: asyncio.Future[Applied], deadline: float, *, is_init: bool
+        self,
+        command: Command,
+        done: asyncio.Future[Applied],
+        deadline: float,
+        size: int,
+        *,
+        is_init: bool,
     ) -> None:
         self.command = command
         self.done = done
         self.deadline = deadline
+        self.size = size
         self.is_init = is_init
         """Asks for a producer on behalf of the writer itself; nobody waits on ``done``."""
         self.lane: PendingLane | None = None

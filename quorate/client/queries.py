@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from google.protobuf.message import Message
+
 from quorate.client.caller import Caller
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.commands_pb2 import ConfigResourceType
@@ -40,7 +42,10 @@ class Queries:
     ) -> metadata_pb2.ListTopicsResponse:
         """Topics in order of their names, one page (``limit`` 0: the server's)."""
         request = metadata_pb2.ListTopicsRequest(read=read, after_name=after_name, limit=limit)
-        return await self._ask("metadata", "ListTopics", request, read)
+        response: metadata_pb2.ListTopicsResponse = await self._ask(
+            "metadata", "ListTopics", request, read
+        )
+        return response
 
     async def describe_topics(
         self,
@@ -51,7 +56,10 @@ class Queries:
     ) -> metadata_pb2.DescribeTopicsResponse:
         """Topics with their partitions; an unknown one has an ``error_code``."""
         request = metadata_pb2.DescribeTopicsRequest(read=read, names=names, topic_ids=topic_ids)
-        return await self._ask("metadata", "DescribeTopics", request, read)
+        response: metadata_pb2.DescribeTopicsResponse = await self._ask(
+            "metadata", "DescribeTopics", request, read
+        )
+        return response
 
     async def describe_configs(
         self,
@@ -68,14 +76,20 @@ class Queries:
             ],
             include_defaults=include_defaults,
         )
-        return await self._ask("metadata", "DescribeConfigs", request, read)
+        response: metadata_pb2.DescribeConfigsResponse = await self._ask(
+            "metadata", "DescribeConfigs", request, read
+        )
+        return response
 
     async def describe_cluster(
         self, *, read: ReadOptions = LOCAL
     ) -> admin_pb2.DescribeClusterResponse:
         """Brokers, quorum nodes and the leader."""
         request = admin_pb2.DescribeClusterRequest(read=read)
-        return await self._ask("admin", "DescribeCluster", request, read)
+        response: admin_pb2.DescribeClusterResponse = await self._ask(
+            "admin", "DescribeCluster", request, read
+        )
+        return response
 
     async def describe_quorum(
         self, *, from_leader: bool = True
@@ -100,7 +114,10 @@ class Queries:
     ) -> admin_pb2.DescribeFeaturesResponse:
         """Supported ranges of the answering node and finalised levels."""
         request = admin_pb2.DescribeFeaturesRequest(read=read)
-        return await self._ask("admin", "DescribeFeatures", request, read)
+        response: admin_pb2.DescribeFeaturesResponse = await self._ask(
+            "admin", "DescribeFeatures", request, read
+        )
+        return response
 
     async def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Always refused with POLICY_VIOLATION (630.7).
@@ -120,7 +137,10 @@ class Queries:
         request = metadata_pb2.ListOffsetsRequest(
             timestamp=timestamp, current_leader_epoch=leader_epoch
         )
-        return await self._ask("metadata", "ListOffsets", request, LINEARIZABLE)
+        response: metadata_pb2.ListOffsetsResponse = await self._ask(
+            "metadata", "ListOffsets", request, LINEARIZABLE
+        )
+        return response
 
     async def offset_for_leader_epoch(
         self, epoch: int, *, leader_epoch: int = -1
@@ -129,7 +149,10 @@ class Queries:
         request = metadata_pb2.OffsetForLeaderEpochRequest(
             leader_epoch=epoch, current_leader_epoch=leader_epoch
         )
-        return await self._ask("metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE)
+        response: metadata_pb2.OffsetForLeaderEpochResponse = await self._ask(
+            "metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE
+        )
+        return response
 
     async def fetch_log(
         self, request: metadata_pb2.FetchLogRequest
@@ -144,7 +167,7 @@ class Queries:
         )
         return response
 
-    async def _ask(self, service: str, method: str, request: object, read: ReadOptions) -> Any:
+    async def _ask(self, service: str, method: str, request: Message, read: ReadOptions) -> Any:
         return await self._caller.call(
             service,
             method,

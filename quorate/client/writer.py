@@ -28,7 +28,12 @@ from quorate.client.errors import (
     code_name,
 )
 from quorate.client.lanes import Lane, Lanes
-from quorate.client.limits import COMMANDS_PER_MESSAGE_MAX, COMMANDS_PER_STREAM_MAX
+from quorate.client.limits import (
+    COMMAND_BYTES_MAX,
+    COMMANDS_PER_MESSAGE_MAX,
+    COMMANDS_PER_STREAM_MAX,
+    MESSAGE_BYTES_MAX,
+)
 from quorate.client.pending import Applied, Pending, PendingLane, Verdict, verdict_on
 from quorate.client.search import LeaderSearch
 from quorate.client.stream import LiveStream
@@ -92,15 +97,20 @@ class Writer:
         ``UnavailableError``. Cancelling it gives the command up; it may still be applied.
 
         Raises:
-            ClientError: The client is closed, or too many commands wait already.
+            ClientError: The client is closed, or too many commands wait already; RefusedError
+                when the command is larger than any server takes.
         """
         if self._is_closed:
             raise ClientError("the client is closed")
+        size = command.ByteSize()
+        if size > COMMAND_BYTES_MAX:
+            code = common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+            raise RefusedError(code, f"{size} bytes in one command, more than {COMMAND_BYTES_MAX}")
         if len(self._fresh) >= PENDING_COMMANDS_MAX:
             raise ClientError(f"{len(self._fresh)} commands wait already")
         done: asyncio.Future[Applied] = self._loop.create_future()
         deadline = self._loop.time() + timeout_seconds
-        self._fresh.append(Pending(command, done, deadline, is_init=False))
+        self._fresh.append(Pending(command, done, deadline, size, is_init=False))
         self._move()
         return done
 
@@ -148,15 +158,18 @@ class Writer:
         if not self._sent:
             self._heard_at = self._loop.time()
         room = min(COMMANDS_PER_MESSAGE_MAX, COMMANDS_PER_STREAM_MAX - len(self._sent))
-        while self._again and room > 0:
+        # Half of what fits: tags, numbers and groups are added to the commands' own sizes.
+        size = MESSAGE_BYTES_MAX // 2
+        while self._again and room > 0 and size > 0:
             pending = self._again.popleft()
-            if not pending.done.done():
-                self._put(request, groups, pending)
-                room -= 1
-            else:
+            if pending.done.done():
                 self._release(pending)
+                continue
+            self._put(request, groups, pending)
+            room -= 1
+            size -= pending.size
         lane = None
-        while self._fresh and room > 0:
+        while self._fresh and room > 0 and size > 0:
             if lane is None or not lane.has_room:
                 lane = self._lanes.with_room()
                 if lane is None:
@@ -168,7 +181,8 @@ class Writer:
             pending.command.sequence = lane.admit(pending)
             self._put(request, groups, pending)
             room -= 1
-        if self._fresh and room > 0:
+            size -= pending.size
+        if self._fresh and lane is None and room > 0:
             for _ in range(self._lanes.wanted(len(self._fresh), self._window)):
                 self._put(request, groups, self._new_init())
         return request if groups else None
@@ -201,7 +215,7 @@ class Writer:
         self._lanes.opening += 1
         done: asyncio.Future[Applied] = self._loop.create_future()
         command = Command(init_producer_id=InitProducerId())
-        return Pending(command, done, float("inf"), is_init=True)
+        return Pending(command, done, float("inf"), 0, is_init=True)
 
     # ------------------------------------------------------------------ answers
 

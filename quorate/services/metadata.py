@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any
 
 import grpc
@@ -130,13 +131,15 @@ class MetadataService:
         _bound(len(request.names) + len(request.topic_ids), RESOURCES_PER_REQUEST_MAX, "topics")
         image = await self._reads.image(request.read)
         response = metadata_pb2.DescribeTopicsResponse(position=self._reads.position(image))
+        topics = chain(
+            (topic_by_name(image, name) for name in request.names),
+            (topic_by_id(image, topic_id) for topic_id in request.topic_ids),
+        )
         partitions = 0
-        for find, keys in ((topic_by_name, request.names), (topic_by_id, request.topic_ids)):
-            for key in keys:
-                topic = find(image, key)
-                partitions += len(topic.partitions)
-                _bound(partitions, DESCRIBED_PARTITIONS_MAX, "partitions")
-                response.topics.append(topic)
+        for topic in topics:
+            partitions += len(topic.partitions)
+            _bound(partitions, DESCRIBED_PARTITIONS_MAX, "partitions")
+            response.topics.append(topic)
         return response
 
     async def _describe_configs(

@@ -12,9 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from statemachine.codec import encode_record
-from statemachine.dump import dump_records
-
 from quorate.services.calls import Context
 from quorate.services.change_feed import CHANGE_BYTES_MAX, ChangeFeed
 from quorate.services.errors import RequestRefusedError
@@ -23,6 +20,8 @@ from quorate.services.log_reads import LogReads, optional
 from quorate.services.ports import ServedNode
 from quorum.errors import ErrorCode
 from quorum.v1 import metadata_pb2
+from statemachine.codec import encode_record
+from statemachine.dump import dump_records
 from statemachine.image import MetadataImage
 
 WATCHERS_MAX = 10_000

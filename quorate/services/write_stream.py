@@ -20,6 +20,7 @@ from functools import partial
 import grpc
 
 from quorate.client.limits import (
+    COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
     COMMANDS_PER_STREAM_MAX,
     PRODUCER_WINDOW,
@@ -48,6 +49,7 @@ async def write_once(
     Raises:
         CommandError: The command was refused, or (OUTCOME_UNKNOWN) nobody can tell yet.
     """
+    _check_size(request.command)
     command = to_command(request.command)
     request_context = RequestContext(
         principal=caller(context, request.writer.client_id),
@@ -90,6 +92,14 @@ def _take_origin(context: RequestContext, command: commands_pb2.Command) -> None
         context.traceparent = bounded_text(origin.traceparent, "traceparent")
         if origin.reason:
             context.reason = bounded_text(origin.reason, "reason")
+
+
+def _check_size(command: commands_pb2.Command) -> None:
+    if command.ByteSize() > COMMAND_BYTES_MAX:
+        raise CommandError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{command.ByteSize()} bytes in one command, more than {COMMAND_BYTES_MAX}",
+        )
 
 
 class WriteSession:
@@ -178,6 +188,7 @@ class WriteSession:
                 ErrorCode.INVALID_REQUEST,
                 f"{count} commands in one message, more than {COMMANDS_PER_MESSAGE_MAX}",
             )
+        may_be_large = message.ByteSize() > COMMAND_BYTES_MAX
         for group in message.groups:
             producer_id = group.producer_id if group.HasField("producer_id") else NO_PRODUCER
             producer_epoch = group.producer_epoch
@@ -189,9 +200,11 @@ class WriteSession:
                     context.producer_epoch = producer_epoch
                     context.sequence = command.sequence
                     context.oldest_open = oldest_open
-                self._submit_command(command, context)
+                self._submit_command(command, context, may_be_large=may_be_large)
 
-    def _submit_command(self, command: commands_pb2.Command, context: RequestContext) -> None:
+    def _submit_command(
+        self, command: commands_pb2.Command, context: RequestContext, *, may_be_large: bool
+    ) -> None:
         on_answer = partial(self._answered, command.tag, command.WhichOneof("kind"))
         self._unanswered += 1
         if self._unanswered > COMMANDS_PER_STREAM_MAX:
@@ -200,6 +213,8 @@ class WriteSession:
             )
             return
         try:
+            if may_be_large:
+                _check_size(command)
             _take_origin(context, command)
             value = to_command(command)
         except CommandError as error:

@@ -1,0 +1,128 @@
+"""``Client``: everything a program can ask of a Quorate cluster, over one asyncio loop.
+
+    async with Client(["node1:9093", "node2:9093"]) as client:
+        await client.set_config(TOPIC, "orders", "retention.ms", "3600000")
+
+Writes share one stream to the leader and are applied at most once; queries go to any node
+unless their read level wants the leader. Nothing here is tied to a program's other loops or
+threads: make one client per event loop.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from types import TracebackType
+
+import grpc
+
+from quorate.client.caller import Caller
+from quorate.client.channels import Nodes
+from quorate.client.limits import TEXT_BYTES_MAX
+from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
+from quorate.client.queries import Queries
+from quorate.client.watch import Watch
+from quorate.client.writer import LANES_MAX, Writer
+from quorate.client.writes import Writes
+from quorum.v1.metadata_pb2 import WriterIdentity
+
+TIMEOUT_SECONDS = 30.0
+"""Default time for a write or a query, fail-over included."""
+STALL_SECONDS = 2.0
+"""A stream that owes answers and says nothing for so long is left for another node."""
+
+
+class Client(Writes, Queries):
+    """One connection to a cluster. Construct and use it on one running event loop.
+
+    Args:
+        addresses: ``host:port`` of some nodes; the others are learnt from answers.
+        client_id: Goes into the audit trail with every write.
+        reason: Why this program writes; a command's own origin may say more.
+        credentials: TLS; None connects in clear text.
+        lanes_max: Most producers, each with 32 commands in flight.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        *,
+        client_id: str = "",
+        reason: str = "",
+        credentials: grpc.ChannelCredentials | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        stall_seconds: float = STALL_SECONDS,
+        lanes_max: int = LANES_MAX,
+    ) -> None:
+        if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
+            raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
+        rng = random.Random()
+        self._client_id = client_id
+        self._nodes = Nodes(addresses, credentials)
+        caller = Caller(self._nodes, rng=rng)
+        writer = Writer(
+            self._nodes,
+            WriterIdentity(client_id=client_id, reason=reason),
+            stall_seconds=stall_seconds,
+            rng=rng,
+            lanes_max=lanes_max,
+        )
+        Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
+        Queries.__init__(self, caller, timeout_seconds=timeout_seconds)
+
+    @property
+    def leader(self) -> str | None:
+        """Address of the leader, as last heard."""
+        return self._nodes.leader
+
+    def watch(
+        self,
+        *,
+        from_offset: int | None = None,
+        from_epoch: int = -1,
+        may_restart: bool = True,
+        outage_seconds_max: float = float("inf"),
+    ) -> Watch:
+        """The state and then its changes, or the changes from an offset on."""
+        return Watch(
+            self._nodes,
+            self._caller,
+            client_id=self._client_id,
+            from_offset=from_offset,
+            from_epoch=from_epoch,
+            may_restart=may_restart,
+            outage_seconds_max=outage_seconds_max,
+        )
+
+    def consumer(
+        self,
+        *,
+        reset: ResetPolicy = ResetPolicy.EARLIEST,
+        position: LogPosition | None = None,
+        verify_checksums: bool = True,
+        max_bytes: int = 0,
+    ) -> LogConsumer:
+        """A reader of the log's records, from a stored position or as ``reset`` says."""
+        return LogConsumer(
+            self,
+            reset=reset,
+            position=position,
+            verify_checksums=verify_checksums,
+            max_bytes=max_bytes,
+        )
+
+    async def close(self) -> None:
+        """End everything. Writes still on their way end with ``OutcomeUnknownError``."""
+        self._writer.close()
+        await self._nodes.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,158 @@
+"""The state at a position, then every change after it, over any number of broken streams.
+
+A watch resumes where it stopped; the server proves that nothing is missing, and the client
+checks that batches follow one another without a gap. Only when the log no longer reaches back
+far enough does it begin again with the state.
+
+See: docs/protocol.md, requirement 320.9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, TypeAlias
+
+import grpc
+
+from quorate.client.caller import BACKOFF_SECONDS, Caller, may_ask_again
+from quorate.client.channels import Nodes
+from quorate.client.errors import (
+    ClientError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    ProtocolError,
+    UnavailableError,
+    WatchLaggedError,
+    from_rpc,
+)
+from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk, WatchRequest, WatchResponse
+
+SILENCE_SECONDS_MAX = 15.0
+"""A server says something every few seconds; after so long without it, another is asked."""
+
+WatchEvent: TypeAlias = StateChunk | ChangeBatch
+"""``StateChunk`` number 0 means: forget everything, the state begins (again)."""
+
+
+class Watch:
+    """One watch; iterate over it. Not for use by several tasks at a time.
+
+    ``offset`` and ``epoch`` are what to resume from: everything below was handed out. They are
+    -1 until the whole state was.
+    """
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        caller: Caller,
+        *,
+        client_id: str,
+        from_offset: int | None = None,
+        from_epoch: int = -1,
+        may_restart: bool = True,
+        outage_seconds_max: float = float("inf"),
+    ) -> None:
+        self._nodes = nodes
+        self._caller = caller
+        self._client_id = client_id
+        self._may_restart = may_restart
+        self._outage_seconds_max = outage_seconds_max
+        self._chunks = 0
+        self._is_first_batch = True
+        self.offset = -1 if from_offset is None else from_offset
+        self.epoch = from_epoch
+
+    async def __aiter__(self) -> AsyncIterator[WatchEvent]:
+        """The events, for ever.
+
+        Raises:
+            LogTruncationError: What was handed out is no longer part of the log.
+            OffsetOutOfRangeError: The log no longer reaches back to ``offset`` and the watch
+                was told not to begin again.
+            ProtocolError: The server skipped or repeated something.
+            UnavailableError: Nobody answered for ``outage_seconds_max``.
+        """
+        loop = asyncio.get_running_loop()
+        lost_at: float | None = None
+        while True:
+            call = self._open()
+            failure: Exception = UnavailableError("the server ended the watch")
+            try:
+                async for response in self._responses(call):
+                    lost_at = None
+                    for event in self._events(response):
+                        yield event
+            except (ClientError, TimeoutError) as error:
+                failure = error
+            finally:
+                call.cancel()
+            self._judge(failure)
+            now = loop.time()
+            lost_at = now if lost_at is None else lost_at
+            if now - lost_at > self._outage_seconds_max:
+                raise UnavailableError(f"no watch for {now - lost_at:.1f} s: {failure}")
+            await asyncio.sleep(BACKOFF_SECONDS[1])
+
+    def _open(self) -> Any:
+        request = WatchRequest(client_id=self._client_id)
+        if self.offset >= 0:
+            request.from_offset = self.offset
+            request.from_epoch = self.epoch
+        self._chunks = 0
+        self._is_first_batch = True
+        address = self._caller.address(to_leader=False)
+        return self._nodes.node(address).metadata.Watch(request)
+
+    async def _responses(self, call: Any) -> AsyncIterator[WatchResponse]:
+        """Messages until the server ends the stream, which it does only by going away."""
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE_SECONDS_MAX):
+                    response = await call.read()
+            except grpc.RpcError as error:
+                raise from_rpc(error) from error
+            if response is grpc.aio.EOF:
+                return
+            yield response
+
+    def _events(self, response: WatchResponse) -> list[WatchEvent]:
+        kind = response.WhichOneof("event")
+        if kind == "state":
+            return [self._take_chunk(response.state)]
+        if kind == "changes":
+            return [self._take_batch(batch) for batch in response.changes.batches]
+        return []
+
+    def _take_chunk(self, chunk: StateChunk) -> StateChunk:
+        if self.offset >= 0 or chunk.chunk != self._chunks:
+            raise ProtocolError(f"state chunk {chunk.chunk} instead of {self._chunks}")
+        self._chunks += 1
+        if chunk.is_last:
+            self.offset, self.epoch = chunk.offset, chunk.epoch
+            self._is_first_batch = False
+        return chunk
+
+    def _take_batch(self, batch: ChangeBatch) -> ChangeBatch:
+        # A watch may have been resumed inside a batch, which is handed out whole.
+        fits = batch.base_offset == self.offset or (
+            self._is_first_batch and batch.base_offset < self.offset < batch.end_offset
+        )
+        if self.offset < 0 or not fits:
+            raise ProtocolError(f"changes from {batch.base_offset} follow offset {self.offset}")
+        self._is_first_batch = False
+        self.offset, self.epoch = batch.end_offset, batch.epoch
+        return batch
+
+    def _judge(self, failure: Exception) -> None:
+        """Go on elsewhere, begin again, or give up by raising."""
+        if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
+            if isinstance(failure, LogTruncationError):
+                raise failure
+            self.offset = self.epoch = -1
+        elif isinstance(failure, ClientError) and not may_ask_again(failure):
+            raise failure
+        elif not isinstance(failure, WatchLaggedError):
+            self._caller.move_on(
+                failure if isinstance(failure, ClientError) else UnavailableError("no message")
+            )
