@@ -40,6 +40,10 @@ class QuorumConfig:
     uncommitted_bytes_max: int = 64 << 20
     batch_bytes_max: int = 8 << 20
     pending_reads_max: int = 100_000
+    high_watermark_store_ms: int = 1000
+    """How far the high watermark's side file may lag behind; it is only a lower bound."""
+    unwritten_chunks_max: int = 8
+    """Downloaded snapshot chunks that may wait for the disk before the next is asked for."""
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""

@@ -1,1 +1,1 @@
-
+"""The consensus core: sans-IO, synchronous, deterministic. See quorum/DESIGN.md."""

@@ -148,6 +148,31 @@ class TruncationRefused:
     high_watermark: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaRegressed:
+    """A replica fetched from below what it had acknowledged: lost, damaged or rolled-back data."""
+
+    replica: ReplicaKey
+    acknowledged: int
+    fetch_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRefused:
+    """The election timer expired but this node may not stand, for ``reason``."""
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class VoteFloorReached:
+    """The log has grown back to the vote floor; the node votes and stands as before."""
+
+    floor: OffsetAndEpoch
+    log_end: OffsetAndEpoch
+
+
 Event: TypeAlias = (
     RoleChanged
     | VoteDecided
@@ -164,4 +189,7 @@ Event: TypeAlias = (
     | LeaderLost
     | VoterSetChanged
     | TruncationRefused
+    | ReplicaRegressed
+    | StandingRefused
+    | VoteFloorReached
 )

@@ -63,6 +63,10 @@ class ReadRound:
     number: int = 0
 
 
+NO_ROUND = ReadRound()
+"""Carried while nothing has been echoed: epoch 0 has no leader, so it never counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
     """Ask for a vote, or with ``pre_vote`` whether one would be given.
@@ -152,7 +156,7 @@ class FetchRequest:
     high_watermark: int = -1
     max_wait_ms: int = 0
     max_bytes: int = 1 << 20
-    read_round: ReadRound = ReadRound()
+    read_round: ReadRound = NO_ROUND
     digest: bytes = b""
     """Running log digest at ``fetch_offset``; empty means "cannot compare"."""
 
@@ -176,9 +180,11 @@ class FetchResponse:
     snapshot_id: SnapshotId | None = None
     serve_offset: int = -1
     serve_bytes_max: int = 0
+    serve_end_offset: int = -1
+    """Serve only records below this offset: the log end, for plain consumers what is committed."""
     records: bytes = b""
     received: ReceivedRecords | None = None
-    read_round: ReadRound = ReadRound()
+    read_round: ReadRound = NO_ROUND
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
@@ -193,7 +199,7 @@ class FetchSnapshotRequest:
     snapshot_id: SnapshotId
     position: int
     max_bytes: int
-    read_round: ReadRound = ReadRound()
+    read_round: ReadRound = NO_ROUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +222,7 @@ class FetchSnapshotResponse:
     chunk: bytes = b""
     chunk_crc: int = 0
     file_digest: bytes = b""
-    read_round: ReadRound = ReadRound()
+    read_round: ReadRound = NO_ROUND
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 

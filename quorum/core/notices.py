@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from quorum.types import Endpoint, EpochStart, NodeId, OffsetAndEpoch, ElectionState, SnapshotId
 from quorum.core.messages import VotersAt
+from quorum.types import ElectionState, Endpoint, EpochStart, NodeId, OffsetAndEpoch, SnapshotId
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class DurableState:
     snapshots: tuple[SnapshotId, ...]
     voters: tuple[VotersAt, ...]
     high_watermark: int = 0
+    snapshot_sizes: Mapping[SnapshotId, int] = field(default_factory=dict)
+    """Bytes of each checkpoint file; one that is missing here counts as of unknown size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class SnapshotCreated:
     """This replica finished a checkpoint of its own image; it is frozen on disk."""
 
     snapshot_id: SnapshotId
+    size: int = 0
+    """Bytes of the file; 0 when not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,8 @@ class SnapshotFrozen:
 
     snapshot_id: SnapshotId
     voters: tuple[VotersAt, ...]
+    size: int = 0
+    """Bytes of the file; 0 when not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,81 @@
+"""What a leader appends, and what of it is committed.
+
+See: Raft sections 5.3 and 5.4.2; raft-protocol section 6 (high watermark).
+"""
+
+from __future__ import annotations
+
+from quorum.core import majority
+from quorum.core.events import RecordsAppended
+from quorum.core.fetch_answers import answer_from_log
+from quorum.core.output import Append
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.errors import QuorumUsageError
+
+
+def voter_ends(core: CoreState, leader: Leader) -> list[int]:
+    """The durable log end of every voter as far as known; the leader's own is what is flushed."""
+    ends = [progress.end_offset for progress in leader.remote.values()]
+    if leader.counts_itself:
+        ends.append(core.log.flushed_end)
+    return ends
+
+
+def may_commit(leader: Leader, end_offset: int) -> bool:
+    """Whether ``end_offset`` covers a record of this leader's own epoch.
+
+    Older records become committed together with the first record of this epoch and never by
+    counting alone (Raft section 5.4.2).
+    """
+    return end_offset > leader.epoch_start
+
+
+def advance_high_watermark(core: CoreState, leader: Leader) -> None:
+    """Commit what a majority has on disk, and tell the held Fetches."""
+    end_offset = majority.reached_by_majority(voter_ends(core, leader))
+    if not may_commit(leader, end_offset) or not core.raise_high_watermark(end_offset):
+        return
+    uncommitted = leader.uncommitted
+    while uncommitted and uncommitted[0][0] <= end_offset:
+        leader.uncommitted_bytes -= uncommitted.popleft()[1]
+    if not leader.can_write:
+        leader.can_write = True
+        core.announce_leadership()
+    for fetch in leader.held.take_unaware_of(end_offset):
+        answer_from_log(core, leader, fetch.sender, fetch.request)
+
+
+def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
+    """Append ``payload`` as the records [log end, ``end_offset``) of this epoch.
+
+    Raises:
+        QuorumUsageError: Not a leader that may write, an empty range, or more uncommitted
+            bytes than allowed; nothing has changed.
+    """
+    leader = core.role
+    if not isinstance(leader, Leader) or not leader.can_write:
+        raise QuorumUsageError(f"node {core.me.id} may not write in epoch {core.epoch}")
+    base_offset = core.log.end_offset
+    if end_offset <= base_offset:
+        raise QuorumUsageError(f"end offset {end_offset} is not above log end {base_offset}")
+    size = len(payload)
+    if size > core.config.batch_bytes_max:
+        raise QuorumUsageError(f"{size} bytes exceed batch_bytes_max")
+    if leader.uncommitted_bytes + size > core.config.uncommitted_bytes_max:
+        raise QuorumUsageError(f"{leader.uncommitted_bytes} uncommitted bytes are the limit")
+    leader.uncommitted.append((end_offset, size))
+    leader.uncommitted_bytes += size
+    append(core, leader, Append(base_offset, end_offset, core.epoch, payload))
+
+
+def append(core: CoreState, leader: Leader, effect: Append) -> None:
+    """Grow the leader's log and answer the Fetches that waited for records.
+
+    They are served before the records are flushed here: a follower's disk may be quicker than
+    ours, and our own end counts only once it is durable.
+    """
+    core.log.append(effect.end_offset, effect.epochs, core.effect(effect))
+    core.event(RecordsAppended(effect.base_offset, effect.end_offset, effect.epoch))
+    for fetch in leader.held.take_below(effect.end_offset, core.high_watermark):
+        answer_from_log(core, leader, fetch.sender, fetch.request)

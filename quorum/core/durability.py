@@ -1,0 +1,56 @@
+"""What becomes possible when the disk reports a ticket durable.
+
+See: architecture section 4 (the order of duties) and decision 9 (the vote floor).
+"""
+
+from __future__ import annotations
+
+from quorum.core.commitment import advance_high_watermark
+from quorum.core.events import VoteFloorReached
+from quorum.core.held_fetches import NEVER_MS
+from quorum.core.output import StoreHighWatermark
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.errors import QuorumUsageError
+from quorum.types import ElectionState, OffsetAndEpoch
+
+
+def on_durable(core: CoreState, ticket: int) -> None:
+    """Everything handed out up to ``ticket`` is on disk.
+
+    Raises:
+        QuorumUsageError: No such ticket was ever given.
+    """
+    if ticket > core.last_ticket:
+        raise QuorumUsageError(f"ticket {ticket} was never given, the last is {core.last_ticket}")
+    if ticket <= core.durable_ticket:
+        return
+    core.durable_ticket = ticket
+    has_flushed = core.log.mark_durable(ticket)
+    flight = core.in_flight
+    if flight is not None and flight.deadline_ms is None and flight.ticket <= ticket:
+        # It leaves only now, so its time begins now.
+        flight.deadline_ms = core.now_ms + core.config.request_timeout_ms
+    role = core.role
+    if has_flushed and isinstance(role, Leader) and role.established:
+        advance_high_watermark(core, role)
+    if core.election.vote_floor is not None:
+        _lift_vote_floor(core, core.election.vote_floor)
+
+
+def _lift_vote_floor(core: CoreState, floor: OffsetAndEpoch) -> None:
+    """Forget the floor once what it stands for is back on this disk."""
+    flushed_end = core.log.flushed_end
+    if flushed_end < core.log.start.offset:
+        return
+    flushed = OffsetAndEpoch(flushed_end, core.log.epochs.epoch_before(flushed_end))
+    if flushed.is_at_least(floor):
+        state = core.election
+        core.save_election(ElectionState(state.epoch, state.leader_id, state.voted, None))
+        core.event(VoteFloorReached(floor, flushed))
+
+
+def store_high_watermark(core: CoreState) -> None:
+    """Write the lower bound of the high watermark; after a crash no more than that is flushed."""
+    core.watermark_store_due_ms = NEVER_MS
+    core.effect(StoreHighWatermark(min(core.high_watermark, core.log.flushed_end)))

@@ -1,0 +1,280 @@
+"""Getting elected and electing: pre-votes, votes, their grants and tallies.
+
+A pre-vote asks without raising the epoch and promises nothing. A vote is a promise: request
+and grant leave only when the epoch and the vote are durable (``CoreState.send``).
+
+Fail-fast mode (decision 10): a voter whose leader's process is gone asks soon, and asks those
+that rejected it again after a short random pause, because they may not have noticed yet.
+
+See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13).
+"""
+
+from __future__ import annotations
+
+from quorum.core import majority
+from quorum.core.events import StandingRefused, VoteDecided
+from quorum.core.held_fetches import NEVER_MS
+from quorum.core.majority import VoteResult
+from quorum.core.messages import VoteRequest, VoteResponse
+from quorum.core.peers import backoff_ms
+from quorum.core.refusals import (
+    OFFSET_MAX,
+    has_wrong_cluster,
+    ignore,
+    is_addressed_to,
+    refusal_of_voter_request,
+    refuse,
+)
+from quorum.core.responses import learn_from_response
+from quorum.core.roles import Ballot, Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.state import CoreState
+from quorum.core.transitions import (
+    become_candidate,
+    become_follower,
+    become_leader,
+    become_prospective,
+    become_unattached,
+    new_ballots,
+)
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, ZERO_UUID, ElectionState, NodeId, ReplicaKey
+
+
+def why_not_stand(core: CoreState) -> str:
+    """Why this node may not stand for election; empty when it may."""
+    if not core.is_voter:
+        return "not a voter"
+    if core.is_shutting_down:
+        return "shutting down"
+    floor = core.election.vote_floor
+    if floor is not None and not core.log.end.is_at_least(floor):
+        return f"log end {core.log.end} is below the vote floor {floor}"
+    return ""
+
+
+def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
+    """Ask for pre-votes if this node may stand; whether it did."""
+    obstacle = why_not_stand(core)
+    if obstacle:
+        core.event(StandingRefused(core.epoch, obstacle))
+        return False
+    become_prospective(core, fail_fast=fail_fast, reason=reason)
+    return True
+
+
+# Electing others.
+
+
+def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> None:
+    """Judge a vote or pre-vote request."""
+    error = _refusal_of_vote(core, request)
+    if error is not None:
+        refuse(core, sender, request, error)
+        return
+    if request.epoch > core.epoch:
+        become_unattached(core, request.epoch, reason=f"vote request of {request.candidate.id}")
+    if not is_addressed_to(core, request.voter):
+        refuse(core, sender, request, ErrorCode.INVALID_VOTER_KEY)
+        return
+    reason = why_not_grant(core, request)
+    granted = not reason
+    if granted and not request.pre_vote:
+        _record_vote(core, request.candidate)
+    core.event(
+        VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason)
+    )
+    core.send(
+        sender,
+        VoteResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            granted,
+            core.answering_endpoints(),
+        ),
+    )
+
+
+def _refusal_of_vote(core: CoreState, request: VoteRequest) -> ErrorCode | None:
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    last = request.last
+    # A real candidate has raised its epoch above that of its last record; a pre-candidate has not.
+    epoch_limit = request.epoch if request.pre_vote else request.epoch - 1
+    if not 0 <= last.offset <= OFFSET_MAX or not 0 <= last.epoch <= epoch_limit:
+        return ErrorCode.INVALID_REQUEST
+    return refusal_of_voter_request(core, request.epoch, request.candidate.id)
+
+
+def why_not_grant(core: CoreState, request: VoteRequest) -> str:
+    """Why the request gets no (pre-)vote; empty when it does.
+
+    A repeated request of the candidate already voted for is granted without looking at its
+    log again: the answer to the first may have been lost.
+    """
+    role = core.role
+    if isinstance(role, Leader):
+        return "leads this epoch"
+    if not request.pre_vote:
+        if isinstance(role, Follower | Candidate | Resigned):
+            return f"is {type(role).__name__} in this epoch"
+        voted = core.election.voted
+        if voted is not None:
+            is_same = voted.id == request.candidate.id and (
+                voted.directory_id in (ZERO_UUID, request.candidate.directory_id)
+            )
+            return "" if is_same else f"voted for {voted.id}"
+        if core.leader_id != NO_NODE:
+            return f"{core.leader_id} leads this epoch"
+    elif isinstance(role, Follower) and role.has_fetched and core.lost_leader is None:
+        return f"fetches from leader {role.leader_id}"
+    if not request.last.is_at_least(core.position):
+        return f"position {request.last} is behind {core.position}"
+    floor = core.election.vote_floor
+    if floor is not None and not request.last.is_at_least(floor):
+        return f"position {request.last} is below the vote floor {floor}"
+    return ""
+
+
+def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
+    role = core.role
+    if core.election.voted is not None:
+        return
+    if isinstance(role, Unattached):
+        state = core.election
+        core.save_election(
+            ElectionState(state.epoch, state.leader_id, candidate, state.vote_floor)
+        )
+        role.election_deadline_ms = core.random_election_deadline()
+    else:
+        become_unattached(
+            core, core.epoch, voted=candidate, reason=f"voted for {candidate.id}"
+        )
+
+
+# Getting elected.
+
+
+def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) -> None:
+    """Count an answer to our vote or pre-vote request."""
+    role = core.role
+    ballot = (
+        role.ballots.get(sender) if isinstance(role, Prospective | Candidate) else None
+    )
+    if ballot is None or ballot.request_id != response.request_id or not response.request_id:
+        ignore(core, sender, response, "never asked for, or no longer")
+        return
+    ballot.request_id = 0
+    is_current = learn_from_response(core, sender, response)
+    if core.role is not role or not isinstance(role, Prospective | Candidate):
+        return
+    if not is_current or response.error != ErrorCode.NONE:
+        _ask_again_later(core, ballot)
+        return
+    ballot.granted = response.granted
+    if not response.granted and role.fail_fast and role.retry_ms == NEVER_MS:
+        role.retry_ms = core.now_ms + core.rng.randint(0, core.config.lost_leader_retry_ms)
+
+
+def on_vote_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+    """A vote request to ``peer`` will not be answered: ask again after a pause."""
+    role = core.role
+    if isinstance(role, Prospective | Candidate):
+        ballot = role.ballots.get(peer)
+        if ballot is not None and ballot.request_id == request_id:
+            ballot.request_id = 0
+            _ask_again_later(core, ballot)
+
+
+def _ask_again_later(core: CoreState, ballot: Ballot) -> None:
+    ballot.failures += 1
+    ballot.due_ms = core.now_ms + backoff_ms(core.config, ballot.failures)
+
+
+def pursue_unattached(core: CoreState, role: Unattached) -> None:
+    """Stand when the election timer has expired."""
+    if (
+        core.is_voter
+        and core.now_ms >= role.election_deadline_ms
+        and not stand(core, fail_fast=False, reason="the election timer expired")
+    ):
+        role.election_deadline_ms = core.random_election_deadline()
+
+
+def pursue_prospective(core: CoreState, role: Prospective) -> None:
+    """Count pre-votes, ask for missing ones, or give up the round."""
+    result = _tally(role)
+    if result is VoteResult.WON:
+        become_candidate(core, fail_fast=role.fail_fast, reason="a majority would elect it")
+    elif core.now_ms >= role.election_deadline_ms:
+        _return_from_prospective(core, "the election timer expired")
+    elif core.now_ms >= role.retry_ms:
+        role.ballots = new_ballots(core)
+        role.retry_ms = NEVER_MS
+        _ask(core, role.ballots, pre_vote=True)
+    elif result is VoteResult.LOST and not role.fail_fast:
+        _return_from_prospective(core, "a majority would not elect it")
+    else:
+        _ask(core, role.ballots, pre_vote=True)
+
+
+def _return_from_prospective(core: CoreState, reason: str) -> None:
+    leader_id = core.leader_id
+    if leader_id == NO_NODE:
+        become_unattached(core, core.epoch, reason=reason)
+        return
+    # Whatever made us think that the leader is gone, nobody else could confirm it in time.
+    core.lost_leader = None
+    become_follower(core, leader_id, core.epoch, core.leader_endpoints, reason=reason)
+
+
+def pursue_candidate(core: CoreState, role: Candidate) -> None:
+    """Count votes, ask for missing ones, or start over."""
+    result = _tally(role)
+    if result is VoteResult.WON:
+        granting = [key for key, ballot in role.ballots.items() if ballot.granted]
+        become_leader(core, tuple(sorted([*granting, core.me.id])))
+    elif core.now_ms >= min(role.retry_ms, role.election_deadline_ms):
+        if not stand(core, fail_fast=role.fail_fast, reason="was not elected in time"):
+            role.election_deadline_ms = core.random_election_deadline()
+            role.retry_ms = NEVER_MS
+    elif result is not VoteResult.LOST:
+        _ask(core, role.ballots, pre_vote=False)
+
+
+def _tally(role: Prospective | Candidate) -> VoteResult:
+    answers = [ballot.granted for ballot in role.ballots.values()]
+    return majority.vote_result(
+        len(answers) + 1, granted=answers.count(True) + 1, rejected=answers.count(False)
+    )
+
+
+def asks_voters(role: Prospective | Candidate) -> bool:
+    """Whether the round is still open, so that missing answers are asked for."""
+    return _tally(role) is not VoteResult.LOST or (isinstance(role, Prospective) and role.fail_fast)
+
+
+def _ask(core: CoreState, ballots: dict[NodeId, Ballot], *, pre_vote: bool) -> None:
+    """Send the request to every voter that is due and has not answered in this round."""
+    for voter_id, ballot in ballots.items():
+        if ballot.granted is not None or core.now_ms < ballot.due_ms:
+            continue
+        if ballot.request_id:
+            ballot.request_id = 0
+            _ask_again_later(core, ballot)
+            continue
+        ballot.request_id = core.next_request_id()
+        ballot.due_ms = core.now_ms + core.config.request_timeout_ms
+        core.send(
+            voter_id,
+            VoteRequest(
+                ballot.request_id,
+                core.cluster_id,
+                core.me,
+                ballot.voter,
+                core.epoch,
+                core.position,
+                pre_vote,
+            ),
+        )

@@ -1,0 +1,89 @@
+"""Building the answers to Fetch: records from here, a point of divergence, or a snapshot.
+
+The core names positions (``serve_offset``, ``serve_bytes_max``, ``serve_end_offset``); the
+runtime reads the bytes.
+"""
+
+from __future__ import annotations
+
+from quorum.core.classification import Diverging, FetchAnswer, NeedsSnapshot
+from quorum.core.events import FetchClassified
+from quorum.core.messages import FetchRequest, FetchResponse
+from quorum.core.refusals import refuse
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, NodeId
+
+
+def answer_from_log(
+    core: CoreState,
+    leader: Leader,
+    sender: NodeId,
+    request: FetchRequest,
+    *,
+    with_endpoints: bool = False,
+) -> None:
+    """Answer a position known to be a prefix of ours with whatever there is beyond it."""
+    log = core.log
+    offset = request.fetch_offset
+    is_consumer = request.replica.id == NO_NODE
+    end = core.high_watermark if is_consumer else log.end_offset
+    bytes_max = 0
+    if offset < end:
+        bytes_max = max(1, min(request.max_bytes, core.config.fetch_bytes_max))
+    core.send(
+        sender,
+        FetchResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.me.id,
+            core.epoch,
+            core.high_watermark,
+            log.start.offset,
+            None,
+            None,
+            offset if bytes_max else -1,
+            bytes_max,
+            end if bytes_max else -1,
+            b"",
+            None,
+            leader.reads.stamp,
+            core.answering_endpoints() if with_endpoints else (),
+        ),
+    )
+
+
+def answer_elsewhere(
+    core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
+) -> None:
+    """Answer with the point of divergence, or with the snapshot to fetch."""
+    point = verdict.point if isinstance(verdict, Diverging) else None
+    snapshot_id = verdict.snapshot_id if isinstance(verdict, NeedsSnapshot) else None
+    core.event(
+        FetchClassified(
+            request.replica,
+            request.fetch_offset,
+            request.last_fetched_epoch,
+            "diverging" if point is not None else "snapshot",
+            str(point or snapshot_id),
+        )
+    )
+    if point is None and snapshot_id is None:
+        refuse(core, sender, request, ErrorCode.SNAPSHOT_NOT_FOUND)
+        return
+    core.send(
+        sender,
+        FetchResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.me.id,
+            core.epoch,
+            core.high_watermark,
+            core.log.start.offset,
+            diverging=point,
+            snapshot_id=snapshot_id,
+            read_round=leader.reads.stamp,
+            leader_endpoints=core.answering_endpoints(),
+        ),
+    )

@@ -1,0 +1,108 @@
+"""Fetches that a leader holds until there is something to say.
+
+A container: it knows which held requests a change makes answerable; ``replication`` builds
+the answers. Every request put in comes out exactly once.
+
+See: KIP-595 (fetch purgatory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorum.core.messages import FetchRequest, ReadRound
+from quorum.types import NO_NODE, NodeId
+
+NEVER_MS = 1 << 62
+"""Later than any clock: the deadline of what has none."""
+
+
+@dataclass(slots=True)
+class HeldFetch:
+    """One waiting request and what it waits for."""
+
+    sender: NodeId
+    request: FetchRequest
+    deadline_ms: int
+    is_voter: bool
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether a plain consumer waits, who only ever sees what is committed."""
+        return self.request.replica.id == NO_NODE
+
+
+class HeldFetches:
+    """Waiting Fetches in order of arrival; bounded by the caller through ``len``."""
+
+    __slots__ = ("_held", "earliest_ms")
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[NodeId, int], HeldFetch] = {}
+        self.earliest_ms = NEVER_MS
+        """No held request is due before this. May be early, never late."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, fetch: HeldFetch) -> HeldFetch | None:
+        """Keep a request; returns one of the same sender and id that it displaces."""
+        key = (fetch.sender, fetch.request.request_id)
+        displaced = self._held.pop(key, None)
+        self._held[key] = fetch
+        if fetch.deadline_ms < self.earliest_ms:
+            self.earliest_ms = fetch.deadline_ms
+        return displaced
+
+    def take_below(self, log_end: int, high_watermark: int) -> list[HeldFetch]:
+        """Those there are records for: replicas below the log end, consumers below what is
+        committed.
+        """
+        return self._take(
+            lambda fetch: (
+                fetch.request.fetch_offset
+                < (high_watermark if fetch.is_consumer else log_end)
+            )
+        )
+
+    def take_unaware_of(self, high_watermark: int) -> list[HeldFetch]:
+        """Those to be told of the high watermark: replicas that know less, and consumers
+        for whom it uncovers records.
+        """
+        return self._take(
+            lambda fetch: (
+                fetch.request.fetch_offset < high_watermark
+                if fetch.is_consumer
+                else fetch.request.high_watermark < high_watermark
+            )
+        )
+
+    def take_without_echo(self, stamp: ReadRound) -> list[HeldFetch]:
+        """Voters that have not echoed the read round ``stamp``."""
+        return self._take(lambda fetch: fetch.is_voter and fetch.request.read_round != stamp)
+
+    def take_due(self, now_ms: int) -> list[HeldFetch]:
+        """Those whose waiting time is over."""
+        taken = self._take(lambda fetch: fetch.deadline_ms <= now_ms)
+        self.earliest_ms = min(
+            (fetch.deadline_ms for fetch in self._held.values()), default=NEVER_MS
+        )
+        return taken
+
+    def take_all(self) -> list[HeldFetch]:
+        """Everything, for a leader that is one no longer."""
+        return self._take(lambda _: True)
+
+    def _take(self, is_ready: Callable[[HeldFetch], bool]) -> list[HeldFetch]:
+        held = self._held
+        if not held:
+            return []
+        taken = [fetch for fetch in held.values() if is_ready(fetch)]
+        if len(taken) == len(held):
+            held.clear()
+            self.earliest_ms = NEVER_MS
+        else:
+            for fetch in taken:
+                del held[(fetch.sender, fetch.request.request_id)]
+        return taken

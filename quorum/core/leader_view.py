@@ -1,0 +1,103 @@
+"""The leader's table of replicas: finding, adding and forgetting entries, and showing them.
+
+A fetcher whose id and directory match a voter is that voter; anybody else is an observer,
+including a voter's id on another disk.
+
+See: raft-protocol section 6, "Replica bookkeeping".
+"""
+
+from __future__ import annotations
+
+from quorum.core import majority
+from quorum.core.progress import ReplicaProgress, ReplicaView
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.types import ReplicaKey
+
+CHECK_QUORUM_FACTOR = 1.5
+
+
+def build_remote(core: CoreState, leader: Leader) -> None:
+    """Match the table of voters to the set in force, keeping what is known of each."""
+    known = {**leader.remote}
+    leader.counts_itself = core.is_voter
+    leader.remote = {}
+    for voter in core.voters.latest.others(core.me):
+        progress = known.get(voter.key.id)
+        if progress is None or not progress.key.matches(voter.key):
+            progress = leader.observers.pop(voter.key, None) or ReplicaProgress(
+                voter.key, is_voter=True, live_since_ms=core.now_ms
+            )
+            progress.is_voter = True
+        leader.remote[voter.key.id] = progress
+
+
+def progress_of(leader: Leader, key: ReplicaKey) -> ReplicaProgress | None:
+    """What is known of ``key``; None for an observer seen for the first time."""
+    progress = leader.remote.get(key.id)
+    if progress is not None and progress.key.matches(key):
+        return progress
+    return leader.observers.get(key)
+
+
+def track_observer(core: CoreState, leader: Leader, key: ReplicaKey) -> ReplicaProgress:
+    """Begin to track an observer; when there are too many, the longest silent one goes."""
+    observers = leader.observers
+    if len(observers) >= core.config.observers_max:
+        silent = min(observers.values(), key=lambda each: each.live_since_ms)
+        del observers[silent.key]
+    progress = ReplicaProgress(key, is_voter=False, live_since_ms=core.now_ms)
+    observers[key] = progress
+    return progress
+
+
+def forget_silent_observers(core: CoreState, leader: Leader) -> None:
+    """Drop observers that have been silent for a session."""
+    limit = core.now_ms - core.config.observer_session_ms
+    silent = [key for key, each in leader.observers.items() if each.live_since_ms < limit]
+    for key in silent:
+        del leader.observers[key]
+
+
+def note_contact(core: CoreState, leader: Leader, progress: ReplicaProgress) -> None:
+    """Count a Fetch or FetchSnapshot of this epoch as a sign of life.
+
+    A majority of voters (the leader among them if it votes) resets the check-quorum timer.
+    """
+    progress.live_since_ms = core.now_ms
+    if not progress.is_voter:
+        return
+    contacted = leader.contacted
+    contacted.add(progress.key.id)
+    itself = leader.counts_itself
+    if len(contacted) + itself >= majority.quorum_size(len(leader.remote) + itself):
+        contacted.clear()
+        leader.check_quorum_deadline_ms = check_quorum_deadline(core)
+
+
+def check_quorum_deadline(core: CoreState) -> int:
+    """When a leader that hears from no majority any more resigns."""
+    return core.now_ms + int(CHECK_QUORUM_FACTOR * core.config.fetch_timeout_ms)
+
+
+def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:
+    """Describe-quorum: voters ascending, then observers; empty unless this node leads."""
+    leader = core.role
+    if not isinstance(leader, Leader) or not leader.established:
+        return ()
+    views = [
+        ReplicaView(
+            each.key, each.is_voter, each.end_offset, each.last_fetch_ms, each.last_caught_up_ms
+        )
+        for each in replicas_of(leader)
+    ]
+    now_ms = core.now_ms
+    views.append(
+        ReplicaView(core.me, leader.counts_itself, core.log.end_offset, now_ms, now_ms)
+    )
+    return tuple(sorted(views, key=lambda each: (not each.is_voter, each.key.id)))
+
+
+def replicas_of(leader: Leader) -> list[ReplicaProgress]:
+    """Everybody the leader keeps account of: voters ascending, then observers."""
+    return [*leader.remote.values(), *leader.observers.values()]

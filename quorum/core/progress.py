@@ -1,0 +1,66 @@
+"""What a leader knows of each replica: how far it has fetched, and when it was last heard of.
+
+Plain data and the rules for one replica at a time. Whose progress counts for what is decided
+in ``replication`` (high watermark), ``leadership`` (check quorum) and ``trimming`` (630.5).
+
+See: KIP-595 (DescribeQuorum), KIP-836 (last fetch and last caught-up times).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorum.types import ReplicaKey
+
+
+@dataclass(slots=True)
+class ReplicaProgress:
+    """One replica as its leader sees it. Times are monotonic milliseconds, -1 for never."""
+
+    key: ReplicaKey
+    is_voter: bool
+    live_since_ms: int
+    """Last sign of life by Fetch or FetchSnapshot; for a voter at first the reign's start."""
+    end_offset: int = -1
+    """Acknowledged log end (exclusive): all below it is on that replica's disk."""
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+    leader_end_at_fetch: int = -1
+    download_end: int = -1
+    """End offset of the snapshot it is downloading; -1 when it is not."""
+    read_round: int = 0
+    """Latest read round of this epoch that it has echoed."""
+    begin_due_ms: int = 0
+    begin_request_id: int = 0
+    begin_failures: int = 0
+
+    def note_fetch(self, offset: int, *, now_ms: int, leader_end: int) -> None:
+        """Record a Fetch whose position lies in the leader's log.
+
+        Caught up means: now at the leader's end, or at least where that end was at the
+        previous Fetch, which then is the time that counts.
+        """
+        if offset >= leader_end:
+            self.last_caught_up_ms = now_ms
+        elif self.last_fetch_ms >= 0 and offset >= self.leader_end_at_fetch:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.leader_end_at_fetch = leader_end
+        self.last_fetch_ms = now_ms
+        self.end_offset = offset
+        self.download_end = -1
+
+    @property
+    def trim_position(self) -> int:
+        """What the log must keep for it: where it fetches, or the end of its download."""
+        return max(self.end_offset, self.download_end)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """One line of describe-quorum. Offsets -1 for unknown, times in monotonic ms, -1 for never."""
+
+    key: ReplicaKey
+    is_voter: bool
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int

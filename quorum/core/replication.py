@@ -1,0 +1,141 @@
+"""The leader's side of replication: judging Fetch, answering it, and what is committed.
+
+A Fetch is a question and an acknowledgement in one: the replica has everything below its
+offset on disk. It gets one of three answers: records, the point where the logs diverge, or a
+snapshot to fetch first. With nothing to say it is held.
+
+See: KIP-595 (Fetch), KIP-630 (snapshot answer), KIP-279 (lineage); Raft section 5.4.2.
+"""
+
+from __future__ import annotations
+
+from quorum.core.classification import SERVE, Diverging, classify_fetch
+from quorum.core.commitment import advance_high_watermark
+from quorum.core.events import ReplicaRegressed
+from quorum.core.fetch_answers import answer_elsewhere, answer_from_log
+from quorum.core.held_fetches import HeldFetch
+from quorum.core.leader_view import note_contact, progress_of, track_observer
+from quorum.core.messages import FetchRequest
+from quorum.core.progress import ReplicaProgress
+from quorum.core.read_confirmation import note_echo
+from quorum.core.refusals import (
+    OFFSET_MAX,
+    has_wrong_cluster,
+    refusal_of_leader_request,
+    refuse,
+)
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, NodeId
+
+
+def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
+    """Judge a Fetch, count what it acknowledges, and answer or hold it."""
+    error = _refusal_of_fetch(core, request)
+    leader = core.role
+    if error is not None or not isinstance(leader, Leader):
+        refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+    if request.replica.id == NO_NODE:
+        _answer_consumer(core, leader, sender, request)
+        return
+    progress = progress_of(leader, request.replica) or track_observer(
+        core, leader, request.replica
+    )
+    is_first = progress.last_fetch_ms < 0
+    note_contact(core, leader, progress)
+    verdict = classify_fetch(
+        core.log, core.snapshots.latest, request.fetch_offset, request.last_fetched_epoch
+    )
+    if verdict is not SERVE:
+        note_echo(core, leader, progress, request.read_round)
+        answer_elsewhere(core, leader, sender, request, verdict)
+        return
+    _note_position(core, leader, progress, request.fetch_offset)
+    note_echo(core, leader, progress, request.read_round)
+    stamp = leader.reads.stamp
+    if (
+        request.fetch_offset < core.log.end_offset
+        or request.max_wait_ms == 0
+        or request.high_watermark < core.high_watermark
+        or (
+            progress.is_voter
+            and leader.reads.is_under_way
+            and request.read_round != stamp
+        )
+    ):
+        answer_from_log(core, leader, sender, request, with_endpoints=is_first)
+    else:
+        _hold(core, leader, sender, request, is_voter=progress.is_voter)
+
+
+def _refusal_of_fetch(core: CoreState, request: FetchRequest) -> ErrorCode | None:
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    is_consumer = request.replica.id == NO_NODE
+    skips_epoch = is_consumer and request.epoch == -1
+    if (
+        request.max_wait_ms < 0
+        or request.max_bytes < 0
+        or not 0 <= request.fetch_offset <= OFFSET_MAX
+        or request.last_fetched_epoch < (-1 if is_consumer else 0)
+        or (request.last_fetched_epoch > request.epoch and not skips_epoch)
+        or request.replica.id < NO_NODE
+        or request.replica.id == core.me.id
+    ):
+        return ErrorCode.INVALID_REQUEST
+    role = core.role
+    leads = isinstance(role, Leader) and role.established
+    epoch = core.epoch if skips_epoch else request.epoch
+    return refusal_of_leader_request(core, epoch, leads=leads)
+
+
+def _note_position(
+    core: CoreState, leader: Leader, progress: ReplicaProgress, offset: int
+) -> None:
+    """Count an acknowledgement; a voter's may commit records."""
+    if offset < progress.end_offset:
+        core.event(ReplicaRegressed(progress.key, progress.end_offset, offset))
+    progress.note_fetch(offset, now_ms=core.now_ms, leader_end=core.log.end_offset)
+    if progress.is_voter and offset > core.high_watermark:
+        advance_high_watermark(core, leader)
+
+
+def answer_due(core: CoreState, leader: Leader) -> None:
+    """Answer the held Fetches whose time is over, with what is true now."""
+    for fetch in leader.held.take_due(core.now_ms):
+        answer_from_log(core, leader, fetch.sender, fetch.request)
+
+
+def _hold(
+    core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, *, is_voter: bool
+) -> None:
+    """Keep a Fetch waiting; when too many wait already it is answered empty-handed at once."""
+    if len(leader.held) >= core.config.held_fetches_max:
+        answer_from_log(core, leader, sender, request)
+        return
+    wait_ms = min(request.max_wait_ms, core.config.fetch_max_wait_ms)
+    displaced = leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter))
+    if displaced is not None:
+        answer_from_log(core, leader, displaced.sender, displaced.request)
+
+
+def _answer_consumer(
+    core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest
+) -> None:
+    """Serve a plain consumer: only what is committed, never tracked (320.1, 320.5)."""
+    log = core.log
+    offset = request.fetch_offset
+    if not log.start.offset <= offset <= log.end_offset:
+        refuse(core, sender, request, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return
+    if request.last_fetched_epoch >= 0 and offset > log.start.offset:
+        verdict = classify_fetch(log, None, offset, request.last_fetched_epoch)
+        if isinstance(verdict, Diverging):
+            answer_elsewhere(core, leader, sender, request, verdict)
+            return
+    if offset < core.high_watermark or request.max_wait_ms == 0:
+        answer_from_log(core, leader, sender, request)
+    else:
+        _hold(core, leader, sender, request, is_voter=False)

@@ -1,0 +1,130 @@
+"""The six roles, each a class that holds only what that role needs.
+
+A follower has no vote tally because there is no field for it. What survives a change of role
+(epoch, vote, log, high watermark, download) lives in ``CoreState``; which change is legal is
+``transitions``' table; what a role does is in the conversation modules.
+
+Observers are ``Unattached`` or ``Follower`` and never stand.
+
+See: KIP-595, KIP-853, KIP-996 (Prospective).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from quorum.core.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.messages import NO_ROUND, ReadRound
+from quorum.core.progress import ReplicaProgress
+from quorum.core.reads import ReadRounds
+from quorum.types import NodeId, ReplicaKey
+
+
+@dataclass(slots=True)
+class Unattached:
+    """Follows nobody. May have voted in this epoch; looks for a leader by Fetch."""
+
+    election_deadline_ms: int
+    discover_at_ms: int = 0
+
+
+@dataclass(slots=True)
+class Ballot:
+    """The question put to one voter in one election round."""
+
+    voter: ReplicaKey
+    due_ms: int
+    """When to ask; while ``request_id`` is set, when to give up waiting."""
+    request_id: int = 0
+    """The request in flight; 0 for none."""
+    granted: bool | None = None
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Prospective:
+    """Asks the voters whether they would elect it, without raising its epoch."""
+
+    election_deadline_ms: int
+    ballots: dict[NodeId, Ballot]
+    fail_fast: bool
+    """The leader's process is gone: rejected rounds are asked again soon (decision 10)."""
+    retry_ms: int = NEVER_MS
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Has raised its epoch, voted for itself, and asks for votes."""
+
+    election_deadline_ms: int
+    ballots: dict[NodeId, Ballot]
+    fail_fast: bool
+    retry_ms: int = NEVER_MS
+
+
+@dataclass(slots=True)
+class Leader:
+    """Won its epoch. Leads only once ``established``: when that is on its own disk (decision 9).
+
+    Invariants:
+        1. Before ``established`` nothing of the leadership is visible to anybody.
+        2. ``can_write`` implies that a record of this epoch is committed.
+        3. ``remote`` holds every other voter of the set in force, ascending by id.
+    """
+
+    epoch_start: int
+    granting: tuple[NodeId, ...]
+    since_ms: int
+    reads: ReadRounds
+    durable_with: int = 0
+    """Ticket of the election state that names this node leader."""
+    established: bool = False
+    can_write: bool = False
+    counts_itself: bool = True
+    remote: dict[NodeId, ReplicaProgress] = field(default_factory=dict)
+    observers: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
+    held: HeldFetches = field(default_factory=HeldFetches)
+    check_quorum_deadline_ms: int = NEVER_MS
+    contacted: set[NodeId] = field(default_factory=set)
+    """Voters heard of since the check-quorum timer was last reset. Only ever asked for members."""
+    upkeep_due_ms: int = NEVER_MS
+    uncommitted: deque[tuple[int, int]] = field(default_factory=deque)
+    """(end offset, bytes) of own appends above the high watermark."""
+    uncommitted_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Follower:
+    """Fetches from the leader of its epoch."""
+
+    leader_id: NodeId
+    fetch_deadline_ms: int
+    has_fetched: bool = False
+    """Whether this leader has answered a Fetch successfully: then pre-votes are refused."""
+    stand_at_ms: int = NEVER_MS
+    """When to ask for pre-votes because the leader's process is gone."""
+    read_round: ReadRound = NO_ROUND
+
+
+@dataclass(slots=True)
+class Farewell:
+    """The EndQuorumEpoch owed to one voter."""
+
+    voter: ReplicaKey
+    due_ms: int
+    request_id: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Resigned:
+    """Led this epoch and does no longer; tells the voters until the election timer expires."""
+
+    election_deadline_ms: int
+    preferred_successors: tuple[ReplicaKey, ...]
+    farewells: dict[NodeId, Farewell]
+
+
+Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned

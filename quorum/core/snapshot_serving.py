@@ -1,0 +1,73 @@
+"""The leader's side of FetchSnapshot: which slice to read, or why not.
+
+Nothing is kept per transfer. The runtime reads the file, fills in size, bytes, checksum and
+file digest, and holds the lease that keeps the file from being deleted meanwhile.
+
+See: KIP-630 (630.10, 630.12); architecture 5.2.
+"""
+
+from __future__ import annotations
+
+from quorum.core.leader_view import note_contact, progress_of, track_observer
+from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.read_confirmation import note_echo
+from quorum.core.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NO_NODE, NodeId
+
+
+def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
+    """Let the runtime read a slice for a replica, or say why not."""
+    error = _refusal_of_fetch_snapshot(core, request)
+    leader = core.role
+    if error is not None or not isinstance(leader, Leader):
+        refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+    if request.replica.id != NO_NODE:
+        progress = progress_of(leader, request.replica) or track_observer(
+            core, leader, request.replica
+        )
+        progress.download_end = request.snapshot_id.offset
+        note_contact(core, leader, progress)
+        note_echo(core, leader, progress, request.read_round)
+    shelved = core.snapshots.get(request.snapshot_id)
+    core.send(
+        sender,
+        FetchSnapshotResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.me.id,
+            core.epoch,
+            request.snapshot_id,
+            size=shelved.size if shelved is not None else 0,
+            position=request.position,
+            serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
+            read_round=leader.reads.stamp,
+        ),
+    )
+
+
+def _refusal_of_fetch_snapshot(
+    core: CoreState, request: FetchSnapshotRequest
+) -> ErrorCode | None:
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if (
+        request.max_bytes < 1
+        or request.replica.id < NO_NODE
+        or request.replica.id == core.me.id
+    ):
+        return ErrorCode.INVALID_REQUEST
+    role = core.role
+    leads = isinstance(role, Leader) and role.established
+    error = refusal_of_leader_request(core, request.epoch, leads=leads)
+    if error is not None:
+        return error
+    shelved = core.snapshots.get(request.snapshot_id)
+    if shelved is None or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
+        return ErrorCode.SNAPSHOT_NOT_FOUND
+    if request.position < 0 or 0 < shelved.size <= request.position:
+        return ErrorCode.POSITION_OUT_OF_RANGE
+    return None

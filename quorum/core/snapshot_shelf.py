@@ -1,0 +1,80 @@
+"""The frozen checkpoints this replica has, as ids: which is newest, which may go.
+
+See: KIP-630 (630.5, 630.6, 630.14).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, SnapshotId
+
+
+@dataclass(slots=True)
+class ShelvedSnapshot:
+    """What is known of one checkpoint file."""
+
+    size: int
+    """Bytes; 0 when not known."""
+    since_ms: int
+    """When this process learned of it: the start of the holding time of 630.5."""
+
+
+class SnapshotShelf:
+    """Checkpoints by id, ascending by offset, then epoch. The bootstrap one is never served."""
+
+    __slots__ = ("_ids", "_known", "leased")
+
+    def __init__(
+        self,
+        snapshot_ids: Sequence[SnapshotId] = (),
+        sizes: Mapping[SnapshotId, int] | None = None,
+        *,
+        now_ms: int = 0,
+    ) -> None:
+        self._known: dict[SnapshotId, ShelvedSnapshot] = {}
+        self._ids: list[SnapshotId] = []
+        self.leased: tuple[SnapshotId, ...] = ()
+        """Those that transfers are reading now."""
+        for snapshot_id in snapshot_ids:
+            self.add(snapshot_id, (sizes or {}).get(snapshot_id, 0), now_ms=now_ms)
+
+    def add(self, snapshot_id: SnapshotId, size: int, *, now_ms: int) -> None:
+        """Note a checkpoint; one already known only has its size updated."""
+        known = self._known.get(snapshot_id)
+        if known is not None:
+            known.size = size or known.size
+            return
+        self._known[snapshot_id] = ShelvedSnapshot(size, now_ms)
+        insort(self._ids, snapshot_id, key=lambda each: (each.offset, each.epoch))
+
+    def remove(self, snapshot_id: SnapshotId) -> None:
+        """Forget a checkpoint; nothing happens when it is not known."""
+        if self._known.pop(snapshot_id, None) is not None:
+            self._ids.remove(snapshot_id)
+
+    def get(self, snapshot_id: SnapshotId) -> ShelvedSnapshot | None:
+        """What is known of it; None for one that is not here."""
+        return self._known.get(snapshot_id)
+
+    @property
+    def ids(self) -> tuple[SnapshotId, ...]:
+        """All ids, ascending."""
+        return tuple(self._ids)
+
+    @property
+    def latest(self) -> SnapshotId | None:
+        """The newest checkpoint; None when there is only the bootstrap one or none."""
+        if self._ids and self._ids[-1] != BOOTSTRAP_SNAPSHOT_ID:
+            return self._ids[-1]
+        return None
+
+    def deletable_below(self, log_start: OffsetAndEpoch) -> tuple[SnapshotId, ...]:
+        """Those below the log start, except the newest and the leased (630.6)."""
+        return tuple(
+            each
+            for each in self._ids[:-1]
+            if each.offset < log_start.offset and each not in self.leased
+        )

@@ -1,0 +1,174 @@
+"""The follower's side of FetchSnapshot, as positions and decisions; no bytes are looked at.
+
+One ``Download`` at a time. While it is under way FetchSnapshot takes the place of Fetch, so
+nothing is acknowledged. A complete file is frozen by the runtime and then installed
+(``snapshot_install``).
+
+See: KIP-630 (630.9, 630.12); architecture 5.2.
+"""
+
+from __future__ import annotations
+
+from quorum.core.download import Download
+from quorum.core.events import ChunkReceived, DownloadEnded, DownloadStarted, TruncationRefused
+from quorum.core.messages import NO_ROUND, FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
+from quorum.core.peers import InFlight
+from quorum.core.refusals import ignore
+from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
+from quorum.core.roles import Follower
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, SnapshotId
+
+_CONTACTS_PER_FETCH_TIMEOUT = 4
+_RESTING = -1
+"""The epoch of a download that waits for a leader to offer its file again."""
+
+
+def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
+    """Why the snapshot a leader names cannot be what this replica needs; empty when it can."""
+    if snapshot_id.offset < 1 or not 0 < snapshot_id.epoch <= core.epoch:
+        return f"snapshot {snapshot_id} in epoch {core.epoch}"
+    if snapshot_id == core.log.end:
+        return f"snapshot {snapshot_id}, which is where this log ends"
+    if snapshot_id.offset < core.high_watermark:
+        core.event(TruncationRefused(snapshot_id.offset, core.high_watermark))
+        return f"snapshot {snapshot_id} below high watermark {core.high_watermark}"
+    return ""
+
+
+def begin_download(core: CoreState, leader_id: NodeId, snapshot_id: SnapshotId) -> None:
+    """Start to fetch a snapshot, or go on with the one begun under an earlier leader."""
+    download = core.download
+    if download is not None and download.snapshot_id == snapshot_id:
+        download.epoch = core.epoch
+        return
+    abandon_download(core, f"superseded by {snapshot_id}")
+    core.download = Download(snapshot_id, core.epoch)
+    core.effect(BeginDownload(snapshot_id))
+    core.event(DownloadStarted(snapshot_id, leader_id))
+
+
+def abandon_download(core: CoreState, reason: str) -> None:
+    """Drop the download if there is one."""
+    download = core.download
+    if download is not None:
+        core.download = None
+        core.effect(AbandonDownload(download.snapshot_id))
+        core.event(DownloadEnded(download.snapshot_id, reason))
+
+
+def is_downloading(core: CoreState, peer: NodeId) -> bool:
+    """Whether ``peer`` is the leader that a download of this epoch goes on with."""
+    role, download = core.role, core.download
+    return (
+        download is not None
+        and download.epoch == core.epoch
+        and isinstance(role, Follower)
+        and role.leader_id == peer
+    )
+
+
+def is_waiting_for_disk(core: CoreState, download: Download) -> bool:
+    """Whether enough chunks wait to be written that the next one is not asked for yet."""
+    while download.unwritten and download.unwritten[0] <= core.durable_ticket:
+        download.unwritten.popleft()
+    return len(download.unwritten) >= core.config.unwritten_chunks_max
+
+
+def pursue_download(core: CoreState, peer: NodeId) -> bool:
+    """Ask for the next chunk; True if a plain Fetch should be sent instead.
+
+    That is a sign of life now and then while a complete file is being verified: it
+    acknowledges only what this log already held.
+    """
+    download = core.download
+    if download is None:
+        return True
+    if download.is_complete:
+        if core.now_ms < download.contact_due_ms:
+            return False
+        download.contact_due_ms = _next_contact_ms(core)
+        return True
+    if is_waiting_for_disk(core, download):
+        return False
+    role = core.role
+    request_id = core.next_request_id()
+    ticket = core.election_ticket
+    core.in_flight = InFlight(
+        request_id,
+        peer,
+        is_snapshot=True,
+        ticket=ticket,
+        deadline_ms=(
+            None
+            if ticket > core.durable_ticket
+            else core.now_ms + core.config.request_timeout_ms
+        ),
+    )
+    core.send(
+        peer,
+        FetchSnapshotRequest(
+            request_id,
+            core.cluster_id,
+            core.me,
+            core.epoch,
+            download.snapshot_id,
+            download.position,
+            core.config.snapshot_chunk_bytes,
+            role.read_round if isinstance(role, Follower) else NO_ROUND,
+        ),
+    )
+    return False
+
+
+def _next_contact_ms(core: CoreState) -> int:
+    return core.now_ms + max(1, core.config.fetch_timeout_ms // _CONTACTS_PER_FETCH_TIMEOUT)
+
+
+def on_fetch_snapshot_response(
+    core: CoreState, sender: NodeId, response: FetchSnapshotResponse
+) -> None:
+    """Take a chunk, or go back to Fetch."""
+    flight = take_in_flight(core, sender, response, is_snapshot=True)
+    if flight is None:
+        return
+    epoch = core.epoch
+    is_current = learn_from_response(core, sender, response)
+    role, download = core.role, core.download
+    if core.epoch != epoch or not isinstance(role, Follower) or download is None:
+        return
+    if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
+        if is_current:
+            note_leader_contact(core, role, flight.peer, response.read_round)
+        abandon_download(core, response.error.name)
+        return
+    if not is_current or response.error != ErrorCode.NONE:
+        download.epoch = _RESTING
+        core.peers.failed(flight.peer, core.now_ms)
+        return
+    if download.is_another_file(response):
+        core.event(DownloadEnded(download.snapshot_id, "the leader's file is another"))
+        download.restart()
+        core.effect(BeginDownload(download.snapshot_id))
+        core.event(DownloadStarted(download.snapshot_id, role.leader_id))
+    problem = download.problem_with(response)
+    if problem:
+        ignore(core, sender, response, problem, is_violation=True)
+        core.peers.failed(flight.peer, core.now_ms)
+        return
+    note_leader_contact(core, role, flight.peer, response.read_round)
+    _take_chunk(core, download, response)
+
+
+def _take_chunk(core: CoreState, download: Download, response: FetchSnapshotResponse) -> None:
+    snapshot_id, chunk = download.snapshot_id, response.chunk
+    download.unwritten.append(core.effect(WriteChunk(snapshot_id, download.position, chunk)))
+    core.event(ChunkReceived(snapshot_id, download.position, len(chunk), response.size))
+    download.size = response.size
+    download.file_digest = response.file_digest
+    download.position += len(chunk)
+    if download.is_complete:
+        core.effect(FreezeDownload(snapshot_id))
+        download.contact_due_ms = _next_contact_ms(core)

@@ -1,0 +1,96 @@
+"""From what was found on disk to the first role.
+
+A restarted leader begins ``Resigned`` in its epoch: it may have told others that it leads.
+A node that had voted for itself begins ``Unattached`` and never asks for votes in that epoch
+again: it cannot know what its former life promised in it (decision 9).
+
+See: raft-protocol section 3, "Startup"; 630.14 (what must hold on disk).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from quorum.core.log_view import LogView
+from quorum.core.notices import DurableState
+from quorum.core.roles import Follower, Role, Unattached
+from quorum.core.snapshot_install import replace_log
+from quorum.core.snapshot_shelf import SnapshotShelf
+from quorum.core.state import CoreState
+from quorum.core.transitions import learn_endpoints, resigned_role
+from quorum.core.voters import VoterHistory
+from quorum.errors import QuorumUsageError
+from quorum.types import NO_NODE, ElectionState
+
+
+def problems_with(state: DurableState) -> list[str]:
+    """Everything about ``state`` that no correct recovery can have found (630.14)."""
+    found = []
+    start, end = state.log_start, state.log_end
+    if not 0 <= start.offset <= end.offset:
+        found.append(f"log start {start} is not within [0, log end {end}]")
+    if start.epoch > end.epoch:
+        found.append(f"epoch falls from log start {start} to log end {end}")
+    if start.offset > 0 and all(each.offset < start.offset for each in state.snapshots):
+        found.append(f"the log starts at {start} but no snapshot ends at or above it")
+    epochs = state.epochs
+    for before, after in pairwise(epochs):
+        if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
+            found.append(f"epoch history does not rise: {before}, {after}")
+    inside = [each for each in epochs if each.start_offset < end.offset]
+    last_epoch = inside[-1].epoch if inside and end.offset > start.offset else start.epoch
+    if last_epoch != end.epoch:
+        found.append(f"the epoch history ends with {last_epoch}, the log with {end}")
+    try:
+        VoterHistory.of(state.voters)
+    except ValueError as error:
+        found.append(f"voters: {error}")
+    return found
+
+
+def start(core: CoreState, state: DurableState) -> None:
+    """Adopt what is on disk and take the first role.
+
+    Raises:
+        QuorumUsageError: The state contradicts itself; every contradiction is named.
+    """
+    found = problems_with(state)
+    if found:
+        raise QuorumUsageError("; ".join(found))
+    core.election = state.election
+    core.log = LogView(state.log_start, state.log_end, state.epochs)
+    core.snapshots = SnapshotShelf(state.snapshots, state.snapshot_sizes, now_ms=core.now_ms)
+    core.voters = VoterHistory.of(state.voters)
+    core.voters_changed()
+    latest = core.snapshots.latest
+    if latest is not None and latest.offset > state.log_end.offset:
+        # A crash between freezing a downloaded snapshot and replacing the log.
+        replace_log(core, latest, ())
+    known = [each.offset for each in state.snapshots if each.offset <= core.log.end_offset]
+    core.raise_high_watermark(
+        min(max([state.high_watermark, core.log.start.offset, *known]), core.log.end_offset)
+    )
+    core.role, election = starting_role(core)
+    core.save_election(election)
+    if isinstance(core.role, Follower):
+        learn_endpoints(core, ())
+    core.announce_leadership()
+
+
+def starting_role(core: CoreState) -> tuple[Role, ElectionState]:
+    """The first role and the election state that goes with it.
+
+    Never ``Candidate`` and never ``Leader``: what an earlier life asked for is not asked again.
+    """
+    found = core.election
+    newest_epoch = core.position.epoch
+    if found.epoch < newest_epoch:
+        found = ElectionState(newest_epoch, vote_floor=found.vote_floor)
+    if found.leader_id == core.me.id:
+        others = tuple(voter.key for voter in core.voters.latest.others(core.me))
+        return resigned_role(core, others), found
+    deadline = core.now_ms if core.is_lone_voter else core.random_election_deadline()
+    if found.leader_id != NO_NODE and core.voters.latest.get(found.leader_id) is not None:
+        fetch_deadline = core.now_ms + core.config.fetch_timeout_ms
+        return Follower(found.leader_id, min(fetch_deadline, deadline)), found
+    return Unattached(deadline, discover_at_ms=core.now_ms), found

@@ -1,0 +1,129 @@
+"""Who votes: the voter set, and its history by the offset of the record that made it.
+
+A voter set is in force from the moment its record is appended, committed or not, so a
+truncation may bring the previous one back. Offset -1 stands for a set that came with the
+bootstrap checkpoint and is not in the log.
+
+See: KIP-853; Raft dissertation section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorum.core.messages import VotersAt
+from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
+
+
+class VoterSet:
+    """An immutable set of voters, ascending by id. Compares by content."""
+
+    __slots__ = ("_by_id", "ids", "voters")
+
+    def __init__(self, voters: Iterable[Voter]) -> None:
+        """Build a set.
+
+        Raises:
+            ValueError: An id is negative or appears twice.
+        """
+        self.voters: tuple[Voter, ...] = tuple(sorted(voters, key=lambda voter: voter.key.id))
+        self._by_id = {voter.key.id: voter for voter in self.voters}
+        self.ids: tuple[NodeId, ...] = tuple(self._by_id)
+        if len(self._by_id) != len(self.voters):
+            raise ValueError("a voter id appears twice")
+        if self.ids and self.ids[0] < 0:
+            raise ValueError(f"voter id {self.ids[0]} is negative")
+
+    def __len__(self) -> int:
+        return len(self.voters)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VoterSet) and self.voters == other.voters
+
+    def __hash__(self) -> int:
+        return hash(self.voters)
+
+    def get(self, node_id: NodeId) -> Voter | None:
+        """The voter with that id, whatever its directory."""
+        return self._by_id.get(node_id)
+
+    def contains(self, key: ReplicaKey) -> bool:
+        """Whether ``key`` is a voter; an unknown directory on either side matches any."""
+        voter = self._by_id.get(key.id)
+        return voter is not None and voter.key.matches(key)
+
+    def others(self, me: ReplicaKey) -> tuple[Voter, ...]:
+        """Every voter but ``me``, ascending by id."""
+        return tuple(voter for voter in self.voters if not voter.key.matches(me))
+
+    def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
+        """Where that voter can be reached; empty when it is not a voter."""
+        voter = self._by_id.get(node_id)
+        return voter.endpoints if voter is not None else ()
+
+
+NO_VOTERS = VoterSet(())
+
+
+class VoterHistory:
+    """Voter sets by the offset of their record, ascending; the last one is in force."""
+
+    __slots__ = ("_offsets", "_sets")
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._sets: list[VoterSet] = []
+
+    @classmethod
+    def of(cls, records: Iterable[VotersAt]) -> VoterHistory:
+        """The history that voters records at rising offsets make.
+
+        Raises:
+            ValueError: Offsets do not rise, or a record is not a voter set.
+        """
+        history = cls()
+        for each in records:
+            history.add(each.offset, VoterSet(each.voters))
+        return history
+
+    @property
+    def latest(self) -> VoterSet:
+        """The set in force; empty when none is known."""
+        return self._sets[-1] if self._sets else NO_VOTERS
+
+    @property
+    def latest_offset(self) -> int:
+        """Offset of the record behind ``latest``; -1 when it is not in the log."""
+        return self._offsets[-1] if self._offsets else -1
+
+    def add(self, offset: int, voters: VoterSet) -> None:
+        """Put a set in force.
+
+        Raises:
+            ValueError: ``offset`` does not lie above the last one.
+        """
+        if self._offsets and offset <= self._offsets[-1]:
+            raise ValueError(f"voters at {offset} do not follow those at {self._offsets[-1]}")
+        self._offsets.append(offset)
+        self._sets.append(voters)
+
+    def at(self, end_offset: int) -> VoterSet:
+        """The set in force for a log that ends at ``end_offset`` (exclusive)."""
+        for offset, voters in zip(reversed(self._offsets), reversed(self._sets), strict=True):
+            if offset < end_offset:
+                return voters
+        return NO_VOTERS
+
+    def truncate_to(self, end_offset: int) -> bool:
+        """Forget sets at or above ``end_offset``; whether the set in force changed."""
+        before = self.latest
+        while self._offsets and self._offsets[-1] >= end_offset:
+            self._offsets.pop()
+            self._sets.pop()
+        return self.latest != before
+
+    def forget_below(self, start_offset: int) -> None:
+        """Forget sets that no log starting at ``start_offset`` or later can revert to."""
+        while len(self._offsets) > 1 and self._offsets[1] < start_offset:
+            del self._offsets[0]
+            del self._sets[0]

@@ -1,0 +1,376 @@
+"""Several RaftNodes driven by hand: queued messages, a slow or instant disk, one clock.
+
+For unit tests of the core. Nothing moves unless the test says so: ``deliver`` moves queued
+messages, ``persist`` lets a disk catch up, ``settle`` repeats both, ``advance`` moves time.
+Payloads stay empty; a Fetch answer is filled from the serving node's own record of what it
+appended, the way the runtime would fill it from its log.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from quorum.config import QuorumConfig
+from quorum.control_records import Voters
+from quorum.core.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    Message,
+    ReceivedRecords,
+    VotersAt,
+)
+from quorum.core.node import RaftNode
+from quorum.core.notices import DurableState
+from quorum.core.output import (
+    AdvanceLogStart,
+    Append,
+    FreezeDownload,
+    Output,
+    Promise,
+    ReplaceLogWith,
+    SaveElectionState,
+    StoreHighWatermark,
+    Truncate,
+    WriteChunk,
+)
+from quorum.types import (
+    LOG_BEGINNING,
+    ElectionState,
+    Endpoint,
+    EpochStart,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Voter,
+)
+
+CLUSTER = "cluster"
+
+
+def key(node_id: NodeId) -> ReplicaKey:
+    """The replica key the harness gives a node."""
+    return ReplicaKey(node_id, bytes(15) + bytes([node_id % 256]))
+
+
+def voter(node_id: NodeId) -> Voter:
+    return Voter(key(node_id), (Endpoint("CONTROLLER", f"node{node_id}", 9000),))
+
+
+def log_of(text: str, *, start: OffsetAndEpoch = LOG_BEGINNING) -> list[tuple[int, int]]:
+    """``"1:a 1:b 2:c"`` (epoch:value) as (offset, epoch) pairs from ``start`` on."""
+    epochs = [int(item.split(":")[0]) for item in text.split()]
+    return [(start.offset + index, epoch) for index, epoch in enumerate(epochs)]
+
+
+@dataclass
+class Disk:
+    """What one node has written and what of it would survive a crash."""
+
+    start: OffsetAndEpoch = LOG_BEGINNING
+    records: list[tuple[int, int]] = field(default_factory=list)
+    """(offset, epoch) of every record kept."""
+    voters: dict[int, tuple[Voter, ...]] = field(default_factory=dict)
+    election: ElectionState = ElectionState()
+    high_watermark: int = 0
+    snapshots: dict[SnapshotId, int] = field(default_factory=dict)
+    chunks: dict[SnapshotId, bytes] = field(default_factory=dict)
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        if not self.records:
+            return self.start
+        offset, epoch = self.records[-1]
+        return OffsetAndEpoch(offset + 1, epoch)
+
+    @property
+    def epochs(self) -> tuple[EpochStart, ...]:
+        found: list[EpochStart] = []
+        for offset, epoch in self.records:
+            if not found or found[-1].epoch != epoch:
+                found.append(EpochStart(epoch, offset))
+        return tuple(found)
+
+    def durable_state(self, first_voters: Sequence[Voter]) -> DurableState:
+        voters = [VotersAt(-1, tuple(first_voters))] if first_voters else []
+        voters += [VotersAt(offset, self.voters[offset]) for offset in sorted(self.voters)]
+        return DurableState(
+            self.election,
+            self.start,
+            self.end,
+            self.epochs,
+            tuple(sorted(self.snapshots, key=lambda each: each.offset)),
+            tuple(voters),
+            self.high_watermark,
+            dict(self.snapshots),
+        )
+
+    def apply(self, effect: object) -> None:
+        match effect:
+            case SaveElectionState():
+                self.election = effect.state
+            case Append():
+                assert effect.base_offset == self.end.offset
+                for offset in range(effect.base_offset, effect.end_offset):
+                    starts = [each for each in effect.epochs if each.start_offset <= offset]
+                    epoch = starts[-1].epoch if starts else effect.epoch
+                    self.records.append((offset, epoch))
+                for index, control in enumerate(effect.controls):
+                    if isinstance(control, Voters):
+                        self.voters[effect.base_offset + index] = control.voters
+            case Truncate():
+                self.records = [each for each in self.records if each[0] < effect.end_offset]
+                self.voters = {k: v for k, v in self.voters.items() if k < effect.end_offset}
+            case ReplaceLogWith():
+                self.records, self.start = [], effect.snapshot_id
+            case AdvanceLogStart():
+                self.start = effect.start
+                self.records = [e for e in self.records if e[0] >= effect.start.offset]
+                for each in effect.delete:
+                    del self.snapshots[each]
+            case StoreHighWatermark():
+                self.high_watermark = effect.high_watermark
+            case WriteChunk():
+                before = self.chunks.get(effect.snapshot_id, b"")
+                assert len(before) == effect.position
+                self.chunks[effect.snapshot_id] = before + effect.chunk
+            case FreezeDownload():
+                self.snapshots[effect.snapshot_id] = len(self.chunks[effect.snapshot_id])
+
+
+@dataclass
+class Member:
+    """One node with its disk, the writes under way and the promises waiting for them."""
+
+    node: RaftNode
+    disk: Disk
+    written: Disk
+    pending: list[tuple[int, list[object]]] = field(default_factory=list)
+    promises: list[Promise] = field(default_factory=list)
+    progress: list[object] = field(default_factory=list)
+    events: list[object] = field(default_factory=list)
+    effects: list[object] = field(default_factory=list)
+    deadline_ms: int | None = None
+    is_up: bool = True
+
+
+class CoreCluster:
+    """Nodes 1..n with the same configuration; ``observers`` are not in the voter set."""
+
+    def __init__(
+        self,
+        voters: Sequence[NodeId] = (1, 2, 3),
+        observers: Sequence[NodeId] = (),
+        *,
+        config: QuorumConfig | None = None,
+        seed: int = 1,
+        disks: dict[NodeId, Disk] | None = None,
+        autostart: bool = True,
+    ) -> None:
+        self.config = config or QuorumConfig()
+        self.voters = tuple(voter(each) for each in voters)
+        self.bootstrap = tuple(voters)
+        self.seed = seed
+        self.now_ms = 1000
+        self.queue: list[tuple[NodeId, NodeId, Message]] = []
+        self.cut: set[tuple[NodeId, NodeId]] = set()
+        self.slow_disks: set[NodeId] = set()
+        self.members: dict[NodeId, Member] = {}
+        for node_id in (*voters, *observers):
+            disk = (disks or {}).get(node_id, Disk())
+            self.members[node_id] = self._member(node_id, disk)
+        if autostart:
+            for node_id in self.members:
+                self.start(node_id)
+
+    def _member(self, node_id: NodeId, disk: Disk) -> Member:
+        node = RaftNode(
+            config=self.config,
+            cluster_id=CLUSTER,
+            me=key(node_id),
+            rng=random.Random(self.seed * 1000 + node_id),
+            bootstrap=self.bootstrap,
+        )
+        return Member(node, disk, _copy(disk))
+
+    def __getitem__(self, node_id: NodeId) -> RaftNode:
+        return self.members[node_id].node
+
+    # Moving things.
+
+    def start(self, node_id: NodeId) -> Output:
+        member = self.members[node_id]
+        state = member.disk.durable_state(self.voters)
+        return self._take(node_id, member.node.start(self.now_ms, state))
+
+    def call(self, node_id: NodeId, entry: Callable[[RaftNode], Output]) -> Output:
+        """Call one entry point and let its output take effect."""
+        return self._take(node_id, entry(self[node_id]))
+
+    def _take(self, node_id: NodeId, output: Output) -> Output:
+        member = self.members[node_id]
+        member.events += output.events
+        member.progress += output.progress
+        member.effects += output.persist
+        member.deadline_ms = output.next_deadline_ms
+        for effect in output.persist:
+            member.written.apply(effect)
+        if output.persist:
+            member.pending.append((output.ticket, list(output.persist)))
+        member.promises += output.after_persist
+        for send in output.immediate:
+            self._send(node_id, send.to, send.message)
+        if node_id not in self.slow_disks:
+            self.persist(node_id)
+        return output
+
+    def _send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        if (sender, to) in self.cut or to not in self.members:
+            return
+        self.queue.append((sender, to, self._filled(sender, message)))
+
+    def _filled(self, sender: NodeId, message: Message) -> Message:
+        """Put into an answer what the runtime would read from files."""
+        disk = self.members[sender].written
+        if isinstance(message, FetchResponse) and message.serve_bytes_max > 0:
+            wanted = [
+                each
+                for each in disk.records
+                if message.serve_offset <= each[0] < message.serve_end_offset
+            ]
+            epochs: list[EpochStart] = []
+            for offset, epoch in wanted:
+                if not epochs or epochs[-1].epoch != epoch:
+                    epochs.append(EpochStart(epoch, offset))
+            base, end = wanted[0][0], wanted[-1][0] + 1
+            voters = tuple(
+                VotersAt(offset, disk.voters[offset])
+                for offset in sorted(disk.voters)
+                if base <= offset < end
+            )
+            received = ReceivedRecords(base, end, tuple(epochs), voters, b"")
+            return replace(message, received=received, serve_bytes_max=0)
+        if isinstance(message, FetchSnapshotResponse) and message.serve_bytes_max > 0:
+            size = disk.snapshots[message.snapshot_id]
+            chunk = bytes(min(message.serve_bytes_max, size - message.position))
+            return replace(message, size=size, chunk=chunk, file_digest=b"d", serve_bytes_max=0)
+        return message
+
+    def persist(self, node_id: NodeId) -> None:
+        """Let the node's disk catch up with everything handed out so far."""
+        member = self.members[node_id]
+        while member.pending:
+            ticket, effects = member.pending.pop(0)
+            for effect in effects:
+                member.disk.apply(effect)
+            self._take(node_id, member.node.persisted(self.now_ms, ticket))
+            due = [each for each in member.promises if each.ticket <= ticket]
+            member.promises = [each for each in member.promises if each.ticket > ticket]
+            for promise in due:
+                self._send(node_id, promise.to, promise.message)
+
+    def deliver(
+        self, to: NodeId | None = None, kind: type[Message] | None = None, count: int = 1 << 30
+    ) -> int:
+        """Deliver queued messages in order, at most ``count``; returns how many."""
+        chosen = [
+            each
+            for each in self.queue
+            if (to is None or each[1] == to) and (kind is None or isinstance(each[2], kind))
+        ][:count]
+        for item in chosen:
+            self.queue.remove(item)
+            sender, receiver, message = item
+            if self.members[receiver].is_up and (sender, receiver) not in self.cut:
+                self.call(receiver, lambda node, s=sender, m=message: node.receive(
+                    self.now_ms, s, m
+                ))
+        return len(chosen)
+
+    def settle(self, rounds: int = 100) -> None:
+        """Deliver until the network is quiet; held Fetches stay held."""
+        for _ in range(rounds):
+            if not self.deliver():
+                return
+        raise AssertionError(f"not quiet after {rounds} rounds: {self.queue}")
+
+    def tick(self, node_id: NodeId) -> None:
+        self.call(node_id, lambda node: node.tick(self.now_ms))
+
+    def advance(self, ms: int) -> None:
+        """Move time, waking every node at its deadlines and delivering everything."""
+        end_ms = self.now_ms + ms
+        while True:
+            due = [
+                member.deadline_ms
+                for member in self.members.values()
+                if member.is_up and member.deadline_ms is not None
+            ]
+            next_ms = min([*due, end_ms])
+            if next_ms >= end_ms:
+                self.now_ms = end_ms
+                self.settle()
+                return
+            self.now_ms = max(next_ms, self.now_ms)
+            for node_id, member in self.members.items():
+                deadline_ms = member.deadline_ms
+                if member.is_up and deadline_ms is not None and deadline_ms <= self.now_ms:
+                    self.tick(node_id)
+            self.settle()
+
+    # Common stories.
+
+    def elect(self, node_id: NodeId) -> None:
+        """Make ``node_id`` stand and win, by letting only its timer expire."""
+        member = self.members[node_id]
+        for _ in range(20):
+            if self[node_id].is_leader:
+                return
+            assert member.deadline_ms is not None
+            self.now_ms = max(self.now_ms, member.deadline_ms)
+            self.tick(node_id)
+            self.settle()
+        raise AssertionError(f"node {node_id} was not elected: {self[node_id].role_name}")
+
+    def propose(self, node_id: NodeId, count: int = 1) -> Output:
+        end_offset = self[node_id].log_end.offset + count
+        return self.call(
+            node_id,
+            lambda node: node.propose(self.now_ms, end_offset=end_offset, payload=b"x"),
+        )
+
+    def crash(self, node_id: NodeId) -> None:
+        """Stop the node; what its disk had not reported durable is lost."""
+        self.members[node_id].is_up = False
+        self.queue = [item for item in self.queue if node_id not in item[:2]]
+
+    def restart(self, node_id: NodeId) -> Output:
+        self.members[node_id] = self._member(node_id, self.members[node_id].disk)
+        self.seed += 1
+        return self.start(node_id)
+
+    def isolate(self, node_id: NodeId) -> None:
+        others = [each for each in self.members if each != node_id]
+        self.cut |= {(node_id, each) for each in others} | {(each, node_id) for each in others}
+
+    def heal(self) -> None:
+        self.cut.clear()
+
+    def leaders(self) -> list[NodeId]:
+        return [
+            node_id
+            for node_id, member in self.members.items()
+            if member.is_up and member.node.is_leader
+        ]
+
+
+def _copy(disk: Disk) -> Disk:
+    return replace(
+        disk,
+        records=list(disk.records),
+        voters=dict(disk.voters),
+        snapshots=dict(disk.snapshots),
+        chunks=dict(disk.chunks),
+    )
