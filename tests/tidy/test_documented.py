@@ -1,0 +1,103 @@
+"""Metrics and settings are documented, and what is documented exists."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from metrics.catalog import CATALOG, Kind
+from quorate.config_settings import settings
+
+ROOT = Path(__file__).resolve().parents[2]
+DESIGN = (ROOT / "metrics" / "DESIGN.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+NAME = re.compile(r"\bquorate_[a-z0-9_]+")
+
+
+def rows(text: str, start: str) -> list[list[str]]:
+    """Cells of table rows whose first cell begins with ``start`` in backticks."""
+    return [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in text.split("\n")
+        if line.startswith(f"| `{start}")
+    ]
+
+
+def series(name: str) -> str:
+    """The catalog name behind a series name in a query."""
+    base = re.sub(r"_(bucket|sum|count)$", "", name)
+    return base if base in CATALOG and CATALOG[base].kind is Kind.HISTOGRAM else name
+
+
+def test_the_metric_table_is_the_catalog() -> None:
+    documented = {
+        cells[0].strip("`"): (cells[1], cells[2].replace("`", ""))
+        for cells in rows(DESIGN, "quorate_")
+    }
+    expected = {
+        name: (metric.kind.value, ", ".join(metric.labels)) for name, metric in CATALOG.items()
+    }
+    assert documented == expected
+
+
+def test_the_settings_table_is_the_configuration() -> None:
+    documented = {cells[0].strip("`") for cells in rows(OPERATIONS, "") if "." in cells[0]}
+    assert documented == set(settings())
+
+
+def test_documented_defaults_and_equivalents_are_true() -> None:
+    table = {cells[0].strip("`"): cells for cells in rows(OPERATIONS, "")}
+    for key, setting in settings().items():
+        assert table[key][1].strip("`") == shown_default(setting.default), key
+        assert table[key][2].strip("`") == setting.kafka, key
+
+
+def shown_default(value: object) -> str:
+    if value in (None, "", Path(), ()) or (value == -1 and not isinstance(value, bool)):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def named_metrics(text: str) -> set[str]:
+    return {series(name) for name in NAME.findall(text)}
+
+
+DEPLOYED = sorted(
+    path for path in (ROOT / "deploy").rglob("*") if path.suffix in (".json", ".yaml", ".yml")
+)
+
+
+@pytest.mark.parametrize("path", DEPLOYED, ids=lambda path: path.name)
+def test_what_is_deployed_names_only_real_metrics(path: Path) -> None:
+    assert named_metrics(path.read_text(encoding="utf-8")) - set(CATALOG) == set()
+
+
+def test_the_rule_sees_an_unknown_metric() -> None:
+    assert named_metrics("rate(quorate_nonsense_total[5m])") - set(CATALOG)
+    assert named_metrics("quorate_raft_commit_seconds_bucket") - set(CATALOG) == set()
+
+
+def test_the_dashboard_is_a_dashboard() -> None:
+    board: Any = json.loads((ROOT / "deploy/grafana/quorate.json").read_text(encoding="utf-8"))
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    assert len(panels) >= 12
+    assert all(target["expr"] for panel in panels for target in panel["targets"])
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+
+
+def test_every_alert_leads_to_a_runbook() -> None:
+    rules: Any = yaml.safe_load(
+        (ROOT / "deploy/prometheus/alerts.yaml").read_text(encoding="utf-8")
+    )
+    alerts = [rule for group in rules["groups"] for rule in group["rules"]]
+    assert len(alerts) >= 12
+    for alert in alerts:
+        assert alert["labels"]["severity"] in ("page", "ticket")
+        assert alert["annotations"]["summary"].endswith(".")
+        anchor = alert["annotations"]["runbook"].partition("#")[2]
+        assert re.search(rf"^#+ {anchor}$", OPERATIONS, re.M | re.I), alert["alert"]
