@@ -27,7 +27,7 @@ from quorum.core import (
     succession,
     trimming,
 )
-from quorum.core.deadlines import next_deadline
+from quorum.core.deadlines import leader_deadline, next_deadline
 from quorum.core.durability import on_durable, store_high_watermark
 from quorum.core.leader_view import replica_views
 from quorum.core.messages import (
@@ -243,6 +243,10 @@ class RaftNode:
         """The voter set in force, ascending by id."""
         return self._core.voters.latest.voters
 
+    def voters_at(self, end_offset: int) -> tuple[Voter, ...]:
+        """The voter set that a log ending at ``end_offset`` (exclusive) puts in force."""
+        return self._core.voters.at(end_offset).voters
+
     @property
     def snapshots(self) -> tuple[SnapshotId, ...]:
         """Frozen checkpoints this node has, ascending."""
@@ -295,35 +299,46 @@ class RaftNode:
     def _finish(self) -> Output:
         """Let the role in office take its turn, then close the output."""
         core = self._core
+        role = core.role
+        if isinstance(role, Leader) and role.established:
+            # A leader with nothing due has no turn to take: this is the hot path.
+            earliest = min(leader_deadline(role), core.watermark_store_due_ms)
+            if core.now_ms < earliest:
+                core.out.next_deadline_ms = earliest
+                return core.out
         for _ in range(_ROLE_CHANGES_MAX):
             role = core.role
-            match role:
-                case Leader():
-                    leadership.pursue_leader(core, role)
-                case Follower():
-                    snapshot_install.install_if_ready(core)
-                    following.pursue_follower(core, role)
-                case Unattached():
-                    snapshot_install.install_if_ready(core)
-                    election.pursue_unattached(core, role)
-                    if core.role is role:
-                        following.pursue_fetch(core)
-                case Prospective():
-                    snapshot_install.install_if_ready(core)
-                    election.pursue_prospective(core, role)
-                case Candidate():
-                    election.pursue_candidate(core, role)
-                case Resigned():
-                    succession.pursue_resigned(core, role)
-                case _:
-                    assert_never(role)
+            self._take_turn()
             if core.role is role:
                 break
         if core.now_ms >= core.watermark_store_due_ms:
             store_high_watermark(core)
-        out = core.out
-        out.next_deadline_ms = next_deadline(core)
-        return out
+        core.out.next_deadline_ms = next_deadline(core)
+        return core.out
+
+    def _take_turn(self) -> None:
+        core = self._core
+        role = core.role
+        match role:
+            case Leader():
+                leadership.pursue_leader(core, role)
+            case Follower():
+                snapshot_install.install_if_ready(core)
+                following.pursue_follower(core, role)
+            case Unattached():
+                snapshot_install.install_if_ready(core)
+                election.pursue_unattached(core, role)
+                if core.role is role:
+                    following.pursue_fetch(core)
+            case Prospective():
+                snapshot_install.install_if_ready(core)
+                election.pursue_prospective(core, role)
+            case Candidate():
+                election.pursue_candidate(core, role)
+            case Resigned():
+                succession.pursue_resigned(core, role)
+            case _:
+                assert_never(role)
 
 
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:

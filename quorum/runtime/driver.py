@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from crc32c import crc32c
 
-from quorum.batch import with_position
+from quorum.batch import scan_batches, with_position
 from quorum.control import encode_control_batch
 from quorum.core.events import Event, MessageIgnored
 from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
@@ -89,7 +89,7 @@ class Driver:
         self._progress: deque[Progress | Notice] = deque()
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
-        self._last_stamp = 0
+        self._oldest_stamp = 0
         self._flushed_end = 0
         self._leased: tuple[SnapshotId, ...] = ()
 
@@ -138,11 +138,11 @@ class Driver:
         Args:
             delivered_end: The listener's image already contains everything below this; the
                 rest up to the stored high watermark is delivered before the core starts.
-            last_timestamp: Newest record timestamp in the log, so that stamps never fall.
+            last_timestamp: Stamp of the newest checkpoint or record, for an empty log.
         """
         self._delivery.restart_at(delivered_end)
         self._delivery.deliver_to(state.high_watermark)
-        self._last_stamp = last_timestamp
+        self._oldest_stamp = last_timestamp
         self._flushed_end = state.log_end.offset
         self.tail.reset(state.log_end.offset)
         self._carry_out(self.node.start(self._clock.now_ms(), state))
@@ -218,11 +218,6 @@ class Driver:
         for fact in done.facts:
             self.notice(fact)
 
-    def stamp(self) -> int:
-        """A record timestamp: wall time, but never below the last one in the log."""
-        self._last_stamp = max(self._last_stamp, self._clock.wall_ms())
-        return self._last_stamp
-
     # ------------------------------------------------------------------ reading records
 
     def read_records(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
@@ -287,8 +282,15 @@ class Driver:
             append.controls,
             base_offset=append.base_offset,
             epoch=append.epoch,
-            timestamp=self.stamp(),
+            timestamp=max(self._clock.wall_ms(), self._timestamp_before(append.base_offset)),
         )
+
+    def _timestamp_before(self, offset: int) -> int:
+        """The stamp of the batch that ends at ``offset``, so that stamps never fall."""
+        if offset <= self.node.log_start.offset:
+            return self._oldest_stamp
+        data = self.read_records(offset - 1, 1, offset)
+        return scan_batches(data, verify_crc=False)[-1].max_timestamp
 
     def _fill(self, message: Message) -> Message:
         """Read the bytes that an answer of the core asks for."""

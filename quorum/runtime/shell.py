@@ -1,6 +1,6 @@
-"""The asyncio shell: one loop, one timer and the writer thread around a driver.
+"""The asyncio shell: one loop, one timer and the writer thread around a replica.
 
-Everything that touches the driver runs on the loop's thread. The writer thread reports through
+Everything that touches the replica runs on the loop's thread. The writer thread reports through
 ``call_soon_threadsafe``. The timer is lazy: a deadline that moves later does not re-arm it, it
 merely fires early and finds nothing due.
 """
@@ -9,19 +9,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from quorum.ports import Clock
-from quorum.runtime.driver import Driver
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone, WriteGroup
 from quorum.runtime.writer import WriterThread
 
 
-class Shell:
-    """Connects a driver to real time and a real disk. Owned by one event loop.
+class Wheel(Protocol):
+    """What the shell turns: a driver, or a replica around one."""
 
-    Life-cycle: construct on the loop, hand ``submit`` and ``arm`` to the driver, ``attach``
-    the driver, ``start``, finally ``stop``.
+    def tick(self) -> None:
+        """The deadline has come, or earlier."""
+
+    def write_done(self, done: WriteDone) -> None:
+        """Take a completion of the writer."""
+
+
+class Shell:
+    """Connects a replica to real time and a real disk. Owned by one event loop.
+
+    Life-cycle: construct on the loop, hand ``submit`` and ``arm`` to the replica, ``attach``
+    it, ``start``, finally ``stop``.
     """
 
     def __init__(
@@ -30,13 +40,13 @@ class Shell:
         clock: Clock,
         *,
         on_failure: Callable[[BaseException], None],
-        after_write: Callable[[WriteDone], None],
+        on_written: Callable[[WriteDone], None] = lambda done: None,  # noqa: ARG005 - ignores it
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._on_failure = on_failure
-        self._after_write = after_write
-        self._driver: Driver | None = None
+        self._on_written = on_written
+        self._wheel: Wheel | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms: int | None = None
         self._is_stopped = False
@@ -46,9 +56,9 @@ class Shell:
             on_failure=lambda error: self._from_thread(self._failed, error),
         )
 
-    def attach(self, driver: Driver) -> None:
-        """Name the driver that completions and ticks go to."""
-        self._driver = driver
+    def attach(self, wheel: Wheel) -> None:
+        """Name what completions and ticks go to."""
+        self._wheel = wheel
 
     def start(self) -> None:
         """Start the writer thread."""
@@ -63,11 +73,11 @@ class Shell:
             self._timer = None
 
     def submit(self, group: WriteGroup) -> None:
-        """The driver's ``Writer``."""
+        """The replica's ``Writer``."""
         self._writer.submit(group)
 
     def arm(self, deadline_ms: int | None) -> None:
-        """The driver's deadline hook: make sure ``tick`` is called by then."""
+        """The replica's deadline hook: make sure ``tick`` is called by then."""
         if deadline_ms is None or self._is_stopped:
             return
         if self._armed_ms is not None and self._armed_ms <= deadline_ms:
@@ -81,11 +91,11 @@ class Shell:
     def _tick(self) -> None:
         self._timer = None
         self._armed_ms = None
-        self._guard(self._require_driver().tick)
+        self.guard(self._attached().tick)
 
     def _write_done(self, done: WriteDone) -> None:
-        self._guard(lambda: self._require_driver().write_done(done))
-        self._guard(lambda: self._after_write(done))
+        self._on_written(done)
+        self.guard(lambda: self._attached().write_done(done))
 
     def _failed(self, error: BaseException) -> None:
         self._on_failure(error)
@@ -94,7 +104,7 @@ class Shell:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, argument)
 
-    def _guard(self, call: Callable[[], None]) -> None:
+    def guard(self, call: Callable[[], None]) -> None:
         """The outermost frame: what escapes here ends the node, with its evidence."""
         if self._is_stopped:
             return
@@ -103,7 +113,7 @@ class Shell:
         except BaseException as error:  # noqa: BLE001 - supervisor: reports and stops, never goes on
             self._on_failure(error)
 
-    def _require_driver(self) -> Driver:
-        if self._driver is None:
-            raise RuntimeError("attach a driver before starting the shell")
-        return self._driver
+    def _attached(self) -> Wheel:
+        if self._wheel is None:
+            raise RuntimeError("attach a replica before starting the shell")
+        return self._wheel

@@ -1,0 +1,142 @@
+"""Keeps checkpoints coming: watches the image, writes one when both thresholds are met.
+
+Capturing an image is taking a reference, so applying goes on while a worker writes the file
+(630.18). What is written depends on the log alone: the same position gives the same bytes on
+every replica.
+
+See: requirements 630.1, 630.4, 630.15-630.18; architecture section 5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+
+from quorate.controller.controller import Controller
+from quorum.core.notices import SnapshotCreated
+from quorum.errors import DiskFullError, StorageError
+from quorum.ports import LogStore
+from quorum.runtime.driver import Driver
+from quorum.types import OffsetAndEpoch, SnapshotId
+from snapshot.generator import CheckpointGenerator, CheckpointRequest, CheckpointTrigger
+from snapshot.store import DirectorySnapshotStore
+from snapshot.writer import CheckpointCancelled, CheckpointInfo
+from statemachine.dump import DigestedValues
+
+OnCheckpoint = Callable[[CheckpointInfo], None]
+"""Called on the driver's thread after a checkpoint was frozen and the core knows it."""
+
+
+class CheckpointKeeper:
+    """One per replica, owned by the driver's thread; at most one write under way.
+
+    Args:
+        to_driver: Brings a call from the worker back to the driver's thread.
+        on_failure: The disk failed in a way after which nothing may be written.
+    """
+
+    def __init__(
+        self,
+        *,
+        controller: Controller,
+        driver: Driver,
+        log: LogStore,
+        store: DirectorySnapshotStore,
+        generator: CheckpointGenerator,
+        trigger: CheckpointTrigger,
+        executor: Executor,
+        now_ms: Callable[[], int],
+        to_driver: Callable[[Callable[[], None]], None],
+        on_failure: Callable[[BaseException], None],
+        on_checkpoint: OnCheckpoint | None = None,
+    ) -> None:
+        self._controller = controller
+        self._driver = driver
+        self._log = log
+        self._store = store
+        self._generator = generator
+        self._trigger = trigger
+        self._executor = executor
+        self._now_ms = now_ms
+        self._to_driver = to_driver
+        self._on_failure = on_failure
+        self._on_checkpoint = on_checkpoint
+        self._last_ms = now_ms()
+        self.failures = 0
+        """Checkpoints that could not be written for lack of space."""
+
+    def consider(self) -> None:
+        """Write a checkpoint if one is due; called after images were published."""
+        progress = self._controller.checkpoint
+        if self._is_busy:
+            return
+        changes = progress.changes
+        if self._trigger.is_due(
+            bytes_since=progress.bytes_since,
+            changed_records=changes.changed_records,
+            snapshot_records=changes.snapshot_records,
+            ms_since=self._now_ms() - self._last_ms,
+        ):
+            self.write_now()
+
+    @property
+    def _is_busy(self) -> bool:
+        # A checkpoint loaded meanwhile resets the progress, not the worker.
+        return self._controller.checkpoint.is_capturing or self._generator.is_running
+
+    def write_now(self) -> SnapshotId | None:
+        """Write one of the image as it is, due or not.
+
+        Returns:
+            Its id; None when one is under way, or the newest already is of this position.
+        """
+        image = self._controller.image
+        provenance = image.provenance
+        snapshot_id = OffsetAndEpoch(provenance.end_offset, provenance.epoch)
+        progress = self._controller.checkpoint
+        newest = self._store.latest()
+        if self._is_busy or (newest is not None and newest.offset >= snapshot_id.offset):
+            return None
+        voters = self._driver.node.voters_at(snapshot_id.offset)
+        values = DigestedValues(image, kafka=not self._controller.config.uses_native_codec)
+        progress.capture()
+        self._last_ms = self._now_ms()
+        future = self._generator.start(
+            CheckpointRequest(
+                snapshot_id,
+                values,
+                provenance.timestamp_ms,
+                log_digest=self._log.digest_at(snapshot_id.offset),
+                kraft_version=1 if voters else 0,
+                voters=voters,
+                state_digest=values.digest,
+            ),
+            self._executor,
+        )
+        future.add_done_callback(lambda done: self._to_driver(lambda: self._finish(done)))
+        return snapshot_id
+
+    def _finish(self, done: Future[CheckpointInfo]) -> None:
+        progress = self._controller.checkpoint
+        try:
+            info = done.result()
+        except (CheckpointCancelled, DiskFullError):
+            self.failures += 1
+            if progress.is_capturing:
+                progress.abandon()
+            return
+        except StorageError as error:
+            # It may have been a sync that failed, and after that nothing can be trusted.
+            self._on_failure(error)
+            return
+        self._store.remember(info)
+        if progress.is_capturing:
+            progress.complete(info.records)
+        self._driver.notice(SnapshotCreated(info.snapshot_id, info.size_bytes))
+        if self._on_checkpoint is not None:
+            self._on_checkpoint(info)
+        self.consider()
+
+    def cancel(self) -> None:
+        """Give up a write under way; nothing of it remains."""
+        self._generator.cancel()

@@ -1,0 +1,171 @@
+"""``Replica``: one node of the quorum, put together and without a clock, thread or socket.
+
+The server puts real ones around it, the simulator simulated ones; everything between is the
+same code. The shell's duties: ``receive`` for messages, ``write_done`` for completions, ``tick`` at the
+deadline, and ``turn`` once per round of its loop in which commands were submitted.
+
+Invariant: all methods are called on one thread.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+from quorate.controller.config import ControllerConfig
+from quorate.controller.controller import Controller
+from quorate.controller.publishing import Published
+from quorate.replica.boot import Stores
+from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
+from quorum.config import QuorumConfig
+from quorum.core.events import Event
+from quorum.core.messages import Message
+from quorum.core.node import RaftNode
+from quorum.core.notices import ListenerEndpoints, Notice
+from quorum.ports import Clock, FileSystem
+from quorum.runtime.driver import Driver
+from quorum.runtime.persistence import Persistence
+from quorum.runtime.ports import Network, WriteDone, Writer
+from quorum.types import Endpoint, NodeId, ReplicaKey
+from snapshot.config import SnapshotConfig
+from snapshot.generator import CheckpointGenerator, CheckpointTrigger
+from statemachine.codec import decode_record
+
+
+class Replica:
+    """Stores, core, driver, controller and checkpoints of one node.
+
+    Life-cycle: ``open_stores``, construct, ``start``, entry points, ``close``.
+    """
+
+    def __init__(  # noqa: PLR0913 - the composition of a node, by keyword
+        self,
+        stores: Stores,
+        fs: FileSystem,
+        *,
+        quorum_config: QuorumConfig,
+        controller_config: ControllerConfig,
+        snapshot_config: SnapshotConfig,
+        clock: Clock,
+        rng: random.Random,
+        writer: Writer,
+        network: Network,
+        executor: Executor,
+        to_driver: Callable[[Callable[[], None]], None],
+        on_event: Callable[[Event], None],
+        on_deadline: Callable[[int | None], None],
+        on_failure: Callable[[BaseException], None],
+        on_fault: Callable[[str], None],
+        bootstrap: Sequence[NodeId] = (),
+        endpoints: Sequence[Endpoint] = (),
+        on_checkpoint: OnCheckpoint | None = None,
+    ) -> None:
+        self.stores = stores
+        self.key = ReplicaKey(stores.identity.node_id, stores.identity.directory_id)
+        self._clock = clock
+        self._endpoints = tuple(endpoints)
+        self._on_deadline = on_deadline
+        self.node = RaftNode(
+            config=quorum_config,
+            cluster_id=stores.identity.cluster_id,
+            me=self.key,
+            rng=rng,
+            bootstrap=bootstrap,
+        )
+        self.controller = Controller(
+            controller_config,
+            stores.machine,
+            rng=rng,
+            open_checkpoint=lambda snapshot_id: stores.snapshots.reader(snapshot_id).batches(),
+            bootstrap=tuple(decode_record(value) for value in stores.report.bootstrap_values),
+            on_fault=on_fault,
+        )
+        self.driver = Driver(
+            self.node,
+            log=stores.log,
+            snapshots=stores.snapshots,
+            writer=writer,
+            network=network,
+            clock=clock,
+            listener=self.controller,
+            on_event=on_event,
+            on_deadline=on_deadline,
+        )
+        self.controller.attach(self.driver)
+        self.checkpoints = CheckpointKeeper(
+            controller=self.controller,
+            driver=self.driver,
+            log=stores.log,
+            store=stores.snapshots,
+            generator=CheckpointGenerator(fs, stores.directory, clock),
+            trigger=CheckpointTrigger.from_config(snapshot_config),
+            executor=executor,
+            now_ms=clock.now_ms,
+            to_driver=to_driver,
+            on_failure=on_failure,
+            on_checkpoint=on_checkpoint,
+        )
+        self._has_published = False
+        self.controller.subscribe(self._published)
+
+    @staticmethod
+    def persistence_of(stores: Stores) -> Persistence:
+        """The blocking side, for the writer to run."""
+        return Persistence(stores.log, stores.election, stores.snapshots)
+
+    # ------------------------------------------------------------------ entry points
+
+    def start(self) -> None:
+        """Apply what is known to be committed, then take the first role."""
+        stores = self.stores
+        self.driver.start(
+            stores.state,
+            delivered_end=stores.machine.image.provenance.end_offset,
+            last_timestamp=stores.last_timestamp,
+        )
+        if self._endpoints:
+            self.driver.notice(ListenerEndpoints(self._endpoints))
+        self.turn()
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """Take a message from a peer."""
+        self.driver.receive(sender, message)
+        self.turn()
+
+    def write_done(self, done: WriteDone) -> None:
+        """Take a completion of the writer."""
+        self.driver.write_done(done)
+        self.turn()
+
+    def notice(self, fact: Notice) -> None:
+        """Tell the core a local fact or an operator's request."""
+        self.driver.notice(fact)
+        self.turn()
+
+    def tick(self) -> None:
+        """The deadline has come, or earlier."""
+        self.driver.tick()
+        self.controller.tick(self._clock.now_ms(), self._clock.wall_ms())
+        self.turn()
+
+    def turn(self) -> None:
+        """Append what gathered, consider a checkpoint, say when to come back."""
+        self.controller.flush(self._clock.now_ms(), self._clock.wall_ms())
+        if self._has_published:
+            self._has_published = False
+            self.checkpoints.consider()
+        deadline = self.controller.next_deadline_ms()
+        if deadline is not None:
+            self._on_deadline(deadline)
+
+    def close(self) -> None:
+        """Release files. The writer must have been stopped before."""
+        self.checkpoints.cancel()
+        self.stores.log.close()
+        self.stores.snapshots.close()
+
+    # ------------------------------------------------------------------ inside
+
+    def _published(self, _: Published) -> None:
+        self._has_published = True
