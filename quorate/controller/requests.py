@@ -51,7 +51,7 @@ class Answer:
     message: str = ""
     offset: int = -1
     epoch: int = 0
-    result: Mapping[str, object] = field(default=_NO_FIELDS)
+    result: Mapping[str, object] = field(default_factory=lambda: _NO_FIELDS)
     leader_hint: NodeId = NO_NODE
     """Who leads as far as known here, for answers that send the client elsewhere."""
 
