@@ -33,6 +33,8 @@ class ControllerConfig:
     cluster_id: str
     uses_native_codec: bool = True
     """Equal on all nodes: records in msgpack, fencing as one derived event."""
+    kraft_version: int = 0
+    """Finalised kraft.version that brokers must support to register."""
     queue_commands_max: int = 10_000
     """Commands waiting for a group; above it RESOURCE_EXHAUSTED is answered at once."""
     group_commands_max: int = 1_024

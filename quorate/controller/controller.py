@@ -1,0 +1,349 @@
+"""The controller: a replica's published image and, on the leader, the way commands get into it.
+
+Synchronous and free of clocks: the very same object runs in production and in the simulator.
+The shell calls ``flush`` once per turn of its loop and ``tick`` when ``next_deadline_ms`` has
+come; the driver calls the ``on_*`` methods. All on one thread.
+
+Invariants:
+    1. An answer leaves only when everything it rests on is committed and in the image, also a
+       refusal, a no-op and the repeat of a first answer (architecture 5.1).
+    2. A command that was not appended is answered NOT_LEADER_OR_FOLLOWER when leadership is
+       lost, one that was appended or judged on what was, OUTCOME_UNKNOWN.
+    3. Groups are judged and appended in one step, so offsets judged are offsets given.
+
+See: architecture 5.1 and decision 12; metadata-records.md section 10.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+
+from quorate.controller.config import ControllerConfig
+from quorate.controller.parking import OnOutcome, Parking
+from quorate.controller.ports import LogDriver
+from quorate.controller.proposer import Proposer
+from quorate.controller.publishing import CheckpointProgress, Published, Subscriber, Subscribers
+from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.controller.speculation import Speculation, position_of
+from quorate.controller.waits import OffsetWaits
+from quorum.core.output import LeadershipChanged
+from quorum.errors import (
+    ErrorCode,
+    QuorateError,
+    RecordCodecError,
+    ReplayError,
+    UnknownRecordError,
+    invariant,
+)
+from quorum.types import NO_NODE, NodeId, SnapshotId
+from statemachine.commands import BrokerHeartbeat, Command
+from statemachine.image import MetadataImage
+from statemachine.machine import StateMachine
+from statemachine.prepare import PlacementDefaults
+from statemachine.records import MetadataRecord
+from statemachine.sessions import BrokerSessions
+
+_STOPS_REPLAY = (UnknownRecordError, RecordCodecError, ReplayError)
+
+OpenCheckpoint = Callable[[SnapshotId], Iterable[bytes]]
+"""The batches of a checkpoint on this replica's disk, whole ones in each piece."""
+
+
+class Controller:
+    """Owned by one thread. Life-cycle: construct, ``attach`` the log, then any of the calls.
+
+    Public state to read at any time: ``image``, ``sessions``, ``checkpoint`` and ``fault``.
+    """
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        machine: StateMachine,
+        *,
+        rng: random.Random,
+        open_checkpoint: OpenCheckpoint,
+        bootstrap: tuple[MetadataRecord, ...] = (),
+        defaults: PlacementDefaults | None = None,
+        on_fault: Callable[[str], None] = lambda message: None,  # noqa: ARG005 - ignores it
+    ) -> None:
+        self.config = config
+        self.checkpoint = CheckpointProgress(machine.changes)
+        self.fault: QuorateError | None = None
+        """Why replay has stopped before a committed record, if it has. Reads go on."""
+        self._machine = machine
+        self._open_checkpoint = open_checkpoint
+        self._on_fault = on_fault
+        self._log: LogDriver
+        self._speculation = Speculation(machine)
+        self._parking = Parking(config.waits_max)
+        self._proposer = Proposer(
+            config,
+            machine,
+            self._speculation,
+            self._parking,
+            rng=rng,
+            bootstrap=bootstrap,
+            defaults=defaults or PlacementDefaults(),
+            on_fault=on_fault,
+        )
+        self._waits = OffsetWaits(config.waits_max)
+        self._subscribers = Subscribers()
+        self._unpublished: list[bytes] = []
+        self._unpublished_end = machine.end_offset
+        self._leader_id: NodeId = NO_NODE
+
+    def attach(self, log: LogDriver) -> None:
+        """Say which log this controller writes to. Once, before anything else."""
+        self._log = self._proposer.log = log
+
+    # ------------------------------------------------------------------ what is so now
+
+    @property
+    def image(self) -> MetadataImage:
+        """The published image: committed and applied."""
+        return self._machine.image
+
+    @property
+    def sessions(self) -> BrokerSessions:
+        """What the leader knows of brokers; empty elsewhere."""
+        return self._proposer.sessions
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this controller judges commands now."""
+        return self._proposer.active_epoch is not None
+
+    @property
+    def leader_id(self) -> NodeId:
+        """Who leads as far as known here."""
+        return self._leader_id
+
+    @property
+    def queue_length(self) -> int:
+        """Commands that wait for a group."""
+        return self._proposer.queue_length
+
+    @property
+    def groups_in_flight(self) -> int:
+        """Groups appended and not yet committed."""
+        return len(self._speculation.groups)
+
+    def next_deadline_ms(self) -> int | None:
+        """When ``tick`` has something to do; None while not active."""
+        return self._proposer.next_deadline_ms()
+
+    # ------------------------------------------------------------------ what callers ask
+
+    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+        """Take a command for the next group. Never raises; the answer says what became of it."""
+        if type(command) is BrokerHeartbeat:
+            # Noted before the command queues: a full queue must not fence a live broker.
+            self._proposer.note_contact(command)
+        if not self._log.is_leader:
+            on_answer(self._not_leader())
+        elif not self._proposer.enqueue(command, context, on_answer):
+            on_answer(
+                Answer(
+                    ErrorCode.RESOURCE_EXHAUSTED,
+                    f"{self._proposer.queue_length} commands are waiting already; retry later",
+                    epoch=self._log.epoch,
+                )
+            )
+
+    def confirm_read(self, on_outcome: OnOutcome) -> None:
+        """Find the offset that a linearizable read has to wait for (``wait_applied``).
+
+        An image at or above it holds every write acknowledged before this call. Confirmed
+        together with all reads of this turn, by one round trip begun in ``flush``. The outcome
+        is None when this replica does not lead, is deposed before, or too many reads wait.
+        """
+        if not self._log.is_leader or not self._parking.add_read(on_outcome):
+            on_outcome(None)
+
+    def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Callable[[], None]:
+        """Call back once everything below ``offset`` is in the image; at once if it is.
+
+        Calling the result gives up; it does nothing when it comes too late.
+
+        Raises:
+            CommandError: RESOURCE_EXHAUSTED when too many are waiting.
+        """
+        if self._machine.image.provenance.end_offset >= offset:
+            on_applied()
+            return _nothing_to_cancel
+        return self._waits.add(offset, on_applied).cancel
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Follow the image from now on. Calling the result ends it."""
+        return self._subscribers.add(subscriber)
+
+    # ------------------------------------------------------------------ the shell's calls
+
+    def flush(self, now_ms: int, wall_ms: int) -> None:
+        """Form and append a group from what waits, if one may be appended now.
+
+        Args:
+            now_ms: Monotonic milliseconds.
+            wall_ms: Milliseconds since 1970; stamps records, never below the last stamp.
+        """
+        if self.fault is None:
+            self._proposer.flush(now_ms, wall_ms)
+
+    def tick(self, now_ms: int, wall_ms: int) -> None:
+        """The deadline has come (or earlier: a tick too many does nothing)."""
+        self._proposer.note_time(now_ms)
+        self.flush(now_ms, wall_ms)
+
+    # ------------------------------------------------------------------ the driver's calls
+
+    def on_committed(self, data: bytes, end_offset: int) -> None:
+        """Whole committed batches, contiguous with what was delivered before."""
+        if self.fault is not None:
+            return
+        self._unpublished.append(data)
+        self._unpublished_end = end_offset
+        before = self._machine.image
+        try:
+            adopted = self._speculation.commit(data, end_offset)
+        except _STOPS_REPLAY as error:
+            adopted = []
+            self._stop_replay(error)
+        for group in adopted:
+            for answer, on_answer in group.answers:
+                on_answer(answer)
+        self._publish(before)
+
+    def on_snapshot(self, snapshot_id: SnapshotId) -> None:
+        """Forget the image and load this checkpoint; delivery goes on at its end offset.
+
+        Raises:
+            StorageError: The checkpoint cannot be read; the former image stays in force.
+        """
+        self._speculation.forget()
+        before = self._machine.image
+        self._machine.load(snapshot_id, self._open_checkpoint(snapshot_id))
+        self.fault = None
+        self._unpublished.clear()
+        self._unpublished_end = snapshot_id.offset
+        self.checkpoint.start_over()
+        after = self._machine.image
+        self._subscribers.tell(Published(before, after, (), snapshot_id))
+        self._waits.release(after.provenance.end_offset)
+
+    def on_leadership(self, change: LeadershipChanged) -> None:
+        """Who leads changed; activation itself waits for ``flush``, which knows the time."""
+        self._leader_id = change.leader_id
+        active_epoch = self._proposer.active_epoch
+        if active_epoch is not None and (
+            not change.is_leader or change.epoch != active_epoch
+        ):
+            self._step_down()
+        if not change.is_leader:
+            self._refuse_waiting()
+
+    def on_truncated(self, end_offset: int) -> None:
+        """Uncommitted records at and above ``end_offset`` are gone: never in the image."""
+        invariant(
+            end_offset >= self._machine.end_offset,
+            "the log is not cut below what is applied",
+            end_offset=end_offset,
+            applied=self._machine.end_offset,
+        )
+
+    def on_read_confirmed(self, token: int, read_offset: int) -> None:
+        """Leadership was confirmed by a round that began after everything that waits for it."""
+        reads, answers = self._parking.end_round(token)
+        self._parking.park(answers)
+        self._parking.release(self._machine.image.provenance.end_offset)
+        for on_outcome in reads:
+            on_outcome(read_offset)
+
+    def on_read_failed(self, token: int) -> None:
+        """Leadership was not confirmed for that round."""
+        reads, answers = self._parking.end_round(token)
+        for pending in answers:
+            pending.on_answer(self._outcome_unknown())
+        for on_outcome in reads:
+            on_outcome(None)
+
+    # ------------------------------------------------------------------ publishing
+
+    def _publish(self, before: MetadataImage) -> None:
+        """Tell everyone of the new image, if there is one.
+
+        Bytes of an open metadata transaction wait here until the image contains them.
+        """
+        after = self._machine.image
+        if after is before:
+            return
+        end_offset = after.provenance.end_offset
+        data = self._unpublished
+        self._unpublished = []
+        if end_offset != self._unpublished_end:
+            whole = b"".join(data)
+            cut = position_of(whole, end_offset)
+            data = [whole[:cut]]
+            self._unpublished.append(whole[cut:])
+        self.checkpoint.applied(sum(map(len, data)))
+        self._subscribers.tell(Published(before, after, tuple(data)))
+        self._parking.release(end_offset)
+        self._waits.release(end_offset)
+
+    def _stop_replay(self, error: QuorateError) -> None:
+        """A committed record cannot be applied: keep the image, serve reads, do not lead."""
+        self.fault = error
+        self._on_fault(f"replay stopped at {self._machine.end_offset}: {error}")
+        if self._log.is_leader:
+            self._log.resign("a committed record cannot be applied")
+
+    # ------------------------------------------------------------------ losing leadership
+
+    def _step_down(self) -> None:
+        self._proposer.step_down()
+        before = self._machine.image
+        groups = list(self._speculation.groups)
+        try:
+            self._speculation.drop(is_replayed=self.fault is None)
+        except _STOPS_REPLAY as error:
+            self._stop_replay(error)
+        self._publish(before)
+        end_offset = self._machine.image.provenance.end_offset
+        for answer, on_answer in (entry for group in groups for entry in group.answers):
+            # What was committed in this reign has its answer, the rest may yet be.
+            on_answer(answer if answer.offset <= end_offset else self._outcome_unknown())
+        self._give_up_parked()
+
+    def _give_up_parked(self) -> None:
+        reads, answers = self._parking.take_all()
+        for pending in answers:
+            pending.on_answer(self._outcome_unknown())
+        for on_outcome in reads:
+            on_outcome(None)
+
+    def _refuse_waiting(self) -> None:
+        """Commands that no group has taken in: nothing of them was appended."""
+        for on_answer in self._proposer.take_queue():
+            on_answer(self._not_leader())
+        self._give_up_parked()
+
+    def _not_leader(self) -> Answer:
+        return Answer(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            "this node does not lead the quorum",
+            epoch=self._log.epoch,
+            leader_hint=self._leader_id,
+        )
+
+    def _outcome_unknown(self) -> Answer:
+        return Answer(
+            ErrorCode.OUTCOME_UNKNOWN,
+            "leadership was lost before the outcome was known; "
+            "retry under the same sequence number",
+            epoch=self._log.epoch,
+            leader_hint=self._leader_id,
+        )
+
+
+def _nothing_to_cancel() -> None:
+    """The wait is over already."""

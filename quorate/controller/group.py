@@ -1,0 +1,265 @@
+"""One group: the commands that one append carries, judged in order on what comes before them.
+
+A group is formed in one go, right before it is proposed, so the offsets its commands are judged
+with are the offsets they get. Each command becomes one atomic batch, or an answer without a
+batch: a refusal, a no-op, a dry run, the repeat of a first answer.
+
+Invariant: the image after the group is what every replica will have after replaying its batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgpack
+
+from quorate.controller.requests import NO_PRODUCER, Answer, OnAnswer, RequestContext
+from quorum.batch import encode_batch
+from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
+from statemachine.codec import encode_kafka, encode_record
+from statemachine.commands import Command
+from statemachine.delta import ImageDelta
+from statemachine.image import MetadataImage
+from statemachine.prepare import JUDGES, JudgeContext
+from statemachine.producers import (
+    HEADER_ANSWER,
+    HEADER_OPEN,
+    Duplicate,
+    encode_open,
+    judge_sequence,
+)
+from statemachine.records import MetadataRecord, record_version
+
+RecordHeaders = tuple[tuple[str, bytes | None], ...]
+_NO_HEADERS: RecordHeaders = ()
+
+
+class BatchPlace(NamedTuple):
+    """What replay asks of a batch header, known before the batch has one."""
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    max_timestamp: int
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER
+    base_sequence: int = NO_PRODUCER
+
+
+class PendingAnswer(NamedTuple):
+    """An answer that may leave once everything below ``answer.offset`` is in the image."""
+
+    answer: Answer
+    on_answer: OnAnswer
+
+
+@dataclass(slots=True)
+class Group:
+    """A proposed group, until it is committed or its leadership is lost."""
+
+    base_offset: int
+    end_offset: int
+    delta: ImageDelta
+    image: MetadataImage
+    answers: list[PendingAnswer]
+    must_replay: bool = False
+    """It ends a transaction that the state machine holds open: its bytes are replayed when
+    they are committed, because the two states share nothing."""
+
+
+@dataclass(slots=True)
+class _Replayed:
+    """A batch of the group, to build the speculation again without a later, faulty one."""
+
+    place: BatchPlace
+    records: Sequence[MetadataRecord]
+    headers: RecordHeaders
+
+
+@dataclass(slots=True)
+class GroupFormer:
+    """Judges commands one after the other and collects what they come to.
+
+    ``judge`` is the leader's hot path; ``add`` is for what the controller itself has to say.
+    """
+
+    begin_delta: Callable[[], ImageDelta]
+    """Makes the state that the group is judged on."""
+    judging: JudgeContext
+    epoch: int
+    timestamp_ms: int
+    on_fault: Callable[[str], None]
+    """Told when judged records could not be replayed: a defect of ours, kept out of the log."""
+    answers: list[PendingAnswer] = field(default_factory=list)
+    batches: list[bytes] = field(default_factory=list)
+    record_counts: list[int] = field(default_factory=list)
+    size_bytes: int = 0
+    needs_proof: bool = False
+    """Whether an answer without a batch of its own claims something about the present, which
+    a deposed leader must not do: it leaves only after leadership was confirmed."""
+    _replayed: list[_Replayed] = field(default_factory=list)
+    delta: ImageDelta = field(init=False)
+    base_offset: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.delta = self.begin_delta()
+        self.base_offset = self.delta.end_offset
+
+    def judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+        """Judge one command; its answer is kept until the group is committed."""
+        delta = self.delta
+        judging = self.judging
+        judging.next_offset = delta.end_offset
+        result: dict[str, object] = {}
+        try:
+            if context.producer_id >= 0:
+                verdict = judge_sequence(
+                    delta,
+                    context.producer_id,
+                    context.producer_epoch,
+                    context.sequence,
+                    context.oldest_open,
+                )
+                if type(verdict) is Duplicate:
+                    self.answers.append(PendingAnswer(_first_answer(verdict), on_answer))
+                    return
+            judge = JUDGES.get(type(command))
+            if judge is None:
+                raise CommandError(
+                    ErrorCode.INVALID_REQUEST, f"unknown command {type(command).__name__}"
+                )
+            prepared = judge(delta, command, judging)
+            result = prepared.result
+            if prepared.session is not None:
+                if not command.dry_run:
+                    judging.sessions.update(prepared.session, judging.now_ms)
+            elif not prepared.records:
+                self.needs_proof = self.needs_proof or not command.dry_run
+            if prepared.records and not command.dry_run:
+                self._append(prepared.records, context, result)
+        except CommandError as error:
+            self.needs_proof = True
+            answer = Answer(error.code, error.message, delta.end_offset, self.epoch)
+        else:
+            answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
+        self.answers.append(PendingAnswer(answer, on_answer))
+
+    def add(self, records: list[MetadataRecord]) -> bool:
+        """One atomic batch of the controller's own. False: it does not replay; left out."""
+        values = [self._encode(record) for record in records]
+        base = self.delta.end_offset
+        place = BatchPlace(base, base + len(records), self.epoch, self.timestamp_ms)
+        batch = encode_batch(
+            values, base_offset=base, epoch=self.epoch, timestamp=self.timestamp_ms
+        )
+        try:
+            self.delta.replay_batch(place, records)
+        except ReplayError as error:
+            self._rebuild()
+            self.on_fault(f"the controller's own records do not replay: {error}")
+            return False
+        self._keep(batch, _Replayed(place, records, _NO_HEADERS))
+        return True
+
+    def finish(self, *, must_replay: bool = False) -> Group:
+        """The group as it is proposed. The former is used up."""
+        delta = self.delta
+        return Group(
+            self.base_offset,
+            delta.end_offset,
+            delta,
+            delta.finish(),
+            self.answers,
+            must_replay=must_replay,
+        )
+
+    def _append(
+        self, records: list[MetadataRecord], context: RequestContext, result: dict[str, object]
+    ) -> None:
+        delta = self.delta
+        base = delta.end_offset
+        epoch = self.epoch
+        timestamp = self.timestamp_ms
+        headers = (
+            _headers(context, result) if self.judging.uses_native_codec else _NO_HEADERS
+        )
+        place = BatchPlace(
+            base,
+            base + len(records),
+            epoch,
+            timestamp,
+            context.producer_id,
+            context.producer_epoch,
+            context.sequence,
+        )
+        try:
+            batch = encode_batch(
+                [self._encode(record) for record in records],
+                base_offset=base,
+                epoch=epoch,
+                timestamp=timestamp,
+                producer_id=context.producer_id,
+                producer_epoch=context.producer_epoch,
+                base_sequence=context.sequence,
+                headers=headers,
+            )
+        except QuorateError as error:
+            raise CommandError(
+                ErrorCode.INVALID_REQUEST, f"the command cannot be written as records: {error}"
+            ) from error
+        try:
+            delta.replay_batch(place, records, headers)
+        except ReplayError as error:
+            self._rebuild()
+            self.on_fault(f"judged records do not replay: {error}")
+            raise CommandError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"the command contradicts the metadata: {error}"
+            ) from error
+        self._keep(batch, _Replayed(place, records, headers))
+
+    def _encode(self, record: MetadataRecord) -> bytes:
+        if self.judging.uses_native_codec:
+            return encode_record(record)
+        level = self.delta.features.metadata_version
+        return encode_kafka(record, record_version(record, level))
+
+    def _keep(self, batch: bytes, replayed: _Replayed) -> None:
+        self.batches.append(batch)
+        self.record_counts.append(len(replayed.records))
+        self.size_bytes += len(batch)
+        self._replayed.append(replayed)
+
+    def _rebuild(self) -> None:
+        """A delta that failed half-way is spoiled: replay the good batches into a new one."""
+        delta = self.begin_delta()
+        for replayed in self._replayed:
+            delta.replay_batch(replayed.place, replayed.records, replayed.headers)
+        self.delta = delta
+
+
+def _headers(context: RequestContext, result: dict[str, object]) -> RecordHeaders:
+    """Who, why and which request, for the first record of the command's batch."""
+    headers: list[tuple[str, bytes | None]] = []
+    if context.principal:
+        headers.append(("principal", context.principal.encode()))
+    if context.client_id:
+        headers.append(("client-id", context.client_id.encode()))
+    if context.request_id:
+        headers.append(("request-id", context.request_id.encode()))
+    if context.reason:
+        headers.append(("reason", context.reason.encode()))
+    if context.traceparent:
+        headers.append(("traceparent", context.traceparent.encode()))
+    if context.producer_id >= 0:
+        headers.append((HEADER_OPEN, encode_open(context.oldest_open)))
+    if result:
+        headers.append((HEADER_ANSWER, msgpack.packb(result)))
+    return tuple(headers)
+
+
+def _first_answer(verdict: Duplicate) -> Answer:
+    first = verdict.first
+    result = {} if first.answer is None else msgpack.unpackb(first.answer)
+    return Answer(ErrorCode.NONE, "", first.offset, first.epoch, result)

@@ -1,0 +1,82 @@
+"""Answers that may not leave yet: they rest on an offset, or on still being the leader.
+
+What is judged or read without appending anything proves nothing about who leads now. Such
+answers, and linearizable reads, wait for a *round*: a confirmation of leadership that begins
+after they came (architecture 5.3). Everybody of one turn of the loop shares a round.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from quorate.controller.group import PendingAnswer
+
+OnOutcome: TypeAlias = Callable[[int | None], None]
+"""Told the offset to read at (everything below it must be applied), None when not confirmed."""
+
+
+class Parking:
+    """Owned by the controller and its thread. Answers leave in the order of their offsets."""
+
+    def __init__(self, reads_max: int) -> None:
+        self._reads_max = reads_max
+        self._reads_count = 0
+        self._arrived: list[OnOutcome] = []
+        self._rounds: dict[int, tuple[list[OnOutcome], list[PendingAnswer]]] = {}
+        self._last_token = 0
+        self._parked: list[tuple[int, int, PendingAnswer]] = []
+        self._parked_count = 0
+
+    @property
+    def are_reads_waiting(self) -> bool:
+        """Whether reads wait for a round to begin."""
+        return bool(self._arrived)
+
+    def add_read(self, on_outcome: OnOutcome) -> bool:
+        """Take a linearizable read for the next round; False when too many are waiting."""
+        if self._reads_count >= self._reads_max:
+            return False
+        self._reads_count += 1
+        self._arrived.append(on_outcome)
+        return True
+
+    def begin_round(self, unproven: Sequence[PendingAnswer] = ()) -> int:
+        """The token of a round for all reads that have arrived, and for these answers."""
+        self._last_token += 1
+        self._rounds[self._last_token] = (self._arrived, list(unproven))
+        self._arrived = []
+        return self._last_token
+
+    def end_round(self, token: int) -> tuple[list[OnOutcome], list[PendingAnswer]]:
+        """The reads and answers that waited for a round; empty when it is not known (any more)."""
+        reads, unproven = self._rounds.pop(token, ([], []))
+        self._reads_count -= len(reads)
+        return reads, unproven
+
+    def park(self, answers: Sequence[PendingAnswer]) -> None:
+        """Keep proven answers until the image has reached their offsets."""
+        for pending in answers:
+            self._parked_count += 1
+            heapq.heappush(self._parked, (pending.answer.offset, self._parked_count, pending))
+
+    def release(self, end_offset: int) -> None:
+        """Let every answer leave that rests on nothing at or above ``end_offset``."""
+        parked = self._parked
+        while parked and parked[0][0] <= end_offset:
+            answer, on_answer = heapq.heappop(parked)[2]
+            on_answer(answer)
+
+    def take_all(self) -> tuple[list[OnOutcome], list[PendingAnswer]]:
+        """Leadership is lost: every read that is not confirmed, every answer, oldest first."""
+        reads: list[OnOutcome] = []
+        answers = [entry[2] for entry in sorted(self._parked, key=lambda entry: entry[:2])]
+        self._parked.clear()
+        for token in list(self._rounds):
+            round_reads, unproven = self.end_round(token)
+            reads.extend(round_reads)
+            answers.extend(unproven)
+        arrived, self._arrived = self._arrived, []
+        self._reads_count -= len(arrived)
+        return reads + arrived, answers

@@ -1,0 +1,236 @@
+"""Forming groups: what a leader does with commands between their arrival and the log.
+
+The proposer owns the queue, decides when a group may be formed, and becomes active once
+everything older is applied. What happens to a group afterwards is the controller's business.
+
+Batch forming: what arrives while a group is on its way to the disk waits and becomes the next
+group (``ControllerConfig`` holds the bounds). Judging and appending are one step, so offsets
+judged are offsets given.
+
+See: architecture 5.1 and decision 13; metadata-records.md section 10.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+
+from quorate.controller.chores import Chores, activation_batches
+from quorate.controller.config import ControllerConfig
+from quorate.controller.group import GroupFormer
+from quorate.controller.parking import Parking
+from quorate.controller.ports import LogDriver
+from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.controller.speculation import Speculation
+from quorum.errors import invariant
+from quorum.types import NodeId
+from statemachine.commands import BrokerHeartbeat, Command
+from statemachine.machine import StateMachine
+from statemachine.prepare import JudgeContext, PlacementDefaults
+from statemachine.records import MetadataRecord
+from statemachine.sessions import BrokerSessions
+
+
+class Proposer:
+    """The leader's side of one controller; idle while another replica leads."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        machine: StateMachine,
+        speculation: Speculation,
+        parking: Parking,
+        *,
+        rng: random.Random,
+        bootstrap: tuple[MetadataRecord, ...],
+        defaults: PlacementDefaults,
+        on_fault: Callable[[str], None],
+    ) -> None:
+        self.sessions = BrokerSessions(config.session_timeout_ms)
+        self.active_epoch: int | None = None
+        """The epoch in which commands are judged now, if any."""
+        self.log: LogDriver
+        self._config = config
+        self._machine = machine
+        self._speculation = speculation
+        self._parking = parking
+        self._rng = rng
+        self._bootstrap = bootstrap
+        self._defaults = defaults
+        self._on_fault = on_fault
+        self._chores = Chores(config, self.sessions)
+        self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
+        self._contacts: dict[NodeId, int] = {}
+        self._are_chores_due = False
+        self._is_forming = False
+        self._last_stamp_ms = -1
+
+    @property
+    def queue_length(self) -> int:
+        """Commands that wait for a group."""
+        return len(self._queue)
+
+    def next_deadline_ms(self) -> int | None:
+        """When a chore is due; None while not active."""
+        return None if self.active_epoch is None else self._chores.next_deadline_ms()
+
+    def note_contact(self, command: BrokerHeartbeat) -> None:
+        """A heartbeat came in, whatever becomes of the command."""
+        broker = self._machine.image.cluster.broker(command.broker_id)
+        if broker is not None and broker.epoch == command.broker_epoch:
+            self._contacts[broker.id] = broker.epoch
+
+    def enqueue(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> bool:
+        """Take a command for the next group; False when too many are waiting."""
+        if len(self._queue) >= self._config.queue_commands_max:
+            return False
+        self._queue.append((command, context, on_answer))
+        return True
+
+    def take_queue(self) -> list[OnAnswer]:
+        """Everyone whose command no group has taken in, oldest first."""
+        waiting = [on_answer for _, _, on_answer in self._queue]
+        self._queue.clear()
+        return waiting
+
+    def step_down(self) -> None:
+        """Leadership is lost: what was known of brokers no longer counts."""
+        self.active_epoch = None
+        self.sessions.reset((), 0)
+        self._are_chores_due = False
+
+    def note_time(self, now_ms: int) -> None:
+        """A deadline may have come."""
+        deadline = self.next_deadline_ms()
+        if deadline is not None and now_ms >= deadline:
+            self._are_chores_due = True
+
+    def flush(self, now_ms: int, wall_ms: int) -> None:
+        """Form and append a group from what waits, if one may be appended now."""
+        if self._is_forming:
+            return
+        self._is_forming = True
+        try:
+            for broker_id, broker_epoch in self._contacts.items():
+                self.sessions.touch(broker_id, broker_epoch, now_ms)
+            self._contacts.clear()
+            if self._is_ready(now_ms, wall_ms) and self._may_append():
+                self._form_group(now_ms, wall_ms)
+            if self._parking.are_reads_waiting and self.log.can_write:
+                self.log.read(self._parking.begin_round())
+        finally:
+            self._is_forming = False
+
+    # ------------------------------------------------------------------ becoming active
+
+    def _is_ready(self, now_ms: int, wall_ms: int) -> bool:
+        """Whether commands may be judged; becomes active when the time has come."""
+        log = self.log
+        if not log.can_write:
+            return False
+        if self.active_epoch is not None:
+            # Another epoch's news has not been delivered yet: wait for it.
+            return self.active_epoch == log.epoch
+        if self._machine.end_offset < log.high_watermark:
+            return False
+        self.active_epoch = log.epoch
+        self._chores.begin(self._machine.image, now_ms)
+        self._write_activation(now_ms, wall_ms)
+        return self.active_epoch is not None
+
+    def _write_activation(self, now_ms: int, wall_ms: int) -> None:
+        has_open_transaction = self._machine.open_transaction is not None
+        batches = activation_batches(
+            self._machine.image, self._bootstrap, has_open_transaction=has_open_transaction
+        )
+        if not batches:
+            return
+        former = self._begin_group(now_ms, wall_ms)
+        if all(former.add(records) for records in batches):
+            self._append(former, now_ms, must_replay=has_open_transaction)
+        else:
+            self.active_epoch = None
+            self.log.resign("the records of activation do not replay")
+
+    def _may_append(self) -> bool:
+        """The batch-forming policy; see ``ControllerConfig``."""
+        groups = self._speculation.groups
+        if len(groups) >= self._config.groups_in_flight_max or self._speculation.must_settle:
+            return False
+        flushed_end = self.log.flushed_end
+        unflushed = 0
+        for group in reversed(groups):
+            if group.end_offset <= flushed_end:
+                break
+            unflushed += 1
+        return unflushed < self._config.groups_unflushed_max
+
+    # ------------------------------------------------------------------ forming groups
+
+    def _form_group(self, now_ms: int, wall_ms: int) -> None:
+        queue = self._queue
+        if not queue and not self._are_chores_due:
+            return
+        former = self._begin_group(now_ms, wall_ms)
+        if self._are_chores_due:
+            self._are_chores_due = False
+            for records in self._chores.due(former.delta, now_ms, former.timestamp_ms):
+                former.add(records)
+        commands_max, bytes_max = self._config.group_commands_max, self._config.group_bytes_max
+        answers = former.answers
+        while queue and len(answers) < commands_max and former.size_bytes < bytes_max:
+            command, context, on_answer = queue.popleft()
+            former.judge(command, context, on_answer)
+        if not former.batches:
+            idle_records = self._chores.idle_records(now_ms)
+            if idle_records:
+                former.add(idle_records)
+        if former.batches:
+            self._append(former, now_ms)
+        elif answers:
+            self._park_judged(former)
+
+    def _begin_group(self, now_ms: int, wall_ms: int) -> GroupFormer:
+        log_end, epoch = self.log.log_end, self.log.epoch
+        self._last_stamp_ms = stamp = max(
+            wall_ms, self._last_stamp_ms, self._machine.image.provenance.timestamp_ms
+        )
+        return GroupFormer(
+            lambda: self._speculation.begin_delta(log_end, epoch),
+            JudgeContext(
+                cluster_id=self._config.cluster_id,
+                next_offset=log_end,
+                now_ms=now_ms,
+                wall_ms=stamp,
+                rng=self._rng,
+                sessions=self.sessions,
+                uses_native_codec=self._config.uses_native_codec,
+                kraft_version=self._config.kraft_version,
+                defaults=self._defaults,
+            ),
+            epoch,
+            stamp,
+            self._on_fault,
+        )
+
+    def _append(self, former: GroupFormer, now_ms: int, *, must_replay: bool = False) -> None:
+        group = former.finish(must_replay=must_replay)
+        # Known before it is appended: a commit may be reported from inside the call.
+        self._speculation.push(group)
+        self._chores.wrote(now_ms)
+        end_offset = self.log.propose(former.batches, former.record_counts)
+        invariant(
+            end_offset == group.end_offset,
+            "a group gets the offsets it was judged with",
+            judged=group.end_offset,
+            given=end_offset,
+        )
+
+    def _park_judged(self, former: GroupFormer) -> None:
+        """Nothing to append: the answers wait for what they rest on, and for proof of reign."""
+        if former.needs_proof:
+            self.log.read(self._parking.begin_round(former.answers))
+        else:
+            self._parking.park(former.answers)
+            self._parking.release(self._machine.image.provenance.end_offset)
