@@ -54,6 +54,13 @@ _FIXED = {
     "uint16": struct.Struct(">H"),
     "float64": struct.Struct(">d"),
 }
+_PYTHON_TYPES: dict[str, type] = dict.fromkeys(INTEGER_RANGES, int) | {
+    "string": str,
+    "bytes": bytes,
+    "uuid": bytes,
+    "bool": bool,
+    "float64": float,
+}
 _MALFORMED = (ValueError, TypeError, OverflowError, struct.error)
 
 
@@ -158,6 +165,8 @@ def _encode_value(kind: Kind, value: Any, name: str) -> bytes:
         return b"".join(parts)
     if isinstance(kind, StructOf):
         return _encode_fields(value, kind.fields, 0)
+    if type(value) is not _PYTHON_TYPES[kind.name]:
+        raise ValueError(f"{name} is no {kind.name}: {value!r:.80}")
     if kind.name == "string":
         encoded = encode_compact_string(value)
         if len(encoded) > STRING_BYTES_MAX + 3:
@@ -166,13 +175,11 @@ def _encode_value(kind: Kind, value: Any, name: str) -> bytes:
     if kind.name == "bytes":
         return encode_uvarint(len(value) + 1) + bytes(value)
     if kind.name == "uuid":
-        if type(value) is not bytes or len(value) != 16:
+        if len(value) != 16:
             raise ValueError(f"{name} is not a uuid of 16 bytes")
-        return value
+        return bytes(value)
     if kind.name == "bool":
         return b"\x01" if value else b"\x00"
-    if kind.name in INTEGER_RANGES and type(value) is not int:
-        raise ValueError(f"{name} is not an integer: {value!r}")
     return _FIXED[kind.name].pack(value)
 
 

@@ -1,0 +1,226 @@
+"""Both codecs: round trips, published examples, what is unknown, and bytes that are no record."""
+
+from __future__ import annotations
+
+import struct
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorum.errors import RecordCodecError, UnknownRecordError
+from statemachine.codec import decode_record, encode_kafka, encode_record
+from statemachine.records import (
+    OWN_API_KEY_MIN,
+    BrokerFencedEvent,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    Extra,
+    FeatureLevelRecord,
+    ListenerEndpoint,
+    NoOpRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.support.record_strategies import records
+
+ID = bytes(range(0x10, 0x20))
+
+
+@given(records())
+@settings(max_examples=400, deadline=None)
+def test_any_record_survives_both_codecs(record):
+    """Encode and decode must be inverse, unknown fields of either codec included."""
+    native = encode_record(record)
+    assert decode_record(native) == record
+    assert encode_record(decode_record(native)) == native
+    if record.API_KEY < OWN_API_KEY_MIN:
+        framed = encode_kafka(record)
+        assert decode_record(framed) == record
+        assert encode_kafka(decode_record(framed)) == framed
+
+
+@pytest.mark.parametrize(
+    ("record", "value"),
+    [
+        (FeatureLevelRecord("metadata.version", 25),
+         "01 0c 00 11 6d 65 74 61 64 61 74 61 2e 76 65 72 73 69 6f 6e 00 19 00"),
+        (TopicRecord("foo", ID), "01 02 00 04 66 6f 6f" + ID.hex() + "00"),
+        (NoOpRecord(), "01 14 00 00"),
+        (BrokerRegistrationChangeRecord(4, 77, 1, 1),
+         "01 11 01 00000004 000000000000004d 02 00 01 01 01 01 01"),
+    ],
+)
+def test_kafka_framing_of_the_published_examples(record, value):
+    """Byte for byte what record-format.md section 6 shows."""
+    assert encode_kafka(record) == bytes.fromhex(value)
+    assert decode_record(bytes.fromhex(value)) == record
+
+
+def test_native_form_is_an_array_of_key_version_and_fields():
+    value = encode_record(ConfigRecord(2, "orders", "retention.ms", None))
+    assert msgpack.unpackb(value) == [4, 0, 2, "orders", "retention.ms", None]
+    assert value[0] == 0x96
+
+
+def test_unknown_trailing_values_are_kept_and_written_back():
+    newer = msgpack.packb([2, 0, "orders", ID, "colour", [1, {"a": 2.5}]])
+    record = decode_record(newer)
+    assert record == TopicRecord("orders", ID, extra=Extra(("colour", (1, {"a": 2.5}))))
+    assert encode_record(record) == newer
+
+
+def test_unknown_trailing_values_of_a_nested_structure_are_kept():
+    record = RegisterBrokerRecord(1, end_points=(ListenerEndpoint("A", "h", 1),))
+    values = msgpack.unpackb(encode_record(record))
+    values[5][0].append("new")
+    newer = msgpack.packb(values)
+    found = decode_record(newer)
+    assert found.end_points[0].extra == Extra(("new",))
+    assert encode_record(found) == newer
+
+
+def test_unknown_tagged_fields_are_kept_in_either_codec():
+    framed = encode_kafka(TopicRecord("orders", ID))[:-1] + bytes.fromhex("01 05 02 abcd")
+    record = decode_record(framed)
+    assert record.extra == Extra((), ((5, b"\xab\xcd"),))
+    assert encode_kafka(record) == framed
+    assert decode_record(encode_record(record)) == record
+
+
+@pytest.mark.parametrize("key", [6, 13, 16, 30, 19999, 20009, 32767])
+def test_unknown_type_is_told_apart_from_damage(key):
+    with pytest.raises(UnknownRecordError) as native:
+        decode_record(msgpack.packb([key, 0, "x"]))
+    assert (native.value.api_key, native.value.version) == (key, 0)
+    if key < 128:
+        with pytest.raises(UnknownRecordError):
+            decode_record(bytes([1, key, 0, 0]))
+
+
+def test_unknown_version_names_type_and_version():
+    for value in (msgpack.packb([3, 3, 0]), bytes([1, 3, 3, 0])):
+        with pytest.raises(UnknownRecordError, match="PartitionRecord") as caught:
+            decode_record(value)
+        assert (caught.value.api_key, caught.value.version) == (3, 3)
+
+
+def test_own_types_are_refused_by_the_kafka_codec():
+    with pytest.raises(RecordCodecError, match="BrokerFencedEvent"):
+        encode_kafka(BrokerFencedEvent(1, 2))
+    with pytest.raises(UnknownRecordError):
+        decode_record(bytes.fromhex("01 a3 9c 01 00 00"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\x00",
+        b"\x02\x0c\x00",
+        b"\xc0",
+        msgpack.packb([]),
+        msgpack.packb([4]),
+        msgpack.packb(["4", 0]),
+        msgpack.packb([True, 0, "x", ID]),
+        msgpack.packb([4, 0, 2, "orders", "retention.ms"]),
+        msgpack.packb([4, 0, 200, "orders", "retention.ms", "1"]),
+        msgpack.packb([4, 0, 2, b"orders", "retention.ms", "1"]),
+        msgpack.packb([2, 0, "orders", ID[:15]]),
+        msgpack.packb([4, 0, 2, "orders", "retention.ms", "1"]) + b"\x00",
+        b"\x94\x02\x00\xa2\xff\xfe\xc4\x00",
+        b"\x93\x04\x00",
+        b"\xdd\xff\xff\xff\xff",
+        msgpack.packb([3, 0, 1, ID, (1, 2 ** 31), (), (), (), 1, 0, 0, 0]),
+        encode_kafka(TopicRecord("orders", ID)) + b"\x00",
+        encode_kafka(TopicRecord("orders", ID))[:-1],
+        bytes.fromhex("01 0c 00 00 00 19 00"),
+        bytes.fromhex("80 80 80 80 80 80"),
+    ],
+)
+def test_malformed_values_are_codec_errors(value):
+    with pytest.raises(RecordCodecError):
+        decode_record(value)
+
+
+def test_deeply_nested_trailing_values_are_refused_when_read():
+    """What could not be written back later must not be taken in."""
+    deep: object = 1
+    for _ in range(450):
+        deep = (deep,)
+    for depth in range(80):
+        deep = (deep,)
+        value = bytes([0x95, 2, 0, 0xA1, 0x61, 0xC4, 16]) + ID + b"\x91" * (451 + depth) + b"\x01"
+        try:
+            record = decode_record(value)
+        except RecordCodecError:
+            continue
+        encode_record(record)
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", b"\x01", b"\x95", b"\x9d", b"\xdc\x00\x0d"]))
+@settings(max_examples=1500, deadline=None)
+def test_no_bytes_raise_anything_else(tail, head):
+    _decode_or_refuse(head + tail)
+
+
+@given(records(), st.data())
+@settings(max_examples=600, deadline=None)
+def test_no_mutation_raises_anything_else(record, data):
+    """Cut, insert and overwrite bytes of valid values of either codec."""
+    value = encode_record(record)
+    if record.API_KEY < OWN_API_KEY_MIN and data.draw(st.booleans()):
+        value = encode_kafka(record)
+    start = data.draw(st.integers(0, len(value)))
+    end = data.draw(st.integers(start, len(value)))
+    _decode_or_refuse(value[:start] + data.draw(st.binary(max_size=6)) + value[end:])
+
+
+def _decode_or_refuse(value: bytes) -> None:
+    try:
+        record = decode_record(value)
+    except (RecordCodecError, UnknownRecordError):
+        return
+    encode_record(record)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ConfigRecord(200, "a", "b", "c"),
+        ConfigRecord(2, "a", "b", b"c"),
+        ConfigRecord(2, "a", None, "c"),
+        ConfigRecord(2, "a", "\ud800", "c"),
+        TopicRecord("a", b"short"),
+        PartitionRecord(0, ID, [1, 2]),
+        PartitionRecord(0, ID, (1 << 31,)),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_written(record):
+    """A record that no replica could read must never reach the log."""
+    with pytest.raises(RecordCodecError):
+        encode_record(record)
+    if not isinstance(record, PartitionRecord) or type(record.replicas) is tuple:
+        with pytest.raises(RecordCodecError):
+            encode_kafka(record)
+
+
+def test_a_version_without_room_for_the_content_is_refused():
+    with_elr = PartitionRecord(0, ID, (1,), (1,), eligible_leader_replicas=(2,))
+    for encode in (encode_record, encode_kafka):
+        with pytest.raises(RecordCodecError, match="version 2"):
+            encode(with_elr, 1)
+        assert decode_record(encode(with_elr, 2)) == with_elr
+        with pytest.raises(UnknownRecordError):
+            encode(with_elr, 3)
+
+
+def test_float_fields_keep_their_bits():
+    value = struct.unpack(">d", bytes.fromhex("3ff00000000000ff"))[0]
+    from statemachine.records import ClientQuotaRecord
+
+    record = ClientQuotaRecord((), "rate", value)
+    assert decode_record(encode_kafka(record)).value == value
+    assert decode_record(encode_record(record)).value == value
