@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,6 +29,24 @@ def _remember(attribute: str, convert: Callable[[Any], object] = lambda value: v
 
 def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_TLS_OPTIONS = (
+    ("tls_ca", "--tls-ca", "PEM certificates that servers are verified with; turns TLS on."),
+    ("tls_cert", "--tls-cert", "PEM certificate of this client."),
+    ("tls_key", "--tls-key", "PEM private key of this client."),
+)
+
+
+def _tls_option(attribute: str, flag: str, text: str) -> click.Option:
+    return click.Option(
+        [flag],
+        type=click.Path(dir_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_remember(attribute),
+        envvar=f"QUORATE_{attribute}".upper(),
+        help=text,
+    )
 
 
 def shared_options() -> list[click.Option]:
@@ -56,6 +75,7 @@ def shared_options() -> list[click.Option]:
             callback=_remember("timeout_s"),
             help="Give up after this long (default: 10).",
         ),
+        *(_tls_option(*texts) for texts in _TLS_OPTIONS),
         click.Option(
             ["--quiet"],
             is_flag=True,

@@ -77,7 +77,7 @@ def _value(value: object, kind: Kind, *, show_secrets: bool) -> object:
     if isinstance(kind, ArrayOf) and isinstance(value, tuple):
         return [_value(item, kind.element, show_secrets=show_secrets) for item in value]
     if isinstance(value, WireStruct):
-        specs = field_specs(type(value))  # type: ignore[arg-type]  # classes are hashable
+        specs = field_specs(type(value))
         return _struct(value, specs, show_secrets=show_secrets)
     if isinstance(value, bytes):
         is_uuid = isinstance(kind, Scalar) and kind.name == "uuid"

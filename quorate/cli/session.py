@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -30,6 +31,9 @@ class Session:
     output: str = "table"
     bootstrap: tuple[str, ...] = ()
     timeout_s: float = TIMEOUT_DEFAULT_S
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
     is_quiet: bool = False
     is_colourless: bool = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
 

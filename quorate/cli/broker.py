@@ -1,0 +1,205 @@
+"""``quorate broker``: what the cluster knows about brokers."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import click
+
+from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.connection import (
+    ask,
+    confirm,
+    position_fields,
+    read_option,
+    show_applied,
+    write_options,
+)
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorate.client import Applied, Client
+from quorate.config_addresses import parse_address
+from quorate.features import SUPPORTED_FEATURES
+from quorum.types import Endpoint, uuid_from_text, uuid_to_text
+from quorum.v1.admin_pb2 import BrokerDescription, DescribeClusterResponse
+from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeature
+from quorum.v1.metadata_pb2 import ReadOptions
+
+_COLUMNS = ("broker_id", "state", "broker_epoch", "rack", "listeners", "incarnation_id")
+_LISTENER = re.compile(r"([A-Za-z0-9_]+)://(.+)")
+
+
+@click.group(cls=NounGroup)
+def broker() -> None:
+    """Register, list, describe and unregister brokers."""
+
+
+@broker.command()
+@click.argument("broker_id", type=click.IntRange(min=0))
+@click.option(
+    "--listener",
+    "listeners",
+    multiple=True,
+    required=True,
+    metavar="NAME://HOST:PORT",
+    help="Where clients reach the broker. Repeatable.",
+)
+@click.option("--rack", help="The rack it stands in.")
+@click.option(
+    "--incarnation-id", metavar="UUID", help="Of this start of the broker; drawn if not given."
+)
+@write_options
+@pass_session
+def register(
+    session: Session,
+    broker_id: int,
+    listeners: tuple[str, ...],
+    rack: str | None,
+    incarnation_id: str | None,
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Register the broker BROKER_ID, fenced until it sends heartbeats."""
+    try:
+        incarnation = uuid_from_text(incarnation_id) if incarnation_id else os.urandom(16)
+    except ValueError as error:
+        raise CliError(f"--incarnation-id: {error}", code=Exit.USAGE) from error
+    request = RegisterBroker(
+        broker_id=broker_id,
+        incarnation_id=incarnation,
+        listeners=[parse_listener(text) for text in listeners],
+        features=[
+            SupportedFeature(
+                name=feature.name, min_version=feature.min_level, max_version=feature.max_level
+            )
+            for feature in SUPPORTED_FEATURES
+        ],
+        rack=rack,
+        dry_run=dry_run,
+    )
+
+    async def work(client: Client) -> Applied:
+        request.cluster_id = (await client.describe_cluster()).cluster_id
+        return await client.register_broker(request)
+
+    applied = ask(session, work, reason=reason)
+    show_applied(
+        session,
+        "BrokerRegistered",
+        applied,
+        dry_run=dry_run,
+        broker_id=broker_id,
+        broker_epoch=applied.result.register_broker.broker_epoch,
+        incarnation_id=uuid_to_text(incarnation),
+    )
+
+
+@broker.command("list")
+@read_option
+@pass_session
+def list_brokers(session: Session, read: ReadOptions) -> None:
+    """List all registered brokers with their state."""
+    answer = ask(session, lambda client: client.describe_cluster(read=read))
+    fields = position_fields(answer.position) if session.output != "table" else {}
+    rows = [_row(found) for found in answer.brokers]
+    session.show(Result("BrokerList", fields, rows=rows, columns=_COLUMNS))
+
+
+@broker.command()
+@click.argument("broker_id", type=click.IntRange(min=0))
+@read_option
+@pass_session
+def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
+    """Show everything known about the broker BROKER_ID."""
+    answer = ask(session, lambda client: client.describe_cluster(read=read))
+    found = _find(answer, broker_id)
+    features = [
+        {"name": feature.name, "min": feature.min_version, "max": feature.max_version}
+        for feature in found.features
+    ]
+    session.show(
+        Result(
+            "BrokerDescription",
+            {**_row(found), "features": features, **position_fields(answer.position)},
+        )
+    )
+
+
+@broker.command("fence-status")
+@click.argument("broker_id", type=click.IntRange(min=0))
+@read_option
+@pass_session
+def fence_status(session: Session, broker_id: int, read: ReadOptions) -> None:
+    """Say whether the broker BROKER_ID is fenced; exit code 3 when it is not active."""
+    answer = ask(session, lambda client: client.describe_cluster(read=read))
+    state = state_of(_find(answer, broker_id))
+    fields = {"broker_id": broker_id, "state": state, **position_fields(answer.position)}
+    session.show(Result("BrokerFenceStatus", fields))
+    if state != "active":
+        raise CliError(f"broker {broker_id} is {state}", code=Exit.UNHEALTHY)
+
+
+@broker.command()
+@click.argument("broker_id", type=click.IntRange(min=0))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@write_options
+@pass_session
+def unregister(session: Session, broker_id: int, yes: bool, dry_run: bool, reason: str) -> None:
+    """Forget the broker BROKER_ID; its replicas stay assigned to it."""
+    confirm(f"Unregister broker {broker_id}?", is_sure=yes or dry_run)
+    applied = ask(
+        session,
+        lambda client: client.unregister_broker(broker_id, dry_run=dry_run),
+        reason=reason,
+    )
+    show_applied(session, "BrokerUnregistered", applied, dry_run=dry_run, broker_id=broker_id)
+
+
+def parse_listener(text: str) -> BrokerListener:
+    """``NAME://host:port`` as a listener.
+
+    Raises:
+        CliError: It is not of that form.
+    """
+    match = _LISTENER.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError(f"{text!r} is not NAME://host:port")
+        host, port = parse_address(match[2])
+    except ValueError as error:
+        raise CliError(f"--listener: {error}", code=Exit.USAGE) from error
+    return BrokerListener(name=match[1].upper(), host=host, port=port)
+
+
+def state_of(found: BrokerDescription) -> str:
+    """``fenced``, ``controlled_shutdown`` or ``active``."""
+    if found.is_fenced:
+        return "fenced"
+    return "controlled_shutdown" if found.is_in_controlled_shutdown else "active"
+
+
+def _find(answer: DescribeClusterResponse, broker_id: int) -> BrokerDescription:
+    for found in answer.brokers:
+        if found.broker_id == broker_id:
+            return found
+    raise CliError(
+        f"broker {broker_id} is not registered",
+        hint="`quorate broker list` shows all",
+        code=Exit.NOT_FOUND,
+    )
+
+
+def _row(found: BrokerDescription) -> dict[str, object]:
+    return {
+        "broker_id": found.broker_id,
+        "state": state_of(found),
+        "broker_epoch": found.broker_epoch,
+        "rack": found.rack if found.HasField("rack") else None,
+        "listeners": [
+            f"{listener.name}://{Endpoint(listener.name, listener.host, listener.port).address}"
+            for listener in found.listeners
+        ],
+        "incarnation_id": uuid_to_text(found.incarnation_id) if found.incarnation_id else None,
+    }

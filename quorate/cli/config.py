@@ -1,0 +1,142 @@
+"""``quorate config``: dynamic configuration kept in the log, and this node's own settings."""
+
+from __future__ import annotations
+
+import click
+
+from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.config_show import show
+from quorate.cli.connection import (
+    ask,
+    position_fields,
+    read_option,
+    refusal_exit,
+    show_applied,
+    write_options,
+)
+from quorate.cli.exits import CliError
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorate.cli.topic import parse_pair
+from quorum.v1 import commands_pb2 as wire
+from quorum.v1.metadata_pb2 import ReadOptions
+
+RESOURCES = {
+    "topic": wire.CONFIG_RESOURCE_TYPE_TOPIC,
+    "broker": wire.CONFIG_RESOURCE_TYPE_BROKER,
+    "group": wire.CONFIG_RESOURCE_TYPE_GROUP,
+    "client-metrics": wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS,
+}
+"""Kinds of things that carry configuration. An empty broker name is the default of all."""
+
+_resource_type = click.argument("resource_type", type=click.Choice(list(RESOURCES)))
+
+
+@click.group(cls=NounGroup)
+def config() -> None:
+    """Read and change configuration: of the cluster, and (show) of this node."""
+
+
+config.add_command(show)
+
+
+@config.command("get")
+@_resource_type
+@click.argument("name")
+@click.option("--all", "include_defaults", is_flag=True, help="Also keys at their defaults.")
+@read_option
+@pass_session
+def get_config(
+    session: Session, resource_type: str, name: str, include_defaults: bool, read: ReadOptions
+) -> None:
+    """Show the configuration of NAME, a topic, a broker id or the like."""
+    answer = ask(
+        session,
+        lambda client: client.describe_configs(
+            [(RESOURCES[resource_type], name)], include_defaults=include_defaults, read=read
+        ),
+    )
+    (resource,) = answer.resources
+    if resource.error_code:
+        raise CliError(f"no such {resource_type}: {name}", code=refusal_exit(resource.error_code))
+    fields = position_fields(answer.position) if session.output != "table" else {}
+    session.show(
+        Result(
+            "Config",
+            fields,
+            rows=[
+                {"key": entry.name, "value": entry.value, "read_only": entry.is_read_only}
+                for entry in resource.entries
+            ],
+            columns=("key", "value", "read_only"),
+        )
+    )
+
+
+@config.command("set")
+@_resource_type
+@click.argument("name")
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@write_options
+@pass_session
+def set_config(
+    session: Session,
+    resource_type: str,
+    name: str,
+    pairs: tuple[str, ...],
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Set keys of NAME; all take effect or none."""
+    changes = [
+        wire.ConfigAlteration(name=key, operation=wire.CONFIG_OPERATION_SET, value=value)
+        for key, value in map(parse_pair, pairs)
+    ]
+    _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
+
+
+@config.command("delete")
+@_resource_type
+@click.argument("name")
+@click.argument("keys", nargs=-1, required=True)
+@write_options
+@pass_session
+def delete_config(
+    session: Session,
+    resource_type: str,
+    name: str,
+    keys: tuple[str, ...],
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Take KEYS of NAME back to their defaults; all take effect or none."""
+    changes = [
+        wire.ConfigAlteration(name=key, operation=wire.CONFIG_OPERATION_DELETE) for key in keys
+    ]
+    _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
+
+
+def _alter(
+    session: Session,
+    resource_type: str,
+    name: str,
+    changes: list[wire.ConfigAlteration],
+    *,
+    dry_run: bool,
+    reason: str,
+) -> None:
+    applied = ask(
+        session,
+        lambda client: client.alter_configs(
+            RESOURCES[resource_type], name, changes, dry_run=dry_run
+        ),
+        reason=reason,
+    )
+    show_applied(
+        session,
+        "ConfigAltered",
+        applied,
+        dry_run=dry_run,
+        resource=f"{resource_type} {name}".rstrip(),
+        keys=[change.name for change in changes],
+    )

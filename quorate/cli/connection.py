@@ -1,0 +1,158 @@
+"""From a command to the cluster and back: one client per call, its errors as exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+import grpc
+
+from quorate.cli.exits import CliError, Exit, exit_for_code
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorate.client import (
+    LINEARIZABLE,
+    LOCAL,
+    Applied,
+    Client,
+    ClientError,
+    OutcomeUnknownError,
+    RefusedError,
+    UnavailableError,
+)
+from quorum.errors import ErrorCode
+from quorum.v1.metadata_pb2 import ReadPosition
+
+Answer = TypeVar("Answer")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+CLIENT_ID = "quorate-cli"
+READ_LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
+
+
+def ask(
+    session: Session, work: Callable[[Client], Awaitable[Answer]], *, reason: str = ""
+) -> Answer:
+    """Run ``work`` with a client of the session's servers.
+
+    ``reason`` goes into the audit trail of what is written.
+
+    Raises:
+        CliError: The cluster could not be reached, refused, or did not say what became of it.
+    """
+    return asyncio.run(_ask(session, work, reason))
+
+
+async def _ask(
+    session: Session, work: Callable[[Client], Awaitable[Answer]], reason: str
+) -> Answer:
+    servers = session.servers()
+    try:
+        async with (
+            asyncio.timeout(session.timeout_s + 1),
+            Client(
+                servers,
+                client_id=CLIENT_ID,
+                reason=reason,
+                credentials=_credentials(session),
+                timeout_seconds=session.timeout_s,
+            ) as client,
+        ):
+            return await work(client)
+    except TimeoutError as error:
+        raise _unreachable(servers, f"no answer within {session.timeout_s:g} s") from error
+    except UnavailableError as error:
+        raise _unreachable(servers, str(error)) from error
+    except OutcomeUnknownError as error:
+        raise CliError(
+            f"sent, but nobody said what became of it: {error}",
+            hint="look before repeating: it may have been applied",
+            code=Exit.UNREACHABLE,
+        ) from error
+    except RefusedError as error:
+        raise CliError(str(error), code=refusal_exit(error.code)) from error
+    except ClientError as error:
+        raise CliError(str(error)) from error
+
+
+def refusal_exit(code: int) -> Exit:
+    """The exit code for a protocol code, also one this release does not know."""
+    try:
+        return exit_for_code(ErrorCode(code))
+    except ValueError:
+        return Exit.FAILED
+
+
+def _unreachable(servers: tuple[str, ...], cause: str) -> CliError:
+    return CliError(
+        f"cannot reach the cluster through {', '.join(servers)}: {cause}",
+        hint="`quorum describe status` and `--read local` also work without a leader",
+        code=Exit.UNREACHABLE,
+    )
+
+
+def _credentials(session: Session) -> grpc.ChannelCredentials | None:
+    paths = (session.tls_ca, session.tls_key, session.tls_cert)
+    if not any(paths):
+        return None
+    if bool(session.tls_key) != bool(session.tls_cert):
+        raise CliError("--tls-cert and --tls-key belong together", code=Exit.USAGE)
+    try:
+        return grpc.ssl_channel_credentials(
+            *(path.read_bytes() if path is not None else None for path in paths)
+        )
+    except OSError as error:
+        raise CliError(f"{error.filename}: {error.strerror}", code=Exit.USAGE) from error
+
+
+def read_option(function: Function) -> Function:
+    """Add ``--read``, handed over as ``read`` (a ``ReadOptions``)."""
+    return click.option(
+        "--read",
+        type=click.Choice(list(READ_LEVELS)),
+        default="linearizable",
+        show_default=True,
+        callback=lambda _context, _parameter, value: READ_LEVELS[value],
+        help="linearizable asks the leader, local any node for what it has.",
+    )(function)
+
+
+def write_options(function: Function) -> Function:
+    """Add ``--dry-run`` and ``--reason`` to a command that changes something."""
+    function = click.option("--reason", default="", help="Why; kept in the audit trail.")(function)
+    return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(function)
+
+
+def show_applied(
+    session: Session, kind: str, applied: Applied, *, dry_run: bool, **fields: object
+) -> None:
+    """Show a command that was applied, or judged without being applied."""
+    position = {"dry_run": dry_run, "end_offset": applied.offset, "epoch": applied.epoch}
+    session.show(Result(kind, {**fields, **position}))
+
+
+def confirm(question: str, *, is_sure: bool) -> None:
+    """Ask before something is destroyed; without a terminal ``--yes`` is needed.
+
+    Raises:
+        CliError: Nobody can be asked.
+        click.Abort: The answer was no.
+    """
+    if is_sure:
+        return
+    if not click.get_text_stream("stdin").isatty():
+        raise CliError(
+            "not sure enough", hint="add --yes when nobody can be asked", code=Exit.REFUSED
+        )
+    click.confirm(question, abort=True, err=True)
+
+
+def position_fields(position: ReadPosition) -> dict[str, object]:
+    """Which state an answer shows, as fields of a document."""
+    return {
+        "read_offset": position.offset,
+        "read_epoch": position.epoch,
+        "answered_by": position.node_id,
+    }

@@ -1,0 +1,70 @@
+"""``quorate feature``: what the cluster has switched on, and what it could."""
+
+from __future__ import annotations
+
+import click
+
+from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.connection import ask, position_fields, read_option, show_applied, write_options
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorum.v1 import commands_pb2 as wire
+from quorum.v1.metadata_pb2 import ReadOptions
+
+
+@click.group(cls=NounGroup)
+def feature() -> None:
+    """Show and raise feature levels."""
+
+
+@feature.command()
+@read_option
+@pass_session
+def describe(session: Session, read: ReadOptions) -> None:
+    """Show every feature: its finalised level and what the answering node supports."""
+    answer = ask(session, lambda client: client.describe_features(read=read))
+    session.show(
+        Result(
+            "FeatureList",
+            position_fields(answer.position),
+            rows=[
+                {
+                    "feature": found.name,
+                    "supported_min": found.supported_min,
+                    "supported_max": found.supported_max,
+                    "finalized": found.finalized_level,
+                }
+                for found in answer.features
+            ],
+            columns=("feature", "supported_min", "supported_max", "finalized"),
+        )
+    )
+
+
+@feature.command()
+@click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL...")
+@write_options
+@pass_session
+def upgrade(session: Session, levels: tuple[str, ...], dry_run: bool, reason: str) -> None:
+    """Raise features to the levels given; all or none. There is no way back to be relied on."""
+    updates = []
+    for text in levels:
+        name, equals, level = text.partition("=")
+        if not equals or not level.isdecimal():
+            raise CliError(f"{text!r}: write it as name=level", code=Exit.USAGE)
+        updates.append(
+            wire.FeatureUpdate(
+                name=name, level=int(level), upgrade_type=wire.FEATURE_UPGRADE_TYPE_UPGRADE
+            )
+        )
+    applied = ask(
+        session, lambda client: client.update_features(updates, dry_run=dry_run), reason=reason
+    )
+    show_applied(
+        session,
+        "FeaturesUpgraded",
+        applied,
+        dry_run=dry_run,
+        features={found.name: found.level for found in applied.result.update_features.features},
+    )

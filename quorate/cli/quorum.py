@@ -1,0 +1,139 @@
+"""``quorate quorum``: who leads, who votes, who lags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.connection import ask
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorum.types import Endpoint, uuid_to_text
+from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
+
+UNKNOWN = -1
+_COLUMNS = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
+            "last_caught_up_timestamp_ms", "status")  # fmt: skip
+
+
+@click.group(cls=NounGroup)
+def quorum() -> None:
+    """Look at the quorum."""
+
+
+@quorum.group()
+def describe() -> None:
+    """Describe the quorum as one node sees it."""
+
+
+@describe.command()
+@click.option("--any-node", is_flag=True, help="Ask the node named, not the leader.")
+@pass_session
+def status(session: Session, any_node: bool) -> None:
+    """Show leader, epoch, high watermark, lag and members."""
+    answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
+    session.show(Result("QuorumStatus", status_fields(answer)))
+
+
+@describe.command()
+@click.option("--any-node", is_flag=True, help="Ask the node named, not the leader.")
+@pass_session
+def replication(session: Session, any_node: bool) -> None:
+    """Show every replica with its position, lag and last contact.
+
+    Timestamps are milliseconds since 1970; -1 stands for what the answering node does not know.
+    """
+    answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
+    session.show(Result("QuorumReplication", rows=replication_rows(answer), columns=_COLUMNS))
+
+
+def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
+    """The quorum in the fields that Kafka's tool shows."""
+    leader = _leader(answer)
+    voters = [voter for voter in answer.voters if voter.log_end_offset != UNKNOWN]
+    lag = lag_ms = UNKNOWN
+    if leader is not None and leader.log_end_offset != UNKNOWN and voters:
+        slowest = min(voters, key=lambda voter: voter.log_end_offset)
+        lag = leader.log_end_offset - slowest.log_end_offset
+        lag_ms = _lag_ms(leader, slowest)
+    addresses = {
+        node.node_id: [
+            f"{found.name}://{Endpoint(found.name, found.host, found.port).address}"
+            for found in node.endpoints
+        ]
+        for node in answer.nodes
+    }
+    return {
+        "cluster_id": answer.cluster_id,
+        "leader_id": answer.leader_id,
+        "leader_epoch": answer.leader_epoch,
+        "high_watermark": answer.high_watermark,
+        "max_follower_lag": lag,
+        "max_follower_lag_time_ms": lag_ms,
+        "current_voters": _members(answer.voters, addresses),
+        "current_observers": _members(answer.observers, addresses),
+        "answered_by": answer.node_id,
+    }
+
+
+def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
+    """One row per replica: the leader, then the other voters, then observers."""
+    leader = _leader(answer)
+    rows: list[dict[str, object]] = []
+    for replicas, role in ((answer.voters, "Follower"), (answer.observers, "Observer")):
+        for replica in replicas:
+            is_leader = leader is not None and replica.replica_id == leader.replica_id
+            known = leader is not None and UNKNOWN not in (
+                leader.log_end_offset,
+                replica.log_end_offset,
+            )
+            rows.append(
+                {
+                    "node_id": replica.replica_id,
+                    "directory_id": _directory(replica),
+                    "log_end_offset": replica.log_end_offset,
+                    "lag": leader.log_end_offset - replica.log_end_offset
+                    if leader is not None and known
+                    else UNKNOWN,
+                    "last_fetch_timestamp_ms": replica.last_fetch_timestamp_ms,
+                    "last_caught_up_timestamp_ms": replica.last_caught_up_timestamp_ms,
+                    "status": "Leader" if is_leader else role,
+                }
+            )
+    rows.sort(key=lambda row: row["status"] != "Leader")
+    return rows
+
+
+def _leader(answer: DescribeQuorumResponse) -> QuorumReplica | None:
+    for voter in answer.voters:
+        if voter.replica_id == answer.leader_id:
+            return voter
+    return None
+
+
+def _lag_ms(leader: QuorumReplica, slowest: QuorumReplica) -> int:
+    if slowest.replica_id == leader.replica_id:
+        return 0
+    if UNKNOWN in (leader.last_caught_up_timestamp_ms, slowest.last_caught_up_timestamp_ms):
+        return UNKNOWN
+    return max(0, leader.last_caught_up_timestamp_ms - slowest.last_caught_up_timestamp_ms)
+
+
+def _members(
+    replicas: Iterable[QuorumReplica], addresses: dict[int, list[str]]
+) -> list[dict[str, object]]:
+    members = []
+    for replica in replicas:
+        member: dict[str, object] = {"id": replica.replica_id}
+        if replica.directory_id:
+            member["directory_id"] = _directory(replica)
+        if addresses.get(replica.replica_id):
+            member["endpoints"] = addresses[replica.replica_id]
+        members.append(member)
+    return members
+
+
+def _directory(replica: QuorumReplica) -> str | None:
+    return uuid_to_text(replica.directory_id) if replica.directory_id else None

@@ -1,0 +1,206 @@
+"""``quorate topic``: create, list, describe, grow and delete topics."""
+
+from __future__ import annotations
+
+import click
+
+from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.connection import (
+    ask,
+    confirm,
+    position_fields,
+    read_option,
+    refusal_exit,
+    show_applied,
+    write_options,
+)
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorate.client import Client
+from quorum.types import uuid_to_text
+from quorum.v1.metadata_pb2 import ListTopicsResponse, ReadOptions, TopicListing
+
+_PARTITION_COLUMNS = ("topic", "partition", "leader", "leader_epoch", "partition_epoch",
+                      "replicas", "isr", "offline")  # fmt: skip
+
+
+@click.group(cls=NounGroup)
+def topic() -> None:
+    """Create, list, describe, grow and delete topics."""
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions.")
+@click.option("--replication-factor", type=click.IntRange(min=1), help="Replicas per partition.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option(
+    "--assignment",
+    metavar="1:2,2:3",
+    help="Brokers of each partition, the preferred leader first; instead of counts.",
+)
+@write_options
+@pass_session
+def create(
+    session: Session,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: tuple[str, ...],
+    assignment: str | None,
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Create the topic NAME."""
+    if assignment is not None and (partitions is not None or replication_factor is not None):
+        raise CliError("give counts or --assignment, not both", code=Exit.USAGE)
+    applied = ask(
+        session,
+        lambda client: client.create_topic(
+            name,
+            partitions=partitions or -1,
+            replication_factor=replication_factor or -1,
+            assignments=parse_assignment(assignment or ""),
+            configs=dict(parse_pair(text) for text in configs),
+            dry_run=dry_run,
+        ),
+        reason=reason,
+    )
+    created = applied.result.create_topic
+    show_applied(
+        session,
+        "TopicCreated",
+        applied,
+        dry_run=dry_run,
+        name=name,
+        topic_id=uuid_to_text(created.topic_id) if created.topic_id else None,
+        partitions=created.partition_count,
+        replication_factor=created.replication_factor,
+    )
+
+
+@topic.command("list")
+@read_option
+@pass_session
+def list_topics(session: Session, read: ReadOptions) -> None:
+    """List all topics by name."""
+    listings, answer = ask(session, lambda client: _all_topics(client, read))
+    session.show(
+        Result(
+            "TopicList",
+            position_fields(answer.position) if session.output != "table" else {},
+            rows=[
+                {
+                    "name": listing.name,
+                    "topic_id": uuid_to_text(listing.topic_id),
+                    "partitions": listing.partition_count,
+                }
+                for listing in listings
+            ],
+            columns=("name", "topic_id", "partitions"),
+        )
+    )
+
+
+@topic.command()
+@click.argument("names", nargs=-1, required=True)
+@read_option
+@pass_session
+def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> None:
+    """Show the partitions of the topics NAMES."""
+    answer = ask(session, lambda client: client.describe_topics(names, read=read))
+    missing = [found.name for found in answer.topics if found.error_code]
+    rows = [
+        {
+            "topic": found.name,
+            "topic_id": uuid_to_text(found.topic_id),
+            "partition": partition.partition,
+            "leader": partition.leader_id,
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": partition.partition_epoch,
+            "replicas": list(partition.replicas),
+            "isr": list(partition.isr),
+            "offline": list(partition.offline_replicas),
+            "adding": list(partition.adding_replicas),
+            "removing": list(partition.removing_replicas),
+            "eligible_leader_replicas": list(partition.eligible_leader_replicas),
+        }
+        for found in answer.topics
+        if not found.error_code
+        for partition in found.partitions
+    ]
+    fields = position_fields(answer.position) if session.output != "table" else {}
+    session.show(Result("TopicDescription", fields, rows=rows, columns=_PARTITION_COLUMNS))
+    if missing:
+        code = next(found.error_code for found in answer.topics if found.error_code)
+        raise CliError(f"no such topic: {', '.join(missing)}", code=refusal_exit(code))
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@write_options
+@pass_session
+def delete(session: Session, name: str, yes: bool, dry_run: bool, reason: str) -> None:
+    """Delete the topic NAME with all its partitions."""
+    confirm(f"Delete topic {name}?", is_sure=yes or dry_run)
+    applied = ask(session, lambda client: client.delete_topic(name, dry_run=dry_run), reason=reason)
+    show_applied(session, "TopicDeleted", applied, dry_run=dry_run, name=name)
+
+
+@topic.command("add-partitions")
+@click.argument("name")
+@click.option("--total", type=click.IntRange(min=1), required=True, help="Partitions afterwards.")
+@click.option("--assignment", metavar="1:2,2:3", help="Brokers of each new partition.")
+@write_options
+@pass_session
+def add_partitions(
+    session: Session, name: str, total: int, assignment: str | None, dry_run: bool, reason: str
+) -> None:
+    """Grow the topic NAME to --total partitions."""
+    applied = ask(
+        session,
+        lambda client: client.create_partitions(
+            name, total, assignments=parse_assignment(assignment or ""), dry_run=dry_run
+        ),
+        reason=reason,
+    )
+    show_applied(session, "PartitionsAdded", applied, dry_run=dry_run, name=name, partitions=total)
+
+
+async def _all_topics(
+    client: Client, read: ReadOptions
+) -> tuple[list[TopicListing], ListTopicsResponse]:
+    answer = await client.list_topics(read=read)
+    listings = list(answer.topics)
+    while answer.has_more and answer.topics:
+        answer = await client.list_topics(after_name=answer.topics[-1].name, read=read)
+        listings += answer.topics
+    return listings, answer
+
+
+def parse_assignment(text: str) -> list[list[int]]:
+    """``1:2,2:3`` as one list of broker ids per partition; empty text gives none.
+
+    Raises:
+        CliError: It is not of that form.
+    """
+    if not text:
+        return []
+    try:
+        return [[int(broker) for broker in part.split(":")] for part in text.split(",")]
+    except ValueError as error:
+        raise CliError(f"--assignment {text}: write it like 1:2,2:3", code=Exit.USAGE) from error
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """``key=value`` as a pair.
+
+    Raises:
+        CliError: It is not of that form.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise CliError(f"{text!r}: write it as key=value", code=Exit.USAGE)
+    return key, value
