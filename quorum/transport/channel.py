@@ -122,7 +122,8 @@ class PeerChannel:
                 ended = await self._converse(attempt.address)
             self._unwell(ended.problem)
             self._judge_refusal(attempt, ended.ending)
-            self._fail_all()
+            was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)
+            self._fail_open(keep_waiting=was_established)
             now = loop.time()
             match ended.ending:
                 case Ending.BROKEN if now - began > RECONNECT_BACKOFF_S:
@@ -204,7 +205,7 @@ class PeerChannel:
             self._link.counters.responses_unmatched += 1
             return
         if not is_answer(asked, message):
-            self._link.handler.on_request_failed(self.peer, message.request_id)
+            self._fail(message.request_id)
             raise PeerProtocolError(
                 f"{type(message).__name__} as the answer to {asked.__name__} {message.request_id}"
             )
@@ -216,11 +217,16 @@ class PeerChannel:
             # After a network fault TCP may wait long before it sends again; a new connection
             # does not. A peer that is only slow loses nothing by it.
             conversation.abandon(f"silent for {self._link.request_timeout_s:g} s")
+            self._outbox = None
         self._fail(request_id)
 
-    def _fail_all(self) -> None:
-        self._waiting.clear()
-        for request_id in self._requests.take_all():
+    def _fail_open(self, *, keep_waiting: bool) -> None:
+        """Fail what was sent, and with it what still waits unless the next attempt may carry it."""
+        waiting = {request_id for request_id, _ in self._waiting} if keep_waiting else set()
+        if not keep_waiting:
+            self._waiting.clear()
+        for request_id in [each for each in self._requests if each not in waiting]:
+            self._requests.take(request_id)
             self._fail(request_id)
 
     def _fail_soon(self, request_id: int) -> None:

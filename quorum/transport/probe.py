@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -95,7 +96,9 @@ async def connect_once(addresses: tuple[SocketAddress, ...], timeout_s: float) -
             return Attempt(Reachability.ACCEPTED, address)
         if cause.errno == errno.ECONNREFUSED:
             refused += 1
-        detail = f"{address.host}: {cause.strerror or cause}"
+        # asyncio's own text repeats the address and leaves the reason to the number.
+        reason = os.strerror(cause.errno) if cause.errno else str(cause)
+        detail = f"{address.host}: {reason}"
     if addresses and refused == len(addresses):
         return Attempt(Reachability.REFUSED, detail=detail)
     return Attempt(Reachability.UNKNOWN, detail=detail)

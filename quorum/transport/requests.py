@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from quorum.core.messages import Request
 from quorum.transport.limits import OPEN_REQUESTS_MAX
@@ -26,6 +26,9 @@ class OpenRequests:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._open)
 
     def __contains__(self, request_id: int) -> bool:
         return request_id in self._open

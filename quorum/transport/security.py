@@ -1,0 +1,126 @@
+"""TLS credentials from files, read again when the files change.
+
+The same three PEM files serve both directions: a node shows its certificate to those who connect
+and to those it connects to, and verifies both kinds with the same authorities. Certificates are
+renewed by replacing the files: the next handshake uses them, without a restart. Replacing them
+with something unusable changes nothing and is reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from quorum.errors import ConfigError
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where the PEM files are. ``certificate`` is a chain, leaf first."""
+
+    certificate: Path
+    key: Path
+    authorities: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TlsMaterial:
+    """Contents of the three files, checked to belong together."""
+
+    certificate: bytes
+    key: bytes
+    authorities: bytes
+
+
+def load_tls(files: TlsFiles) -> TlsMaterial:
+    """Read and check the files.
+
+    Raises:
+        ConfigError: A file cannot be read, is not PEM of its kind, or the key is not the
+            certificate's. Each problem names its file.
+    """
+    problems: list[str] = []
+    contents: list[bytes] = []
+    for path in (files.certificate, files.key, files.authorities):
+        try:
+            contents.append(path.read_bytes())
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror or error}")
+    if problems:
+        raise ConfigError(problems)
+    try:
+        # gRPC would accept anything here and fail at the first handshake without saying why. An
+        # empty password keeps an encrypted key from asking for one on the terminal.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(files.certificate, files.key, password="")
+    except (ssl.SSLError, OSError) as error:
+        problems.append(f"{files.certificate} with key {files.key}: {error}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(files.authorities)
+    except (ssl.SSLError, OSError) as error:
+        problems.append(f"{files.authorities}: no usable PEM certificate: {error}")
+    if problems:
+        raise ConfigError(problems)
+    return TlsMaterial(*contents)
+
+
+class TlsIdentity:
+    """This node's certificate, and credentials made from it. Any thread may ask.
+
+    gRPC asks for the server's certificate in a thread of its own, at every handshake; reading a
+    few kilobytes then is cheaper than being told of changes.
+    """
+
+    def __init__(self, files: TlsFiles, *, require_client_certificate: bool = True) -> None:
+        """Load the files.
+
+        Raises:
+            ConfigError: As ``load_tls``.
+        """
+        self._files = files
+        self._require_client_certificate = require_client_certificate
+        self._material = load_tls(files)
+        self._complained_about = ""
+
+    def current(self) -> TlsMaterial:
+        """What the files hold now, or the last usable contents."""
+        try:
+            self._material = load_tls(self._files)
+            self._complained_about = ""
+        except ConfigError as error:
+            if str(error) != self._complained_about:
+                self._complained_about = str(error)
+                _LOGGER.error("renewed certificate cannot be used, keeping the old: %s", error)
+        return self._material
+
+    def server_credentials(self) -> grpc.ServerCredentials:
+        """For ``add_secure_port``; every handshake uses the newest files.
+
+        With ``require_client_certificate`` a client without a certificate of one of our
+        authorities does not get past the handshake.
+        """
+
+        def configuration() -> grpc.ServerCertificateConfiguration:
+            material = self.current()
+            return grpc.ssl_server_certificate_configuration(
+                [(material.key, material.certificate)], root_certificates=material.authorities
+            )
+
+        return grpc.dynamic_ssl_server_credentials(
+            configuration(), configuration, self._require_client_certificate
+        )
+
+    def channel_credentials(self) -> grpc.ChannelCredentials:
+        """For ``Link.credentials``: made anew for every connection."""
+        material = self.current()
+        return grpc.ssl_channel_credentials(
+            root_certificates=material.authorities,
+            private_key=material.key,
+            certificate_chain=material.certificate,
+        )

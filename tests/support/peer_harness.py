@@ -1,0 +1,156 @@
+"""Replicas reduced to their network: a handler that records, on real loopback sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorum.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    VoteRequest,
+    VoteResponse,
+)
+from quorum.errors import ErrorCode
+from quorum.transport.hello import Hello
+from quorum.transport.link import Link
+from quorum.transport.peers import PeerNetwork
+from quorum.transport.security import TlsIdentity
+from quorum.transport.server import PeerServer
+from quorum.types import OffsetAndEpoch, ReplicaKey
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+PATIENCE_S = 20.0
+
+
+def key(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, bytes([node_id % 256]) * 16)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    """Run a test coroutine; one that hangs fails instead."""
+    asyncio.run(asyncio.wait_for(test, PATIENCE_S))
+
+
+def fetch(sender: int, request_id: int, **changes: Any) -> FetchRequest:
+    fields: dict[str, Any] = {
+        "request_id": request_id, "cluster_id": CLUSTER, "replica": key(sender), "epoch": 1,
+        "fetch_offset": 0, "last_fetched_epoch": 0,
+    }  # fmt: skip
+    return FetchRequest(**{**fields, **changes})
+
+
+def vote(sender: int, request_id: int) -> VoteRequest:
+    return VoteRequest(
+        request_id, CLUSTER, key(sender), ReplicaKey(-1), 2, OffsetAndEpoch(5, 1), pre_vote=True
+    )
+
+
+def answer_to(request: Message, **changes: Any) -> Message:
+    """A plausible response: what a leader 1 of epoch 1 would say."""
+    common = {"error": ErrorCode.NONE, "leader_id": 1, "epoch": 1}
+    match request:
+        case FetchRequest():
+            return FetchResponse(request.request_id, **{**common, **changes})
+        case FetchSnapshotRequest():
+            fields = {**common, "snapshot_id": request.snapshot_id, "position": request.position}
+            return FetchSnapshotResponse(request.request_id, **{**fields, **changes})
+        case VoteRequest():
+            return VoteResponse(request.request_id, **{**common, "granted": True, **changes})
+    raise AssertionError(request)
+
+
+@dataclass
+class RecordingHandler:
+    """Keeps all it is told; ``until`` waits for a condition without polling."""
+
+    received: list[tuple[int, Message]] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    failed: list[tuple[int, int]] = field(default_factory=list)
+    on_request: Callable[[int, Message], None] | None = None
+    _waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = field(default_factory=list)
+
+    def receive(self, sender: int, message: Message) -> None:
+        self.received.append((sender, message))
+        if self.on_request is not None:
+            self.on_request(sender, message)
+        self._check()
+
+    def on_refused(self, peer: int) -> None:
+        self.refused.append(peer)
+        self._check()
+
+    def on_request_failed(self, peer: int, request_id: int) -> None:
+        self.failed.append((peer, request_id))
+        self._check()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        if not condition():
+            future = asyncio.get_running_loop().create_future()
+            self._waiters.append((condition, future))
+            await future
+
+    def _check(self) -> None:
+        for waiter in list(self._waiters):
+            if waiter[0]():
+                self._waiters.remove(waiter)
+                if not waiter[1].done():
+                    waiter[1].set_result(None)
+
+
+@dataclass
+class Replica:
+    """A network, its handler and the server others reach it by."""
+
+    handler: RecordingHandler
+    link: Link
+    network: PeerNetwork
+    server: PeerServer
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server.port}"
+
+    def echo(self) -> None:
+        """Answer every request at once."""
+        self.handler.on_request = lambda sender, message: self.network.send(
+            sender, answer_to(message)
+        )
+
+
+@asynccontextmanager
+async def replica(
+    node_id: int,
+    *,
+    cluster: str = CLUSTER,
+    digest: bytes = b"",
+    timeout_s: float = 5.0,
+    tls: TlsIdentity | None = None,
+    port: int = 0,
+    hello: Hello | None = None,
+) -> AsyncIterator[Replica]:
+    """A started replica; stopped at the end."""
+    handler = RecordingHandler()
+    link = Link(
+        hello or Hello(cluster, key(node_id), digest),
+        handler,
+        timeout_s,
+        credentials=tls.channel_credentials if tls else None,
+        tls_name="quorate.test" if tls else None,
+    )
+    network = PeerNetwork(link)
+    server = PeerServer(
+        network.service, f"127.0.0.1:{port}", tls.server_credentials() if tls else None
+    )
+    await server.start()
+    try:
+        yield Replica(handler, link, network, server)
+    finally:
+        await network.stop()
+        await server.stop()
