@@ -138,8 +138,7 @@ def _remove_transactional_id(
 
 
 def _broker_epoch(delta: ImageDelta, record: records.BrokerEpochRecord) -> None:
-    delta.open_cluster().raise_broker_epoch(record.highest_broker_epoch)
-    delta.tracker.stored((record.API_KEY,), record.extra)
+    delta.open_cluster().replay_highest_epoch(record)
 
 
 def _broker_fenced(delta: ImageDelta, record: records.BrokerFencedEvent) -> None:

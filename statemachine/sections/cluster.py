@@ -139,8 +139,9 @@ class ClusterDelta(ClusterView):
             record.log_dirs,
             record.cordoned_log_dirs,
         )
+        existed = record.broker_id in self.brokers
         self._store(key, record.broker_id, new)
-        self._tracker.stored(key, record.extra)
+        self._tracker.stored(key, record.extra, existed=existed)
         self.raise_broker_epoch(record.broker_epoch)
 
     def replay_removal(self, broker_id: int, epoch: int) -> None:
@@ -208,7 +209,7 @@ class ClusterDelta(ClusterView):
         if old is not None and old != new:
             self._tracker.modified(key)
         self.controllers.set(record.controller_id, new)
-        self._tracker.stored(key, record.extra)
+        self._tracker.stored(key, record.extra, existed=old is not None)
 
     def replay_controller_removal(self, controller_id: int) -> None:
         """A controller's registration was removed.
@@ -220,6 +221,12 @@ class ClusterDelta(ClusterView):
             raise ReplayError(f"controller {controller_id} is not registered")
         self.controllers.pop(controller_id)
         self._tracker.deleted((_CONTROLLER, controller_id))
+
+    def replay_highest_epoch(self, record: BrokerEpochRecord) -> None:
+        """The highest broker epoch so far was stated, in a checkpoint."""
+        existed = self.highest_broker_epoch != NO_EPOCH
+        self.raise_broker_epoch(record.highest_broker_epoch)
+        self._tracker.stored((_EPOCH,), record.extra, existed=existed)
 
     def raise_broker_epoch(self, epoch: int) -> None:
         """Remember the epoch when it is the highest so far."""

@@ -103,7 +103,9 @@ class ConfigsDelta(ConfigsView):
             values.set(name, value)
             if old is not None:
                 self._tracker.modified((_CONFIG, resource_type, resource_name, name))
-        self._tracker.stored((_CONFIG, resource_type, resource_name, name), record.extra)
+        self._tracker.stored(
+            (_CONFIG, resource_type, resource_name, name), record.extra, existed=old is not None
+        )
 
     def drop(self, resource_type: int, resource_name: str) -> None:
         """Everything set for the resource is gone."""

@@ -72,7 +72,7 @@ class FeaturesDelta(FeaturesView):
         self.levels.set(name, level)
         if old is not None and old != level:
             self._tracker.modified(key)
-        self._tracker.stored(key, record.extra)
+        self._tracker.stored(key, record.extra, existed=old is not None)
 
     def replay_migration(self, record: ZkMigrationStateRecord) -> None:
         """The legacy migration entered a phase; 0 means there is none."""
@@ -85,4 +85,4 @@ class FeaturesDelta(FeaturesView):
         if old and old != new:
             self._tracker.modified(key)
         if new:
-            self._tracker.stored(key, record.extra)
+            self._tracker.stored(key, record.extra, existed=bool(old))

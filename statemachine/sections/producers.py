@@ -119,8 +119,9 @@ class ProducersDelta(ProducersView):
             raise ReplayError(
                 f"next producer id {record.next_producer_id} is not above {self.next_id}"
             )
+        existed = self.next_id != 0
         self._raise_next_id(record.next_producer_id)
-        self._tracker.stored((_PRODUCER_IDS,), record.extra)
+        self._tracker.stored((_PRODUCER_IDS,), record.extra, existed=existed)
 
     def replay_init(self, record: InitProducerRecord, timestamp_ms: int) -> None:
         """A producer id, or a newer epoch of one, was handed out; its sequences start at 0.
@@ -170,7 +171,7 @@ class ProducersDelta(ProducersView):
         if old is not None and old != new:
             self._tracker.modified(key)
         self.states.set(record.producer_id, new)
-        self._tracker.stored(key, record.extra)
+        self._tracker.stored(key, record.extra, existed=old is not None)
 
     def replay_command(
         self, producer_id: int, epoch: int, applied: Applied, oldest_open: int, timestamp_ms: int

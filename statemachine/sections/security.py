@@ -138,7 +138,7 @@ class SecurityDelta:
         quotas.set(record.key, record.value)
         if old is not None and old != record.value:
             self._tracker.modified(key)
-        self._tracker.stored(key, record.extra)
+        self._tracker.stored(key, record.extra, existed=old is not None)
 
 
 def entity_order(entity: QuotaEntity) -> tuple[str, bool, str]:

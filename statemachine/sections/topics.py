@@ -178,9 +178,10 @@ class TopicsDelta(TopicsView):
                 f"topic {name!r} with id {uuid_to_text(topic_id)} clashes with "
                 f"{self.names.get(topic_id)!r}"
             )
+        existed = topic_id in self.names
         self.ids.set(name, topic_id)
         self.names.set(topic_id, name)
-        self._tracker.stored((_TOPIC, topic_id), record.extra)
+        self._tracker.stored((_TOPIC, topic_id), record.extra, existed=existed)
 
     def replay_partition(self, record: PartitionRecord) -> None:
         """A partition came into being or was stated anew.
@@ -200,7 +201,9 @@ class TopicsDelta(TopicsView):
         elif old != state:
             self._index.changed((topic_id, index), old, state)
             self._tracker.modified((_PARTITION, topic_id, index))
-        self._tracker.stored((_PARTITION, topic_id, index), record.extra)
+        self._tracker.stored(
+            (_PARTITION, topic_id, index), record.extra, existed=old is not None
+        )
 
     def replay_change(self, change: PartitionChangeRecord) -> None:
         """A partition changed; its partition epoch always rises.

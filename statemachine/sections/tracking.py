@@ -30,13 +30,22 @@ class ChangeTracker:
         self.touched: set[RecordKey] = set()
         self.extras: MapDelta[RecordKey, Extra] = MapDelta(extras)
 
-    def stored(self, key: RecordKey, extra: Extra | None) -> None:
-        """A full-state record was replayed: its unknown fields replace the former ones."""
-        if extra is not None:
-            if self.extras.get(key) != extra:
-                self.extras.set(key, extra)
-        elif len(self.extras) and key in self.extras:
+    def stored(self, key: RecordKey, extra: Extra | None, *, existed: bool) -> None:
+        """A full-state record was replayed: its unknown fields replace the former ones.
+
+        Other unknown fields are a modification too, when the record ``existed``.
+        """
+        if extra is None and not len(self.extras):
+            return
+        old = self.extras.get(key)
+        if old == extra:
+            return
+        if extra is None:
             self.extras.pop(key)
+        else:
+            self.extras.set(key, extra)
+        if existed:
+            self.touched.add(key)
 
     def modified(self, key: RecordKey) -> None:
         """What the key's record says existed before and is different now."""
