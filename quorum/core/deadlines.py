@@ -20,20 +20,26 @@ def next_deadline(core: CoreState) -> int | None:
     """The time of the next ``tick``, always in the future; None when nothing is due."""
     role = core.role
     if isinstance(role, Leader):
-        earliest = _of_leader(role)
+        earliest = leader_deadline(role)
     else:
         earliest = min(_of_others(core), default=NEVER_MS)
-    earliest = min(earliest, core.watermark_store_due_ms)
+    if core.watermark_store_due_ms < earliest:
+        earliest = core.watermark_store_due_ms
     if earliest >= NEVER_MS:
         return None
     return max(earliest, core.now_ms + 1)
 
 
-def _of_leader(role: Leader) -> int:
+def leader_deadline(role: Leader) -> int:
+    """When a leader has something to do again. Asked on every call of the hot path."""
     if not role.established:
         return NEVER_MS
-    earliest = min(role.upkeep_due_ms, role.held.earliest_ms)
-    return min(earliest, role.check_quorum_deadline_ms) if role.remote else earliest
+    earliest = role.upkeep_due_ms
+    if role.held.earliest_ms < earliest:
+        earliest = role.held.earliest_ms
+    if role.remote and role.check_quorum_deadline_ms < earliest:
+        earliest = role.check_quorum_deadline_ms
+    return earliest
 
 
 def _of_others(core: CoreState) -> Iterator[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from quorum.core.log_view import LogView
 from quorum.core.messages import FetchSnapshotResponse, VotersAt
 from quorum.types import Epoch, SnapshotId
 
@@ -18,9 +19,9 @@ from quorum.types import Epoch, SnapshotId
 class Download:
     """The one download of a replica.
 
-    Life-cycle: filling, then ``is_complete`` and being frozen, then ``is_frozen`` and waiting
-    to replace the log. Bound to one ``epoch``; after a change of epoch it rests until the
-    new leader offers the same file.
+    Life-cycle: filling, then ``is_complete`` and being verified and frozen by the runtime; a
+    ``FrozenSnapshot`` takes over from there. Bound to one ``epoch``; after a change of epoch
+    it rests until the new leader offers the same file.
     """
 
     snapshot_id: SnapshotId
@@ -30,8 +31,6 @@ class Download:
     size: int = -1
     """Bytes of the whole file as its first chunk said; -1 before that."""
     file_digest: bytes = b""
-    is_frozen: bool = False
-    voters: tuple[VotersAt, ...] = ()
     contact_due_ms: int = 0
     """While the file is being frozen: when to show the leader a sign of life."""
     unwritten: deque[int] = field(default_factory=deque)
@@ -65,3 +64,26 @@ class Download:
         if response.position + len(response.chunk) > response.size:
             return f"a chunk beyond the size {response.size}"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSnapshot:
+    """A downloaded checkpoint that is verified, durable and has its final name."""
+
+    snapshot_id: SnapshotId
+    voters: tuple[VotersAt, ...]
+    size: int
+
+
+def replaces_log(log: LogView, high_watermark: int, snapshot_id: SnapshotId) -> bool:
+    """Whether a snapshot by a leader brings ``log`` forward by taking its place.
+
+    Not one that reaches less far than what is known to be committed here, nor one whose
+    position this log already has with the same epoch: it would only throw records away.
+    """
+    offset = snapshot_id.offset
+    if offset < high_watermark:
+        return False
+    if not log.start.offset <= offset <= log.end_offset:
+        return True
+    return log.epochs.epoch_before(offset) != snapshot_id.epoch

@@ -205,7 +205,10 @@ def pursue_unattached(core: CoreState, role: Unattached) -> None:
 def pursue_prospective(core: CoreState, role: Prospective) -> None:
     """Count pre-votes, ask for missing ones, or give up the round."""
     result = _tally(role)
-    if result is VoteResult.WON:
+    obstacle = why_not_stand(core)
+    if obstacle:
+        _return_from_prospective(core, obstacle)
+    elif result is VoteResult.WON:
         become_candidate(core, fail_fast=role.fail_fast, reason="a majority would elect it")
     elif core.now_ms >= role.election_deadline_ms:
         _return_from_prospective(core, "the election timer expired")

@@ -117,7 +117,7 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
     flight = take_in_flight(core, sender, response, is_snapshot=False)
     if flight is None:
         return
-    epoch = core.epoch
+    epoch, role_before = core.epoch, core.role
     is_current = learn_from_response(core, sender, response)
     if core.epoch != epoch:
         return
@@ -127,7 +127,8 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
         ignore(core, sender, response, problem, is_violation=True)
     if problem or not isinstance(role, Follower):
         core.peers.failed(flight.peer, core.now_ms)
-        _notice_disowned_epoch(core, flight, response)
+        if role is role_before:
+            _notice_disowned_epoch(core, flight, response)
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
     if response.diverging is not None:
@@ -136,8 +137,7 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
     if response.snapshot_id is not None:
         begin_download(core, role.leader_id, response.snapshot_id)
         return
-    if core.download is not None and not core.download.is_complete:
-        abandon_download(core, "the leader has the records")
+    abandon_download(core, "the leader has the records")
     if response.received is not None:
         _append_received(core, response.received)
     core.raise_high_watermark(follower_high_watermark(core.log, response.high_watermark))

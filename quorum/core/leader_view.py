@@ -14,8 +14,6 @@ from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.types import ReplicaKey
 
-CHECK_QUORUM_FACTOR = 1.5
-
 
 def build_remote(core: CoreState, leader: Leader) -> None:
     """Match the table of voters to the set in force, keeping what is known of each."""
@@ -77,7 +75,7 @@ def note_contact(core: CoreState, leader: Leader, progress: ReplicaProgress) -> 
 
 def check_quorum_deadline(core: CoreState) -> int:
     """When a leader that hears from no majority any more resigns."""
-    return core.now_ms + int(CHECK_QUORUM_FACTOR * core.config.fetch_timeout_ms)
+    return core.now_ms + core.config.fetch_timeout_ms * 3 // 2
 
 
 def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:

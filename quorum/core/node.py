@@ -25,11 +25,11 @@ from quorum.core import (
     snapshot_transfer,
     startup,
     succession,
-    trimming,
 )
 from quorum.core.deadlines import leader_deadline, next_deadline
 from quorum.core.durability import on_durable, store_high_watermark
 from quorum.core.leader_view import replica_views
+from quorum.core.local_facts import on_notice
 from quorum.core.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -43,26 +43,12 @@ from quorum.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorum.core.notices import (
-    ConnectionRefused,
-    DurableState,
-    LeaseChanged,
-    ListenerEndpoints,
-    Notice,
-    RequestFailed,
-    Resign,
-    ShutDown,
-    SnapshotCreated,
-    SnapshotFrozen,
-    SnapshotRejected,
-    SnapshotRemoved,
-)
+from quorum.core.notices import DurableState, Notice
 from quorum.core.output import Output
 from quorum.core.progress import ReplicaView
 from quorum.core.refusals import ignore
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.state import CoreState
-from quorum.core.transitions import lose_leader
 from quorum.errors import QuorumUsageError
 from quorum.types import Epoch, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 
@@ -83,7 +69,7 @@ _HANDLERS: dict[type[Any], Handler] = {
     FetchSnapshotResponse: snapshot_transfer.on_fetch_snapshot_response,
 }
 _ROLE_CHANGES_MAX = 8
-"""More changes of role than one entry point can cause; a lone voter needs three."""
+"""More changes of role than one entry point can cause; a restarted lone leader needs four."""
 
 
 class RaftNode:
@@ -171,7 +157,7 @@ class RaftNode:
             QuorumUsageError: A snapshot beyond the high watermark is reported.
         """
         self._core.begin(now_ms)
-        self._note(fact)
+        on_notice(self._core, fact)
         return self._finish()
 
     # What others may look at.
@@ -266,36 +252,6 @@ class RaftNode:
         """The largest known epoch not above ``requested`` and its end offset (279.1)."""
         return self._core.log.end_offset_for_epoch(requested)
 
-    # Routing.
-
-    def _note(self, fact: Notice) -> None:
-        core = self._core
-        match fact:
-            case ConnectionRefused():
-                _on_connection_refused(core, fact.peer)
-            case RequestFailed():
-                _on_request_failed(core, fact.peer, fact.request_id)
-            case SnapshotCreated():
-                _on_snapshot_created(core, fact)
-            case SnapshotFrozen():
-                snapshot_install.on_snapshot_frozen(core, fact)
-            case SnapshotRejected():
-                snapshot_install.on_snapshot_rejected(core, fact)
-            case SnapshotRemoved():
-                core.snapshots.remove(fact.snapshot_id)
-            case ShutDown():
-                core.is_shutting_down = True
-                _resign(core, "shutting down")
-            case Resign():
-                _resign(core, fact.reason)
-            case ListenerEndpoints():
-                core.own_endpoints = fact.endpoints
-            case LeaseChanged():
-                core.snapshots.leased = fact.leased
-                trimming.delete_unneeded(core)
-            case _:
-                assert_never(fact)
-
     def _finish(self) -> Output:
         """Let the role in office take its turn, then close the output."""
         core = self._core
@@ -339,37 +295,3 @@ class RaftNode:
                 succession.pursue_resigned(core, role)
             case _:
                 assert_never(role)
-
-
-def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
-    """Fail-fast mode begins only when it is the leader's process that is gone."""
-    role = core.role
-    if core.is_voter and isinstance(role, Follower) and role.leader_id == peer:
-        lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
-
-
-def _on_request_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
-    flight = core.in_flight
-    if flight is not None and flight.request_id == request_id:
-        core.in_flight = None
-        core.peers.failed(peer, core.now_ms)
-    election.on_vote_failed(core, peer, request_id)
-    leadership.on_begin_failed(core, peer, request_id)
-    succession.on_end_failed(core, peer, request_id)
-
-
-def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:
-    if fact.snapshot_id.offset > core.high_watermark:
-        raise QuorumUsageError(
-            f"snapshot {fact.snapshot_id} is beyond high watermark {core.high_watermark}"
-        )
-    core.snapshots.add(fact.snapshot_id, fact.size, now_ms=core.now_ms)
-    role = core.role
-    if isinstance(role, Leader) and role.established:
-        trimming.trim_as_leader(core, role)
-
-
-def _resign(core: CoreState, reason: str) -> None:
-    role = core.role
-    if isinstance(role, Leader):
-        leadership.resign(core, role, reason)

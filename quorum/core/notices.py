@@ -56,7 +56,10 @@ class SnapshotCreated:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFrozen:
-    """A downloaded checkpoint was verified and has its final name."""
+    """A downloaded checkpoint was verified and has its final name.
+
+    ``voters`` are those it carries, at an offset below its end; empty leaves them as they are.
+    """
 
     snapshot_id: SnapshotId
     voters: tuple[VotersAt, ...]

@@ -5,6 +5,7 @@ See: KIP-630 (630.9, 630.13); architecture 5.2 steps 7 and 8.
 
 from __future__ import annotations
 
+from quorum.core.download import FrozenSnapshot, replaces_log
 from quorum.core.events import DownloadEnded
 from quorum.core.messages import VotersAt
 from quorum.core.notices import SnapshotFrozen, SnapshotRejected
@@ -17,25 +18,26 @@ from quorum.types import SnapshotId
 
 
 def on_snapshot_frozen(core: CoreState, notice: SnapshotFrozen) -> None:
-    """A downloaded file is verified and durable; it takes the log's place when it may."""
-    core.snapshots.add(notice.snapshot_id, notice.size, now_ms=core.now_ms)
+    """A downloaded file is verified and durable; if the log needs it, it waits to replace it.
+
+    Decided by the log alone, not by whether the download is still wanted: a snapshot that is
+    newer than the log must be installed before this node stands on the strength of it.
+    """
+    snapshot_id = notice.snapshot_id
     download = core.download
-    if download is None or download.snapshot_id != notice.snapshot_id:
-        return
-    if not _are_usable(notice):
+    if download is not None and download.snapshot_id == snapshot_id:
         core.download = None
-        core.event(DownloadEnded(notice.snapshot_id, "its voters are not a voter set"))
+    if not replaces_log(core.log, core.high_watermark, snapshot_id):
+        core.snapshots.add(snapshot_id, notice.size, now_ms=core.now_ms)
+        core.event(DownloadEnded(snapshot_id, "the log already reaches it"))
         return
-    download.is_frozen = True
-    download.voters = notice.voters
-
-
-def _are_usable(notice: SnapshotFrozen) -> bool:
     try:
         VoterHistory.of(notice.voters)
-    except ValueError:
-        return False
-    return True
+    except ValueError as error:
+        core.event(DownloadEnded(snapshot_id, f"its voters are unusable: {error}"))
+        core.peers.failed(core.leader_id, core.now_ms)
+        return
+    core.frozen = FrozenSnapshot(snapshot_id, notice.voters, notice.size)
 
 
 def on_snapshot_rejected(core: CoreState, notice: SnapshotRejected) -> None:
@@ -51,22 +53,18 @@ def install_if_ready(core: CoreState) -> None:
     """Let a frozen snapshot replace the log (630.9).
 
     Not while this node asks for votes or leads: its position could fall below the one it
-    asked with. The snapshot then waits for the next time it follows.
+    asked with. The snapshot then waits for the next time it does not.
     """
-    download = core.download
-    if (
-        download is None
-        or not download.is_frozen
-        or isinstance(core.role, Candidate | Leader | Resigned)
-    ):
+    frozen = core.frozen
+    if frozen is None or isinstance(core.role, Candidate | Leader | Resigned):
         return
-    core.download = None
-    snapshot_id = download.snapshot_id
-    if snapshot_id.offset < core.high_watermark:
-        core.event(DownloadEnded(snapshot_id, "the log has been committed beyond it"))
+    core.frozen = None
+    core.snapshots.add(frozen.snapshot_id, frozen.size, now_ms=core.now_ms)
+    if not replaces_log(core.log, core.high_watermark, frozen.snapshot_id):
+        core.event(DownloadEnded(frozen.snapshot_id, "the log already reaches it"))
         return
-    replace_log(core, snapshot_id, download.voters)
-    core.event(DownloadEnded(snapshot_id, "installed"))
+    replace_log(core, frozen.snapshot_id, frozen.voters)
+    core.event(DownloadEnded(frozen.snapshot_id, "installed"))
 
 
 def replace_log(

@@ -9,7 +9,7 @@ See: KIP-630 (630.9, 630.12); architecture 5.2.
 
 from __future__ import annotations
 
-from quorum.core.download import Download
+from quorum.core.download import Download, replaces_log
 from quorum.core.events import ChunkReceived, DownloadEnded, DownloadStarted, TruncationRefused
 from quorum.core.messages import NO_ROUND, FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
@@ -30,11 +30,11 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
     """Why the snapshot a leader names cannot be what this replica needs; empty when it can."""
     if snapshot_id.offset < 1 or not 0 < snapshot_id.epoch <= core.epoch:
         return f"snapshot {snapshot_id} in epoch {core.epoch}"
-    if snapshot_id == core.log.end:
-        return f"snapshot {snapshot_id}, which is where this log ends"
     if snapshot_id.offset < core.high_watermark:
         core.event(TruncationRefused(snapshot_id.offset, core.high_watermark))
         return f"snapshot {snapshot_id} below high watermark {core.high_watermark}"
+    if not replaces_log(core.log, core.high_watermark, snapshot_id):
+        return f"snapshot {snapshot_id}, a position that this log has"
     return ""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from quorum.core.download import replaces_log
 from quorum.core.log_view import LogView
 from quorum.core.notices import DurableState
 from quorum.core.roles import Follower, Role, Unattached
@@ -63,7 +64,8 @@ def start(core: CoreState, state: DurableState) -> None:
     core.voters = VoterHistory.of(state.voters)
     core.voters_changed()
     latest = core.snapshots.latest
-    if latest is not None and latest.offset > state.log_end.offset:
+    committed = max(state.high_watermark, state.log_start.offset)
+    if latest is not None and replaces_log(core.log, committed, latest):
         # A crash between freezing a downloaded snapshot and replacing the log.
         replace_log(core, latest, ())
     known = [each.offset for each in state.snapshots if each.offset <= core.log.end_offset]
@@ -89,8 +91,8 @@ def starting_role(core: CoreState) -> tuple[Role, ElectionState]:
     if found.leader_id == core.me.id:
         others = tuple(voter.key for voter in core.voters.latest.others(core.me))
         return resigned_role(core, others), found
-    deadline = core.now_ms if core.is_lone_voter else core.random_election_deadline()
     if found.leader_id != NO_NODE and core.voters.latest.get(found.leader_id) is not None:
-        fetch_deadline = core.now_ms + core.config.fetch_timeout_ms
-        return Follower(found.leader_id, min(fetch_deadline, deadline)), found
+        patience_ms = 0 if core.is_lone_voter else core.config.fetch_timeout_ms
+        return Follower(found.leader_id, core.now_ms + patience_ms), found
+    deadline = core.now_ms if core.is_lone_voter else core.random_election_deadline()
     return Unattached(deadline, discover_at_ms=core.now_ms), found

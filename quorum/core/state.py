@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorum.config import QuorumConfig
-from quorum.core.download import Download
+from quorum.core.download import Download, FrozenSnapshot
 from quorum.core.events import Event, VoterSetChanged, WatermarkMoved
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.log_view import LogView
@@ -93,6 +93,8 @@ class CoreState:
         self.in_flight: InFlight | None = None
         self.peers = PeerTable(config)
         self.download: Download | None = None
+        self.frozen: FrozenSnapshot | None = None
+        """A downloaded and verified snapshot that has to replace the log."""
         self.lost_leader: LeaderAndEpoch | None = None
         """The leader of this epoch that is known to be gone (decision 10)."""
         self.leader_endpoints: tuple[Endpoint, ...] = ()
@@ -111,7 +113,13 @@ class CoreState:
 
     @property
     def leader_id(self) -> NodeId:
-        """The leader of the current epoch, ``NO_NODE`` when not known."""
+        """The leader of the current epoch, ``NO_NODE`` when not known.
+
+        A leader whose own disk does not say so yet is not known to anybody, itself included.
+        """
+        role = self.role
+        if isinstance(role, Leader) and not role.established:
+            return NO_NODE
         return self.election.leader_id
 
     @property
@@ -237,12 +245,10 @@ class CoreState:
     def announce_leadership(self) -> None:
         """Tell who leads, if that is news. A leader not yet established is nobody."""
         role = self.role
-        leads = isinstance(role, Leader) and role.established
-        hidden = isinstance(role, Resigned) or (isinstance(role, Leader) and not leads)
         change = LeadershipChanged(
-            NO_NODE if hidden else self.leader_id,
+            NO_NODE if isinstance(role, Resigned) else self.leader_id,
             self.epoch,
-            is_leader=leads,
+            is_leader=isinstance(role, Leader) and role.established,
             can_write=isinstance(role, Leader) and role.can_write,
         )
         if change != self._announced:

@@ -295,11 +295,11 @@ def follow_hint(
     return True
 
 
-def lose_leader(core: CoreState, reason_to_wait_ms: int) -> None:
-    """The leader of this epoch is gone: stand after ``reason_to_wait_ms`` (decision 10)."""
+def lose_leader(core: CoreState, wait_ms: int) -> None:
+    """The leader of this epoch is gone: stand after ``wait_ms`` (decision 10)."""
     role = core.role
     if not isinstance(role, Follower):
         return
     core.lost_leader = LeaderAndEpoch(role.leader_id, core.epoch)
-    role.stand_at_ms = min(role.stand_at_ms, core.now_ms + reason_to_wait_ms)
+    role.stand_at_ms = min(role.stand_at_ms, core.now_ms + wait_ms)
     core.event(LeaderLost(role.leader_id, core.epoch))

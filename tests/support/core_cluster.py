@@ -22,10 +22,11 @@ from quorum.core.messages import (
     VotersAt,
 )
 from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState
+from quorum.core.notices import DurableState, SnapshotFrozen
 from quorum.core.output import (
     AdvanceLogStart,
     Append,
+    BeginDownload,
     FreezeDownload,
     Output,
     Promise,
@@ -73,7 +74,7 @@ class Disk:
     records: list[tuple[int, int]] = field(default_factory=list)
     """(offset, epoch) of every record kept."""
     voters: dict[int, tuple[Voter, ...]] = field(default_factory=dict)
-    election: ElectionState = ElectionState()
+    election: ElectionState = field(default_factory=ElectionState)
     high_watermark: int = 0
     snapshots: dict[SnapshotId, int] = field(default_factory=dict)
     chunks: dict[SnapshotId, bytes] = field(default_factory=dict)
@@ -132,6 +133,8 @@ class Disk:
                     del self.snapshots[each]
             case StoreHighWatermark():
                 self.high_watermark = effect.high_watermark
+            case BeginDownload():
+                self.chunks[effect.snapshot_id] = b""
             case WriteChunk():
                 before = self.chunks.get(effect.snapshot_id, b"")
                 assert len(before) == effect.position
@@ -266,10 +269,20 @@ class CoreCluster:
             for effect in effects:
                 member.disk.apply(effect)
             self._take(node_id, member.node.persisted(self.now_ms, ticket))
+            self._report_frozen(node_id, effects)
             due = [each for each in member.promises if each.ticket <= ticket]
             member.promises = [each for each in member.promises if each.ticket > ticket]
             for promise in due:
                 self._send(node_id, promise.to, promise.message)
+
+    def _report_frozen(self, node_id: NodeId, effects: Sequence[object]) -> None:
+        disk = self.members[node_id].disk
+        for effect in effects:
+            if isinstance(effect, FreezeDownload):
+                frozen = SnapshotFrozen(
+                    effect.snapshot_id, (), disk.snapshots[effect.snapshot_id]
+                )
+                self.call(node_id, lambda node, fact=frozen: node.notice(self.now_ms, fact))
 
     def deliver(
         self, to: NodeId | None = None, kind: type[Message] | None = None, count: int = 1 << 30

@@ -1,0 +1,95 @@
+"""Local facts and operator requests: what the runtime tells by ``notice``.
+
+Routes to the conversation concerned; the few that concern several are settled here.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from quorum.core import election, leadership, snapshot_install, succession, trimming
+from quorum.core.notices import (
+    ConnectionRefused,
+    LeaseChanged,
+    ListenerEndpoints,
+    Notice,
+    RequestFailed,
+    Resign,
+    ShutDown,
+    SnapshotCreated,
+    SnapshotFrozen,
+    SnapshotRejected,
+    SnapshotRemoved,
+)
+from quorum.core.roles import Follower, Leader
+from quorum.core.state import CoreState
+from quorum.core.transitions import lose_leader
+from quorum.errors import QuorumUsageError
+from quorum.types import NodeId
+
+
+def on_notice(core: CoreState, fact: Notice) -> None:
+    """Take one fact in.
+
+    Raises:
+        QuorumUsageError: A snapshot beyond the high watermark is reported.
+    """
+    match fact:
+        case ConnectionRefused():
+            _on_connection_refused(core, fact.peer)
+        case RequestFailed():
+            _on_request_failed(core, fact.peer, fact.request_id)
+        case SnapshotCreated():
+            _on_snapshot_created(core, fact)
+        case SnapshotFrozen():
+            snapshot_install.on_snapshot_frozen(core, fact)
+        case SnapshotRejected():
+            snapshot_install.on_snapshot_rejected(core, fact)
+        case SnapshotRemoved():
+            core.snapshots.remove(fact.snapshot_id)
+        case ShutDown():
+            core.is_shutting_down = True
+            _resign(core, "shutting down")
+        case Resign():
+            _resign(core, fact.reason)
+        case ListenerEndpoints():
+            core.own_endpoints = fact.endpoints
+        case LeaseChanged():
+            core.snapshots.leased = fact.leased
+            trimming.delete_unneeded(core)
+        case _:
+            assert_never(fact)
+
+
+def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
+    """Fail-fast mode begins only when it is the leader's process that is gone."""
+    role = core.role
+    if core.is_voter and isinstance(role, Follower) and role.leader_id == peer:
+        lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
+
+
+def _on_request_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+    flight = core.in_flight
+    if flight is not None and flight.request_id == request_id:
+        core.in_flight = None
+        core.peers.failed(peer, core.now_ms)
+    election.on_vote_failed(core, peer, request_id)
+    leadership.on_begin_failed(core, peer, request_id)
+    succession.on_end_failed(core, peer, request_id)
+
+
+def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:
+    if fact.snapshot_id.offset > core.high_watermark:
+        raise QuorumUsageError(
+            f"snapshot {fact.snapshot_id} is beyond high watermark {core.high_watermark}"
+        )
+    core.snapshots.add(fact.snapshot_id, fact.size, now_ms=core.now_ms)
+    role = core.role
+    if isinstance(role, Leader) and role.established:
+        trimming.trim_as_leader(core, role)
+
+
+def _resign(core: CoreState, reason: str) -> None:
+    role = core.role
+    if isinstance(role, Leader):
+        leadership.resign(core, role, reason)
