@@ -1,0 +1,280 @@
+"""One broker event, the same partition changes everywhere (630.17)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.errors import ReplayError, UnknownRecordError
+from quorum.types import NO_NODE
+from statemachine.codec import encode_record
+from statemachine.delta import ImageDelta
+from statemachine.derivation import DERIVATION_VERSION, check_derivable, derive
+from statemachine.election import Election, ElectionRules, WantedChange, build_change
+from statemachine.image import EMPTY_IMAGE
+from statemachine.records import (
+    RECOVERING,
+    BrokerFencedEvent,
+    BrokerShutdownEvent,
+    BrokerUnfencedEvent,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from statemachine.sections.cluster import DIRECTORY_LOST
+
+A, B = b"a" * 16, b"b" * 16
+ELR = FeatureLevelRecord("eligible.leader.replicas.version", 1)
+
+
+def brokers(*active, fenced=()):
+    return [
+        RegisterBrokerRecord(broker, broker_epoch=100 + broker, fenced=broker in fenced)
+        for broker in (*active, *fenced)
+    ]
+
+
+def partition(index, replicas, isr=None, leader=None, **fields):
+    isr = replicas if isr is None else isr
+    return PartitionRecord(
+        index, A, replicas, isr, leader=isr[0] if leader is None else leader,
+        leader_epoch=5, partition_epoch=9, **fields,
+    )
+
+
+def image_of(*records):
+    delta = ImageDelta(EMPTY_IMAGE)
+    for record in (FeatureLevelRecord("metadata.version", 25), TopicRecord("orders", A), *records):
+        delta.replay(record)
+    return delta.finish()
+
+
+def after(image, event):
+    delta = ImageDelta(image)
+    delta.replay(event)
+    return delta.finish()
+
+
+def fence(broker):
+    return BrokerFencedEvent(broker, 100 + broker)
+
+
+def test_fencing_moves_leaders_and_shrinks_isr():
+    image = image_of(
+        *brokers(1, 2, 3),
+        partition(0, (1, 2, 3)),
+        partition(1, (2, 1, 3)),
+        partition(2, (2, 3)),
+    )
+    assert derive(image, fence(1)) == [
+        PartitionChangeRecord(0, A, isr=(2, 3), leader=2),
+        PartitionChangeRecord(1, A, isr=(2, 3)),
+    ]
+    fenced = after(image, fence(1))
+    assert fenced.brokers[1].fenced
+    assert fenced.topics.partition(A, 0)[:2] == ((1, 2, 3), (2, 3))
+    assert fenced.topics.partition(A, 0)[6:8] == (6, 10)
+    assert fenced.topics.partition(A, 1)[6:8] == (5, 10)
+    assert fenced.topics.partition(A, 2) == image.topics.partition(A, 2)
+
+
+def test_the_last_of_an_isr_stays_without_leading():
+    image = image_of(*brokers(1, 2), partition(0, (1, 2), isr=(1,)))
+    assert derive(image, fence(1)) == [PartitionChangeRecord(0, A, leader=NO_NODE)]
+    fenced = after(image, fence(1))
+    assert fenced.topics.partition(A, 0).isr == (1,)
+    assert sorted(fenced.topics.without_leader()) == [(A, 0)]
+    back = after(fenced, BrokerUnfencedEvent(1, 101))
+    assert back.topics.partition(A, 0).leader == 1
+    assert not back.brokers[1].fenced
+    assert not back.topics.without_leader()
+
+
+def test_elr_keeps_the_fenced_and_elects_it_again():
+    image = image_of(
+        ELR,
+        *brokers(1, 2),
+        ConfigRecord(2, "orders", "min.insync.replicas", "2"),
+        partition(0, (1, 2), isr=(1, 2)),
+    )
+    once = after(image, fence(1))
+    state = once.topics.partition(A, 0)
+    assert (state.isr, state.elr, state.leader) == ((2,), (1,), 2)
+    twice = after(once, fence(2))
+    state = twice.topics.partition(A, 0)
+    assert (state.isr, sorted(state.elr), state.leader) == ((), [1, 2], NO_NODE)
+    assert state.last_known_elr == (2,)
+    back = after(twice, BrokerUnfencedEvent(1, 101))
+    state = back.topics.partition(A, 0)
+    assert (state.isr, state.elr, state.leader) == ((1,), (2,), 1)
+    assert (state.last_known_elr, state.leader_recovery_state) == ((), 0)
+
+
+def test_an_unclean_broker_leaves_the_elr_too():
+    image = image_of(
+        ELR,
+        *brokers(1, 2),
+        ConfigRecord(4, "", "min.insync.replicas", "2"),
+        partition(0, (1, 2), isr=(2,), eligible_leader_replicas=(1,)),
+    )
+    event = BrokerFencedEvent(1, 101, unclean=True)
+    assert after(image, event).topics.partition(A, 0).elr == ()
+    assert derive(image, fence(1)) == []
+
+
+def test_unclean_election_only_where_the_image_allows_it():
+    records = [*brokers(1, 2), partition(0, (1, 2), isr=(1,))]
+    allowed = ConfigRecord(2, "orders", "unclean.leader.election.enable", "true")
+    state = after(image_of(*records, allowed), fence(1)).topics.partition(A, 0)
+    assert (state.isr, state.leader, state.leader_recovery_state) == ((2,), 2, RECOVERING)
+
+
+def test_shutting_down_is_treated_as_leaving():
+    image = image_of(*brokers(1, 2), partition(0, (1, 2)))
+    gone = after(image, BrokerShutdownEvent(1, 101))
+    assert gone.topics.partition(A, 0)[:2] == ((1, 2), (2,))
+    assert gone.brokers[1].in_controlled_shutdown
+    assert not gone.brokers[1].fenced
+
+
+def test_a_replica_in_a_lost_directory_does_not_lead():
+    image = image_of(
+        *brokers(1, 2, 3),
+        partition(0, (1, 2, 3), directories=(bytes(16), DIRECTORY_LOST, bytes(16))),
+    )
+    assert after(image, fence(1)).topics.partition(A, 0).leader == 3
+
+
+def test_a_reassignment_completes_when_the_leaver_was_all_it_waited_for():
+    image = image_of(
+        *brokers(1, 2, 3),
+        partition(
+            0, (1, 2, 3), isr=(1, 2, 3), removing_replicas=(1,), adding_replicas=(3,),
+            directories=(A, B, A),
+        ),
+    )
+    state = after(image, fence(1)).topics.partition(A, 0)
+    assert (state.replicas, state.isr, state.leader) == ((2, 3), (2, 3), 2)
+    assert (state.removing, state.adding, state.directories) == ((), (), (B, A))
+
+
+def test_unknown_derivations_are_not_guessed():
+    event = BrokerFencedEvent(1, 101, DERIVATION_VERSION + 1)
+    with pytest.raises(UnknownRecordError, match="derivation version 2"):
+        check_derivable(event)
+    image = image_of(*brokers(1))
+    with pytest.raises(UnknownRecordError):
+        derive(image, event)
+
+
+@pytest.mark.parametrize("event", [BrokerFencedEvent(9, 1), BrokerFencedEvent(1, 102)])
+def test_an_event_about_no_such_registration_is_corruption(event):
+    with pytest.raises(ReplayError):
+        derive(image_of(*brokers(1)), event)
+
+
+def _random_image(rng):
+    records = [
+        FeatureLevelRecord("eligible.leader.replicas.version", rng.randrange(2)),
+        *brokers(*range(1, 4), fenced=(4, 5)),
+        ConfigRecord(2, "orders", "min.insync.replicas", str(rng.randrange(1, 4))),
+        ConfigRecord(
+            2, "orders", "unclean.leader.election.enable", rng.choice(["true", "false"])
+        ),
+    ]
+    for index in range(12):
+        replicas = tuple(rng.sample(range(1, 6), rng.randrange(1, 5)))
+        isr = tuple(rng.sample(replicas, rng.randrange(1, len(replicas) + 1)))
+        rest = [broker for broker in replicas if broker not in isr]
+        elr = tuple(rng.sample(rest, rng.randrange(len(rest) + 1)))
+        removing = replicas[:1] if rng.random() < 0.3 else ()
+        adding = replicas[-1:] if rng.random() < 0.3 and len(replicas) > 1 else ()
+        leader = rng.choice([isr[0], isr[0], NO_NODE])
+        records.append(
+            partition(
+                index, replicas, isr, leader, removing_replicas=removing,
+                adding_replicas=adding, eligible_leader_replicas=elr or None,
+                directories=rng.choice(
+                    [(), tuple(rng.choice([A, DIRECTORY_LOST]) for _ in replicas)]
+                ),
+            )
+        )
+    return image_of(*records)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_version_1_agrees_with_the_change_builder(seed):
+    """What is derived from an event is what the leader would have written change by change."""
+    rng = random.Random(seed)
+    image = _random_image(rng)
+    event = rng.choice(
+        [fence(1), BrokerFencedEvent(2, 102, unclean=True), BrokerShutdownEvent(3, 103),
+         BrokerUnfencedEvent(4, 104)]
+    )
+    joins = isinstance(event, BrokerUnfencedEvent)
+    unclean = isinstance(event, BrokerFencedEvent) and event.unclean
+    configs, expected = image.configs, []
+    def is_acceptable(broker, directory):
+        registered = image.cluster.broker(broker)
+        if registered is None or not registered.has_online(directory):
+            return False
+        if broker == event.broker_id:
+            return joins
+        return registered.is_active
+
+    rules = ElectionRules(
+        is_acceptable=is_acceptable,
+        min_isr=int(configs.topic_value("orders", "min.insync.replicas")),
+        is_elr_enabled=image.features.level("eligible.leader.replicas.version") > 0,
+    )
+    allows_unclean = configs.topic_value("orders", "unclean.leader.election.enable") == "true"
+    for index, state in sorted(image.topics.partitions_of(A).items()):
+        if joins:
+            concerned = state.leader == NO_NODE
+        else:
+            concerned = event.broker_id in (*state.isr, state.leader) or (
+                unclean and event.broker_id in state.elr
+            )
+        if not concerned:
+            continue
+        wanted = WantedChange(
+            isr=None if joins else tuple(b for b in state.isr if b != event.broker_id),
+            unclean_replicas=frozenset([event.broker_id] if unclean else []),
+            election=Election.UNCLEAN if allows_unclean else Election.ONLINE,
+        )
+        change = build_change(state, wanted, rules, topic_id=A, partition_id=index)
+        if change is not None:
+            expected.append(change)
+    assert derive(image, event) == expected
+
+
+def test_the_event_stays_small_and_its_cost_follows_the_broker_not_the_cluster():
+    """Fencing a broker with 30 of 3,000 partitions looks at those 30 partitions only."""
+    records = [*brokers(1, 2, 3)]
+    for index in range(3000):
+        records.append(partition(index, (1, 2) if index % 100 == 0 else (2, 3)))
+    image = image_of(*records)
+    looked_at = []
+
+    class Watched:
+        def __init__(self, topics):
+            self._topics = topics
+
+        def __getattr__(self, name):
+            return getattr(self._topics, name)
+
+        def partition(self, topic_id, index):
+            looked_at.append(index)
+            return self._topics.partition(topic_id, index)
+
+    class View:
+        features, cluster, configs = image.features, image.cluster, image.configs
+        topics = Watched(image.topics)
+
+    assert len(derive(View(), fence(1))) == 30
+    assert len(looked_at) == 30
+    assert len(encode_record(fence(1))) < 20
