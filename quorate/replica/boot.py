@@ -30,7 +30,7 @@ from quorum.log.layout import partition_directory
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.log.segmented_log import SegmentedLog
 from quorum.ports import Clock, FileSystem
-from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId, OffsetAndEpoch, SnapshotId, Voter
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from snapshot.config import SnapshotConfig
 from snapshot.store import DirectorySnapshotStore
 from statemachine.machine import StateMachine
@@ -66,6 +66,11 @@ class Stores:
     kraft_version: int
     last_timestamp: int
     report: BootReport
+
+    @property
+    def key(self) -> ReplicaKey:
+        """Who this replica is."""
+        return ReplicaKey(self.identity.node_id, self.identity.directory_id)
 
 
 def open_stores(

@@ -65,6 +65,11 @@ class CheckpointKeeper:
         self.failures = 0
         """Checkpoints that could not be written for lack of space."""
 
+    @property
+    def age_ms(self) -> int:
+        """Time since this process last began a checkpoint, or since it started."""
+        return self._now_ms() - self._last_ms
+
     def consider(self) -> None:
         """Write a checkpoint if one is due; called after images were published."""
         progress = self._controller.checkpoint

@@ -27,7 +27,7 @@ from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import Network, WriteDone, Writer
-from quorum.types import Endpoint, NodeId, ReplicaKey
+from quorum.types import Endpoint, NodeId
 from snapshot.config import SnapshotConfig
 from snapshot.generator import CheckpointGenerator, CheckpointTrigger
 from statemachine.codec import decode_record
@@ -62,7 +62,7 @@ class Replica:
         on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
         self.stores = stores
-        self.key = ReplicaKey(stores.identity.node_id, stores.identity.directory_id)
+        self.key = stores.key
         self._clock = clock
         self._endpoints = tuple(endpoints)
         self._on_deadline = on_deadline

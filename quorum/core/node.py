@@ -50,7 +50,7 @@ from quorum.core.refusals import ignore
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.state import CoreState
 from quorum.errors import QuorumUsageError
-from quorum.types import Epoch, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
+from quorum.types import NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 
 if TYPE_CHECKING:
     import random
@@ -181,6 +181,12 @@ class RaftNode:
     def leader_id(self) -> NodeId:
         """The leader of the current epoch, ``NO_NODE`` when not known."""
         return self._core.leader_id
+
+    @property
+    def voted_id(self) -> NodeId:
+        """Whom this node voted for in the current epoch, ``NO_NODE`` for nobody."""
+        voted = self._core.election.voted
+        return NO_NODE if voted is None else voted.id
 
     @property
     def is_leader(self) -> bool:

@@ -52,7 +52,7 @@ from quorum.runtime.delivery import Delivery
 from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
 from quorum.runtime.received import describe_records
 from quorum.runtime.tail import TailCache
-from quorum.types import NodeId, SnapshotId
+from quorum.types import NO_NODE, NodeId, SnapshotId
 
 class Driver:
     """One replica's turning wheel. Every method is called from one thread.
@@ -77,6 +77,8 @@ class Driver:
         self.log = log
         self.snapshots = snapshots
         self.tail = TailCache()
+        self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
+        """The leader last heard of and where it said it can be reached, peers' listener first."""
         self._writer = writer
         self._network = network
         self._clock = clock
@@ -365,6 +367,7 @@ class Driver:
                     {voter.key.id: voter.endpoints[0].address for voter in voters if voter.endpoints}
                 )
             case LeaderEndpoints(leader=leader, addresses=addresses):
+                self.leader_endpoints = (leader.id, addresses)
                 if addresses:
                     self._network.set_peers({leader.id: addresses[0]})
             case SnapshotRemoved():

@@ -1,0 +1,76 @@
+"""The gRPC servers of a node: one port for peers and clients, or one each."""
+
+from __future__ import annotations
+
+import grpc
+from grpc import aio
+
+from quorate.services.registration import SERVER_OPTIONS as CLIENT_SERVER_OPTIONS
+from quorate.services.registration import ClientServices
+from quorum.errors import StorageError
+from quorum.transport.limits import SERVER_OPTIONS as PEER_SERVER_OPTIONS
+from quorum.transport.server import RaftService
+
+_STOP_GRACE_S = 0.2
+
+
+class Listeners:
+    """Owned by the event loop. Life-cycle: construct, ``start``, ``stop``.
+
+    With equal addresses one server serves both; its message limits are the larger ones.
+    """
+
+    def __init__(
+        self,
+        raft: RaftService,
+        services: ClientServices,
+        *,
+        client_address: str,
+        peer_address: str,
+        credentials: grpc.ServerCredentials | None,
+    ) -> None:
+        """Bind the addresses.
+
+        Raises:
+            StorageError: An address cannot be listened on.
+        """
+        self._services = services
+        self._raft = raft
+        options = tuple({**dict(CLIENT_SERVER_OPTIONS), **dict(PEER_SERVER_OPTIONS)}.items())
+        server = aio.server(options=options)
+        services.register(server)
+        self._servers = [server]
+        if peer_address == client_address:
+            server.add_generic_rpc_handlers((raft.handlers(),))
+        else:
+            peers = aio.server(options=PEER_SERVER_OPTIONS)
+            peers.add_generic_rpc_handlers((raft.handlers(),))
+            self._servers.append(peers)
+            _bind(peers, peer_address, credentials)
+        _bind(server, client_address, credentials)
+
+    async def start(self) -> None:
+        """Accept calls."""
+        for server in self._servers:
+            await server.start()
+        await self._services.start()
+
+    async def stop(self) -> None:
+        """Say goodbye to peers, then end everything within a moment."""
+        await self._raft.say_goodbye()
+        for server in self._servers:
+            await server.stop(_STOP_GRACE_S)
+
+
+def _bind(
+    server: aio.Server, address: str, credentials: grpc.ServerCredentials | None
+) -> None:
+    try:
+        if credentials is None:
+            server.add_insecure_port(address)
+        else:
+            server.add_secure_port(address, credentials)
+    except RuntimeError as error:
+        raise StorageError(
+            f"cannot listen on {address}: {error}; is another process using the port?"
+        ) from error

@@ -1,0 +1,297 @@
+"""``ServerNode``: everything of one server process, built, started and stopped in order.
+
+Wiring only. Built bottom up: stores, shell, network, replica, services, listeners, endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from metrics.collectors import GaugeCollector, Sources
+from metrics.families import Families
+from metrics.http import Endpoint as MetricsEndpoint
+from metrics.http import HttpServer
+from metrics.observer import Observer
+from quorate import __version__
+from quorate.config import ServerConfig
+from quorate.config_addresses import CONTROLLER_LISTENER, parse_address, parse_voter
+from quorate.logs import log_event
+from quorate.replica.boot import BootReport, open_stores
+from quorate.replica.replica import Replica
+from quorate.server.listeners import Listeners
+from quorate.server.observability import Observability
+from quorate.server.served_node import ReplicaNode
+from quorate.services.registration import ClientServices
+from quorum.core.events import Event
+from quorum.core.messages import Message
+from quorum.core.notices import ConnectionRefused, RequestFailed, ShutDown
+from quorum.ports import FileSystem
+from quorum.runtime.clock import SystemClock
+from quorum.runtime.ports import WriteDone
+from quorum.runtime.shell import Shell
+from quorum.transport.hello import Hello
+from quorum.transport.link import SERVICE_NAME, Link
+from quorum.transport.peers import PeerNetwork
+from quorum.transport.security import TlsFiles, TlsIdentity
+from quorum.types import Endpoint, NodeId
+from snapshot.writer import CheckpointInfo
+
+CLIENT_LISTENER = "CLIENT"
+_FIRST_BOOTSTRAP_ID = -2
+_POLL_S = 0.01
+_READY_POLL_S = 0.1
+_log = logging.getLogger(__name__)
+
+
+class ServerNode:
+    """One running node. Construct it on the event loop; ``start``, ``hand_over``, ``stop``.
+
+    ``on_failure`` is told once of what ends the node.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        fs: FileSystem,
+        *,
+        rng: random.Random,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """Open the data directory and bind nothing yet.
+
+        Raises:
+            QuorateError: The directory or the configuration cannot be used.
+        """
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._on_loop_error)
+        self._on_failure = on_failure
+        self._clock = SystemClock()
+        self._is_draining = False
+        self._is_started = False
+        self._ready_task: asyncio.Task[None] | None = None
+        self._registry = CollectorRegistry()
+        self._observer = Observer(Families(self._registry))
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        stores = open_stores(
+            fs,
+            config.node.data_dir,
+            node_id=config.node.id,
+            log_config=config.log,
+            snapshot_config=config.snapshot,
+            clock=self._clock,
+            static_voters=tuple(parse_voter(text) for text in config.bootstrap.voters),
+        )
+        self.boot_report: BootReport = stores.report
+        self.node_id = stores.identity.node_id
+        self.client_address = config.listeners.reached_by_clients_at
+        tls = self._tls()
+        self._shell = Shell(
+            Replica.persistence_of(stores),
+            self._clock,
+            on_failure=on_failure,
+            on_written=self._on_written,
+        )
+        identity = stores.identity
+        key = stores.key
+        link = Link(
+            Hello(identity.cluster_id, key, config.cluster.digest()),
+            self,
+            config.quorum.request_timeout_ms / 1000,
+            tls.channel_credentials if tls else None,
+        )
+        self._network = PeerNetwork(link)
+        bootstrap = self._bootstrap_peers()
+        self.replica = Replica(
+            stores,
+            fs,
+            quorum_config=config.quorum,
+            controller_config=config.controller_of(identity.cluster_id),
+            snapshot_config=config.snapshot,
+            clock=self._clock,
+            rng=rng,
+            writer=self._shell,
+            network=self._network,
+            executor=self._executor,
+            to_driver=self._to_driver,
+            on_event=self._on_event,
+            on_deadline=self._shell.arm,
+            on_failure=on_failure,
+            on_fault=self._on_fault,
+            bootstrap=tuple(bootstrap),
+            endpoints=self._own_endpoints(),
+            on_checkpoint=self._on_checkpoint,
+        )
+        self._bootstrap = bootstrap
+        self._shell.attach(self.replica)
+        self._served = ReplicaNode(
+            self.replica,
+            clock=self._clock,
+            client_address=self.client_address,
+            guard=self._shell.guard,
+        )
+        self._services = ClientServices(self._served, other_service_names=(SERVICE_NAME,))
+        self._listeners = Listeners(
+            self._network.service,
+            self._services,
+            client_address=config.listeners.client,
+            peer_address=config.listeners.peer_address,
+            credentials=tls.server_credentials() if tls else None,
+        )
+        self._observability = Observability(self.replica, config, self._clock)
+        self._metrics = self._metrics_server()
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Listen, then let the replica take its first role.
+
+        Raises:
+            OSError: The metrics address is taken.
+        """
+        self._shell.start()
+        await self._listeners.start()
+        if self._metrics is not None:
+            await self._metrics.start()
+        self._network.set_peers(self._bootstrap)
+        self._is_started = True
+        self._shell.guard(self.replica.start)
+        self._ready_task = asyncio.create_task(self._tell_readiness(), name="readiness")
+
+    async def hand_over(self) -> None:
+        """Before a clean stop: not ready any more, leadership given up, bounded in time."""
+        self._is_draining = True
+        await self._services.drain()
+        deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
+        self._shell.guard(lambda: self.replica.notice(ShutDown()))
+        # A lone voter has nobody to hand over to.
+        while (
+            self.replica.node.role_name == "Resigned"
+            and len(self.replica.node.voters) > 1
+            and self._loop.time() < deadline
+        ):
+            await asyncio.sleep(_POLL_S)
+
+    async def stop(self) -> None:
+        """Close everything; what was submitted to the writer is still written."""
+        self._is_draining = True
+        if self._ready_task is not None:
+            self._ready_task.cancel()
+        if self._is_started:
+            self._services.close()
+            await self._network.stop()
+            await self._listeners.stop()
+            if self._metrics is not None:
+                await self._metrics.close()
+            self._shell.stop()
+        self.replica.close()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    # ------------------------------------------------------------------ from the transport
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """A message from a peer."""
+        self._shell.guard(lambda: self.replica.receive(sender, message))
+
+    def on_refused(self, peer: NodeId) -> None:
+        """A peer's process is gone (decision 10)."""
+        self._shell.guard(lambda: self.replica.notice(ConnectionRefused(peer)))
+
+    def on_request_failed(self, peer: NodeId, request_id: int) -> None:
+        """A request has no answer and will get none."""
+        self._shell.guard(lambda: self.replica.notice(RequestFailed(peer, request_id)))
+
+    # ------------------------------------------------------------------ inside
+
+    def _on_event(self, event: Event) -> None:
+        log_event(event)
+        self._observer.on_event(event, time.monotonic())
+
+    def _on_fault(self, message: str) -> None:
+        _log.error("event=replay_fault message=%s", message)
+        self._observer.metadata_failed()
+
+    def _on_written(self, done: WriteDone) -> None:
+        if done.flushed:
+            self._observer.sync_took(done.sync_seconds)
+
+    def _on_checkpoint(self, info: CheckpointInfo) -> None:
+        self._observer.snapshot_generation_took(info.duration_ms / 1000)
+        _log.info(
+            "event=checkpoint_written snapshot=%s bytes=%d records=%d ms=%d",
+            info.snapshot_id, info.size_bytes, info.records, info.duration_ms,
+        )  # fmt: skip
+
+    def _to_driver(self, call: Callable[[], None]) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._shell.guard, call)
+
+    def _on_loop_error(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
+    ) -> None:
+        error = context.get("exception")
+        if isinstance(error, BaseException) and not isinstance(error, Exception):
+            self._on_failure(error)
+            return
+        loop.default_exception_handler(context)
+
+    async def _tell_readiness(self) -> None:
+        checks = self._observability.ready_checks(lambda: self._is_draining)
+        said: bool | None = None
+        while True:
+            is_ready = all(check.probe() is None for check in checks)
+            if is_ready is not said:
+                said = is_ready
+                await self._services.health.set_ready(is_ready=is_ready)
+            await asyncio.sleep(_READY_POLL_S)
+
+    def _metrics_server(self) -> HttpServer | None:
+        facts = self._observability
+        live = facts.live_checks()
+        ready = facts.ready_checks(lambda: self._is_draining)
+        GaugeCollector(
+            self._registry,
+            Sources(
+                raft=facts.raft,
+                storage=facts.storage,
+                snapshot=facts.snapshot,
+                controller=facts.controller,
+                queues=facts.queues,
+                checks=(*live, *ready),
+            ),
+            version=__version__,
+            node_id=self.node_id,
+            cluster_id=self.replica.stores.identity.cluster_id,
+        )
+        if not self._config.metrics.listen:
+            return None
+        host, port = parse_address(self._config.metrics.listen)
+        return HttpServer(
+            MetricsEndpoint(self._registry, live=live, ready=ready), host=host, port=port
+        )
+
+    def _own_endpoints(self) -> tuple[Endpoint, ...]:
+        listeners = self._config.listeners
+        peer = Endpoint(CONTROLLER_LISTENER, *parse_address(listeners.reached_by_peers_at))
+        client = Endpoint(CLIENT_LISTENER, *parse_address(listeners.reached_by_clients_at))
+        return (peer,) if peer.address == client.address else (peer, client)
+
+    def _bootstrap_peers(self) -> dict[NodeId, str]:
+        own = self._config.listeners.reached_by_peers_at
+        servers = [text for text in self._config.bootstrap.servers if text != own]
+        return {_FIRST_BOOTSTRAP_ID - place: text for place, text in enumerate(servers)}
+
+    def _tls(self) -> TlsIdentity | None:
+        tls = self._config.tls
+        if not tls.is_enabled:
+            return None
+        files = TlsFiles(Path(tls.cert_file), Path(tls.key_file), Path(tls.ca_file))
+        return TlsIdentity(files, require_client_certificate=tls.require_client_cert)

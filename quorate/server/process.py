@@ -1,0 +1,128 @@
+"""The life of a server process: open, listen, run until told to stop, hand over, close.
+
+Wiring only; every decision is made elsewhere. Exit codes are those of the command line: 0 for
+a clean stop, 1 for a failure, 8 when the disk could not be trusted any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import random
+import secrets
+import signal
+import sys
+
+from quorate.cli.exits import Exit
+from quorate.config import ServerConfig
+from quorate.logs import configure_logging
+from quorate.replica.boot import BootReport
+from quorate.server.node import ServerNode
+from quorum.errors import ConfigError, QuorateError, StorageError
+from quorum.log.directory_lock import DirectoryLock
+from quorum.log.filesystem import OsFileSystem
+from quorum.ports import FileSystem
+
+_log = logging.getLogger("quorate.server")
+
+
+def run(config: ServerConfig) -> int:
+    """Run one node in the foreground and return the exit code.
+
+    Raises:
+        QuorateError: The node could not be started; the message says what to do.
+    """
+    configure_logging(config.logging.level, config.logging.format)
+    fs = _filesystem(config.node.filesystem)
+    if not config.node.data_dir.is_dir():
+        raise StorageError(
+            "there is no such data directory; make one with `quorate format`", config.node.data_dir
+        )
+    with DirectoryLock(config.node.data_dir):
+        return _run_loop(config, fs)
+
+
+def _run_loop(config: ServerConfig, fs: FileSystem) -> int:
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        return asyncio.run(_serve(config, fs))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config, fs))
+
+
+async def _serve(config: ServerConfig, fs: FileSystem) -> int:
+    stopping: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+    def stop(reason: BaseException | None) -> None:
+        if not stopping.done():
+            stopping.set_result(reason)
+
+    node = ServerNode(config, fs, rng=random.Random(secrets.randbits(64)), on_failure=stop)
+    _report_boot(node.boot_report)
+    loop = asyncio.get_running_loop()
+    try:
+        await node.start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _on_signal, stop, stopping)
+        _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
+        reason = await stopping
+        if reason is None:
+            await node.hand_over()
+    finally:
+        await node.stop()
+    if reason is None:
+        _log.info("event=stopped node_id=%d", node.node_id)
+        return Exit.OK
+    _log.critical("event=node_failed error=%s", reason, exc_info=_trace(reason))
+    print(f"error: the node stopped: {reason}", file=sys.stderr)  # noqa: T201 - the last words
+    return Exit.DAMAGED if isinstance(reason, StorageError) else Exit.FAILED
+
+
+def _on_signal(stop: object, stopping: asyncio.Future[BaseException | None]) -> None:
+    if stopping.done():
+        # A second signal: the person is in a hurry.
+        raise SystemExit(Exit.FAILED)
+    stopping.set_result(None)
+
+
+def _trace(reason: BaseException) -> BaseException | None:
+    return None if isinstance(reason, QuorateError) else reason
+
+
+def _report_boot(report: BootReport) -> None:
+    recovery = report.recovery
+    _log.info(
+        "event=log_opened start=%s end=%s high_watermark=%d segments=%d bytes=%d torn_bytes=%d",
+        recovery.start, recovery.end, recovery.high_watermark, recovery.scanned_segments,
+        recovery.scanned_bytes, recovery.torn_bytes,
+    )  # fmt: skip
+    if recovery.torn_bytes:
+        _log.warning("event=torn_tail_cut bytes=%d cause=%s", recovery.torn_bytes,
+                     recovery.torn_cause)  # fmt: skip
+    for damage, loss in report.losses:
+        _log.error(
+            "event=log_damaged error=%s first_lost_offset=%d vote_floor=%s segments_set_aside=%s",
+            damage, loss.first_offset, loss.end, list(loss.segments),
+        )  # fmt: skip
+    for snapshot_id, cause in report.corrupt_snapshots:
+        _log.error("event=checkpoint_quarantined snapshot=%s cause=%s", snapshot_id, cause)
+    if report.loaded_snapshot is not None:
+        _log.info("event=checkpoint_loaded snapshot=%s", report.loaded_snapshot)
+
+
+def _filesystem(name: str) -> FileSystem:
+    """The real file system, or the one that ``node.filesystem`` names.
+
+    Raises:
+        ConfigError: It cannot be imported.
+    """
+    if not name:
+        return OsFileSystem()
+    module, _, attribute = name.partition(":")
+    try:
+        made: FileSystem = getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError([f"node.filesystem: {name} cannot be loaded: {error}"]) from error
+    return made

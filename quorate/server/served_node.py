@@ -1,0 +1,206 @@
+"""A running replica as its clients may use it: ``quorate.services.ports.ServedNode``.
+
+Commands submitted within one round of the event loop become one group: the first of them
+schedules the replica's next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.features import SUPPORTED_FEATURES
+from quorate.replica.replica import Replica
+from quorate.services.ports import Cancel, Leadership, QuorumStatus, ReplicaStatus
+from quorum.core.progress import ReplicaView
+from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, SnapshotId
+
+if TYPE_CHECKING:
+    from quorum.ports import Clock
+    from statemachine.commands import Command, FeatureRange
+    from statemachine.image import MetadataImage
+
+
+class ReplicaNode:
+    """Implements ``ServedNode``. Owned by the event loop.
+
+    Args:
+        client_address: Where clients reach this node.
+        guard: Runs a call so that what escapes ends the process.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        *,
+        clock: Clock,
+        client_address: str,
+        guard: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._replica = replica
+        self._node = replica.node
+        self._controller = replica.controller
+        self._clock = clock
+        self._client_address = client_address
+        self._guard = guard
+        self._loop = asyncio.get_running_loop()
+        self._is_turn_due = False
+
+    # ------------------------------------------------------------------ what is so now
+
+    @property
+    def node_id(self) -> NodeId:
+        """This node."""
+        return self._replica.key.id
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster it belongs to."""
+        return self._replica.stores.identity.cluster_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed and applied state."""
+        return self._controller.image
+
+    @property
+    def supported_features(self) -> tuple[FeatureRange, ...]:
+        """What this release can run with, by name."""
+        return SUPPORTED_FEATURES
+
+    @property
+    def leadership(self) -> Leadership:
+        """The leader of the current epoch, and where clients reach it as far as known."""
+        leader_id = self._node.leader_id
+        return Leadership(leader_id, self._node.epoch, self._address_of(leader_id))
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads its epoch."""
+        return self._node.is_leader
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it leads and takes commands."""
+        return self._node.can_write
+
+    @property
+    def log_start(self) -> OffsetAndEpoch:
+        """First offset kept and the epoch of the record before it."""
+        return self._node.log_start
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        """Next offset to be given out and the epoch of the last record."""
+        return self._node.log_end
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed."""
+        return self._node.high_watermark
+
+    @property
+    def leader_epoch_start(self) -> int:
+        """Where the current epoch begins in this log; the log end when it has not."""
+        before = self._node.end_offset_for_epoch(self._node.epoch - 1)
+        return self._node.log_start.offset if before is None else before.offset
+
+    # ------------------------------------------------------------------ work
+
+    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+        """Give a command to the controller; it is judged at the next turn of the loop."""
+        self._controller.submit(command, context, on_answer)
+        self._schedule_turn()
+
+    def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
+        """Begin a leadership confirmation; the image holds everything when it succeeds."""
+        self._controller.confirm_read(on_outcome)
+        self._schedule_turn()
+
+    def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
+        """Call back once the image contains everything below ``offset``; at once if it does."""
+        return self._controller.wait_applied(offset, on_applied)
+
+    def subscribe(self, on_published: Callable[[], None]) -> Cancel:
+        """Call back whenever a newer image was published."""
+        return self._controller.subscribe(lambda _: on_published())
+
+    async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from ``offset`` on; from the disk on another thread if need be."""
+        driver = self._replica.driver
+        data = driver.tail.read(offset, max_bytes, end_offset)
+        if data is not None:
+            return data
+        end_offset = min(end_offset, driver.tail.start_offset)
+        return await asyncio.to_thread(
+            self._replica.stores.log.read, offset, max_bytes, end_offset=end_offset
+        )
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
+        """The largest epoch at or below ``epoch`` and where it ends (279.1)."""
+        return self._node.end_offset_for_epoch(epoch)
+
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The newest frozen checkpoint."""
+        known = self._node.snapshots
+        return known[-1] if known else None
+
+    def describe_quorum(self) -> QuorumStatus:
+        """The voters, the observers and their progress."""
+        views = self._node.replicas()
+        voters = self._node.voters
+        known = tuple(self._status(view) for view in views if view.is_voter) or tuple(
+            ReplicaStatus(voter.key.id, voter.key.directory_id) for voter in voters
+        )
+        observers = tuple(self._status(view) for view in views if not view.is_voter)
+        return QuorumStatus(
+            tuple(sorted(known, key=_by_id)),
+            tuple(sorted(observers, key=_by_id)),
+            tuple((voter.key.id, voter.endpoints) for voter in voters),
+        )
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self._clock.wall_ms()
+
+    # ------------------------------------------------------------------ inside
+
+    def _schedule_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        self._guard(self._replica.turn)
+
+    def _address_of(self, node_id: NodeId) -> str:
+        if node_id == self.node_id:
+            return self._client_address
+        leader, endpoints = self._replica.driver.leader_endpoints
+        if leader == node_id and endpoints:
+            return endpoints[-1]
+        voter = next((each for each in self._node.voters if each.key.id == node_id), None)
+        return _last_address(voter.endpoints) if voter is not None else ""
+
+    def _status(self, view: ReplicaView) -> ReplicaStatus:
+        # The core measures monotonic time; people and wire want wall time.
+        shift = self._clock.wall_ms() - self._clock.now_ms()
+        return ReplicaStatus(
+            view.key.id,
+            view.key.directory_id,
+            view.log_end_offset,
+            view.last_fetch_ms + shift if view.last_fetch_ms >= 0 else -1,
+            view.last_caught_up_ms + shift if view.last_caught_up_ms >= 0 else -1,
+        )
+
+
+def _by_id(status: ReplicaStatus) -> tuple[int, bytes]:
+    return status.id, status.directory_id
+
+
+def _last_address(endpoints: tuple[Endpoint, ...]) -> str:
+    # The client listener, where a node names one, comes behind the peers'.
+    return endpoints[-1].address if endpoints else ""
