@@ -106,8 +106,13 @@ TABLE: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 """Dotted key -> (meaning, nearest key of Kafka)."""
 
-# The identity comes from the data directory; the others follow from [cluster].
-_DERIVED = {"quorum.batch_bytes_max", "controller.cluster_id", "controller.uses_native_codec"}
+# Identity and kraft.version come from the data directory; the others follow from [cluster].
+_DERIVED = {
+    "quorum.batch_bytes_max",
+    "controller.cluster_id",
+    "controller.kraft_version",
+    "controller.uses_native_codec",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -142,7 +143,7 @@ def confirm(question: str, *, is_sure: bool) -> None:
     """
     if is_sure:
         return
-    if not click.get_text_stream("stdin").isatty():
+    if not sys.stdin.isatty():
         raise CliError(
             "not sure enough", hint="add --yes when nobody can be asked", code=Exit.REFUSED
         )

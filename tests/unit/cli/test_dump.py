@@ -1,0 +1,181 @@
+"""Dumps show every batch and record, of ours and of Kafka's, and stop at damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quorate.cli.dump import read_batches
+from quorate.cli.main import main
+from quorate.cli.payload import record_payload
+from quorum.batch import encode_batch
+from quorum.control import encode_control_batch
+from quorum.control_records import LeaderChange
+from quorum.errors import CorruptBatchError
+from quorum.types import OffsetAndEpoch
+from snapshot.naming import file_name
+from statemachine.codec import encode_kafka, encode_record
+from statemachine.records import TopicRecord, UserScramCredentialRecord
+
+TOPIC_ID = bytes(range(16))
+TOPIC = TopicRecord(name="orders", topic_id=TOPIC_ID)
+SECRET = UserScramCredentialRecord(name="u", mechanism=1, salt=b"salty", stored_key=b"k")
+
+
+def segment(tmp_path: Path, *, tail: bytes = b"") -> Path:
+    batches = [
+        encode_control_batch(
+            [LeaderChange(1, (1, 2), (1, 2))], base_offset=0, epoch=1, timestamp=5
+        ),
+        encode_batch(
+            [encode_record(TOPIC), encode_kafka(TOPIC)],
+            base_offset=1,
+            epoch=1,
+            timestamp=6,
+            producer_id=9,
+            producer_epoch=0,
+            base_sequence=3,
+            headers=(("principal", b"User:a"), ("answer", b"\x81\xff")),
+        ),
+        encode_batch([encode_record(SECRET), b"\xc1junk"], base_offset=3, epoch=2, timestamp=7),
+    ]
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(batches) + tail)
+    return path
+
+
+def dumped(
+    capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, list[dict[str, object]], str]:
+    status = main(["log", "dump", "-o", "jsonl", *arguments])
+    captured = capsys.readouterr()
+    return status, [json.loads(line) for line in captured.out.splitlines()], captured.err
+
+
+def test_batches_and_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, batches, _ = dumped(capsys, str(segment(tmp_path)))
+    assert status == 0
+    assert [(batch["baseOffset"], batch["count"]) for batch in batches] == [(0, 1), (1, 2), (3, 2)]
+    assert batches[0]["isControl"] is True
+    assert batches[0]["records"][0]["payload"]["data"]["leaderId"] == 1
+    assert batches[1]["producerId"] == 9
+    assert batches[1]["baseSequence"] == 3
+    first, second = batches[1]["records"]
+    expected = {
+        "type": "TOPIC_RECORD",
+        "version": 0,
+        "data": {"name": "orders", "topicId": "AAECAwQFBgcICQoLDA0ODw"},
+    }
+    assert first["payload"] == expected
+    assert second["payload"] == expected
+    assert first["headers"] == {"principal": "User:a", "answer": "gf8"}
+
+
+def test_a_record_that_cannot_be_read_does_not_stop_the_dump(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, batches, _ = dumped(capsys, str(segment(tmp_path)))
+    assert status == 0
+    assert "error" in batches[2]["records"][1]
+
+
+def test_secrets_are_hidden_unless_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(segment(tmp_path))
+    _, hidden, _ = dumped(capsys, path)
+    _, shown, _ = dumped(capsys, "--show-secrets", path)
+    assert hidden[2]["records"][0]["payload"]["data"]["salt"] == "(hidden)"
+    assert shown[2]["records"][0]["payload"]["data"]["salt"] == "c2FsdHk"
+    assert shown[2]["records"][0]["payload"]["data"]["name"] == "u"
+
+
+def test_a_range_of_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, batches, _ = dumped(
+        capsys, "--no-records", "--from-offset", "2", "--to-offset", "3", str(segment(tmp_path))
+    )
+    assert [batch["baseOffset"] for batch in batches] == [1]
+    assert "records" not in batches[0]
+
+
+@pytest.mark.parametrize("tail", [b"\x00" * 5, b"\x00" * 80, b"torn"])
+def test_damage_ends_the_dump_and_names_the_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tail: bytes
+) -> None:
+    whole = segment(tmp_path).stat().st_size
+    status, batches, err = dumped(capsys, str(segment(tmp_path, tail=tail)))
+    assert status == 8
+    assert len(batches) == 3
+    assert f"position {whole}" in err
+    assert "00000000000000000000.log" in err
+
+
+def test_a_flipped_bit_and_a_gap_are_found(tmp_path: Path) -> None:
+    path = segment(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptBatchError, match="checksum"):
+        list(read_batches(path))
+    gap = encode_batch([b"\x93\x02\x00\xc0"], base_offset=9, epoch=2, timestamp=7)
+    with pytest.raises(CorruptBatchError, match="base offset 9 where 5 is next"):
+        list(read_batches(segment(tmp_path, tail=gap)))
+
+
+def test_lines_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "dump", str(segment(tmp_path))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "Log starting offset: 0"
+    assert lines[2].startswith("baseOffset: 0 lastOffset: 0 count: 1 ")
+    assert lines[3].startswith("| offset: 0 timestamp: 5 ")
+
+
+def test_json_is_one_array(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-o", "json", "log", "dump", str(segment(tmp_path))]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 3
+    empty = tmp_path / "00000000000000000009.log"
+    empty.write_bytes(b"")
+    assert main(["-o", "json", "log", "dump", str(empty)]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_defaults_in_tagged_fields_are_left_out() -> None:
+    payload = record_payload(TOPIC, 0)
+    assert payload["data"] == {"name": "orders", "topicId": "AAECAwQFBgcICQoLDA0ODw"}
+
+
+def format_one(tmp_path: Path) -> Path:
+    data_dir = tmp_path / "d"
+    arguments = ["--cluster-id", "c", "--node-id", "1", "--data-dir", str(data_dir), "--standalone"]
+    assert main(["format", *arguments]) == 0
+    return data_dir
+
+
+def test_checkpoints_are_listed_and_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data_dir = format_one(tmp_path)
+    capsys.readouterr()
+    assert main(["snapshot", "list", "--verify", "-o", "json", str(data_dir)]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["end_offset"], row["epoch"], row["state"], row["records"]) == (0, 0, "frozen", 1)
+
+
+def test_a_damaged_checkpoint_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data_dir = format_one(tmp_path)
+    path = data_dir / "__cluster_metadata-0" / file_name(OffsetAndEpoch(0, 0))
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    capsys.readouterr()
+    assert main(["snapshot", "list", "--verify", "-o", "json", str(data_dir)]) == 8
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["rows"][0]["state"] == "damaged"
+    assert main(["snapshot", "dump", str(path)]) == 8
+    assert (
+        main(["doctor", "--deep", "--set", "node.id=1", "--set", f"node.data_dir={data_dir}"]) == 3
+    )

@@ -1,0 +1,65 @@
+"""Errors become the documented exit codes, and one line that says what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quorate.cli.exits import CliError, Exit, exit_for, exit_for_code, hint_for
+from quorum import errors
+from quorum.errors import CommandError, ErrorCode
+
+OPERATIONS = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Exit.NOT_FOUND),
+        (ErrorCode.TOPIC_ALREADY_EXISTS, Exit.CONFLICT),
+        (ErrorCode.POLICY_VIOLATION, Exit.REFUSED),
+        (ErrorCode.INVALID_TOPIC, Exit.USAGE),
+        (ErrorCode.NOT_CONTROLLER, Exit.UNREACHABLE),
+        (ErrorCode.OUTCOME_UNKNOWN, Exit.UNREACHABLE),
+        (ErrorCode.DIGEST_MISMATCH, Exit.DAMAGED),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, Exit.FAILED),
+    ],
+)
+def test_protocol_codes(code: ErrorCode, status: Exit) -> None:
+    assert exit_for_code(code) is status
+    assert exit_for(CommandError(code, "x")) is status
+
+
+def test_no_refusal_counts_as_success() -> None:
+    for code in ErrorCode:
+        assert code is ErrorCode.NONE or exit_for_code(code) is not Exit.OK
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.ConfigError(["a"]), Exit.USAGE),
+        (errors.IdentityError("a"), Exit.USAGE),
+        (errors.CorruptBatchError("a"), Exit.DAMAGED),
+        (errors.SnapshotCorruptError("a"), Exit.DAMAGED),
+        (errors.LogDamagedError("a", path="p", position=1, offset=2), Exit.DAMAGED),
+        (errors.UnknownRecordError("a", api_key=1, version=2), Exit.DAMAGED),
+        (errors.StorageError("a"), Exit.FAILED),
+        (CliError("a", code=Exit.CONFLICT), Exit.CONFLICT),
+    ],
+)
+def test_failures(error: Exception, status: Exit) -> None:
+    assert exit_for(error) is status
+
+
+def test_hints_name_the_next_step() -> None:
+    assert "quorate format" in hint_for(errors.IdentityError("x"))
+    assert "operations.md" in hint_for(errors.CorruptBatchError("x"))
+    assert hint_for(CliError("x", hint="do this")) == "do this"
+
+
+def test_every_exit_code_is_documented_and_the_other_way_round() -> None:
+    rows = re.findall(r"^\| (\d+) \| \w", OPERATIONS.read_text(encoding="utf-8"), re.M)
+    assert sorted(map(int, rows)) == sorted(Exit)

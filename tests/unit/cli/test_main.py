@@ -1,0 +1,141 @@
+"""The entry point: shared options anywhere, lazy commands, errors as one line and a status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quorate import __version__
+from quorate.cli import command as command_module
+from quorate.cli.main import main
+from quorum.errors import InvariantViolation
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize("arguments", [("-o", "json", "version"), ("version", "-o", "json")])
+def test_shared_options_stand_before_or_after(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    status, out, _ = run(capsys, *arguments)
+    assert status == 0
+    assert json.loads(out)["quorate"] == __version__
+
+
+def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "-o", "table", "random-uuid", "-o", "json")
+    assert len(json.loads(out)["uuid"]) == 22
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nonsense",), "No such command"),
+        (("topic", "nonsense"), "No such command"),
+        (("version", "--nonsense"), "No such option"),
+        (("-o", "xml", "version"), "Invalid value"),
+        (("topic", "list"), "no server to talk to"),
+        (("topic", "list", "--bootstrap", "nowhere"), "not host:port"),
+        (("server",), "node.id must be set"),
+    ],
+)
+def test_wrong_usage_is_status_two(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.delenv("QUORATE_BOOTSTRAP", raising=False)
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert words in err
+
+
+def test_a_cluster_that_does_not_answer_is_status_seven(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, "topic", "list", "--bootstrap", "127.0.0.1:1", "--timeout", "0.3")
+    assert status == 7
+    assert err.startswith("error: cannot reach the cluster through 127.0.0.1:1")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (InvariantViolation("two leaders epoch=3"), "internal invariant broken: two leaders"),
+        (RuntimeError("boom"), "unexpected RuntimeError: boom"),
+    ],
+)
+def test_our_own_mistakes_are_status_one(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    words: str,
+) -> None:
+    def broken(_name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(command_module.importlib, "import_module", broken)
+    status, _, err = run(capsys, "version")
+    assert status == 1
+    assert words in err
+
+
+def test_help_imports_no_command() -> None:
+    """`quorate --help` must be quick: neither grpc nor the client is loaded for it."""
+    code = (
+        "import sys; from quorate.cli.main import main; main(['--help']);"
+        "sys.exit('grpc' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "random-uuid" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    del tmp_path
+    done = subprocess.run(
+        [f"'{sys.executable}' -m quorate completion bash | head -c 1; echo ${{PIPESTATUS[0]}}"],
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip().endswith("0")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    status, out, _ = run(capsys, "completion", shell)
+    assert status == 0
+    assert "_QUORATE_COMPLETE" in out
+
+
+def test_config_show_names_the_origin(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUORATE__NODE__DATA_DIR", "data")
+    status, out, _ = run(
+        capsys, "config", "show", "--origin", "--changed", "--set", "node.id=4", "-o", "json"
+    )
+    assert status == 0
+    assert json.loads(out)["rows"] == [
+        {"key": "node.id", "value": 4, "origin": "flag node.id"},
+        {"key": "node.data_dir", "value": "data", "origin": "environment QUORATE__NODE__DATA_DIR"},
+    ]
+
+
+def test_config_show_also_shows_what_cannot_work(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "config", "show", "--set", "quorum.fetch_timeout_ms=1")
+    assert status == 2
+    assert "quorum.fetch_timeout_ms" in out
+    assert "quorum.fetch_max_wait_ms (500) must be below fetch_timeout_ms (1)" in err

@@ -1,0 +1,87 @@
+"""One result, four renderings; what programs read does not change by accident."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import yaml
+
+from quorate.cli.output import Result, as_text, render
+
+LIST = Result(
+    "ThingList",
+    {"read_offset": 7},
+    rows=[
+        {"name": "a", "size": 10, "tags": ["x", "y"], "extra": None},
+        {"name": "[bold]b[/]", "size": 2, "tags": [], "extra": True},
+    ],
+    columns=("name", "size", "tags", "extra"),
+)
+AWKWARD = Result(
+    "Awkward",
+    {
+        "empty": {},
+        "list": [],
+        "text": "yes",
+        "number_text": "0123",
+        "colon": "a: b",
+        "lines": "a\nb",
+        "nested": [{"k": [1, {"deep": None}]}, {"k": []}],
+        "map": {"a b": 1.5, "#": "ü"},
+    },
+)
+
+
+def rendered(result: Result, output: str) -> str:
+    stream = io.StringIO()
+    render(result, output, stream, colour=False)
+    return stream.getvalue()
+
+
+def test_a_table_shows_fields_then_rows() -> None:
+    lines = [line.rstrip() for line in rendered(LIST, "table").split("\n")]
+    assert lines == [
+        "read_offset:  7",
+        "",
+        "NAME        SIZE  TAGS  EXTRA",
+        "a             10  x, y  -",
+        "[bold]b[/]     2        yes",
+        "",
+    ]
+
+
+def test_a_wide_cell_is_never_cut() -> None:
+    wide = "x" * 500
+    assert wide in rendered(Result("W", rows=[{"a": wide}], columns=("a",)), "table")
+
+
+@pytest.mark.parametrize("result", [LIST, AWKWARD], ids=lambda result: result.kind)
+def test_json_and_yaml_carry_the_same_document(result: Result) -> None:
+    document = json.loads(rendered(result, "json"))
+    assert document == result.document()
+    assert yaml.safe_load(rendered(result, "yaml")) == document
+
+
+def test_documents_name_kind_and_version() -> None:
+    assert LIST.document()["kind"] == "ThingList"
+    assert LIST.document()["version"] == 1
+
+
+def test_jsonl_is_one_row_per_line() -> None:
+    lines = rendered(LIST, "jsonl").splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["a", "[bold]b[/]"]
+    assert json.loads(rendered(AWKWARD, "jsonl"))["kind"] == "Awkward"
+
+
+def test_no_escape_codes_without_colour() -> None:
+    assert "\x1b" not in rendered(LIST, "table")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (True, "yes"), (0, "0"), ([1, [2]], "1, 2"), ({"a": 1}, "a=1")],
+)
+def test_cells(value: object, text: str) -> None:
+    assert as_text(value) == text
