@@ -342,6 +342,9 @@ class Writer:
         if stream is not None and self._sent and now - self._heard_at > self._stall_seconds:
             self._avoid = stream.address
             self._drop_stream(stream)
+        elif stream is not None and (self._fresh or self._again):
+            # What was given up has made room in its lane.
+            stream.wake()
         if self._sweep_timer is None:
             delay = SWEEP_SECONDS + pending_count * SWEEP_SECONDS_PER_COMMAND
             self._sweep_timer = self._loop.call_later(delay, self._sweep)

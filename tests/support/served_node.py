@@ -1,0 +1,346 @@
+"""A quorum in memory behind the client services: one shared log, any number of nodes.
+
+Everything committed is applied at once on every node unless the test holds it back. Producers
+are remembered in the shared state, as the log would, so that exactly-once can be counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import grpc
+
+from quorate.client.limits import SERVER_OPTIONS
+from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.services.ports import Cancel, Leadership, QuorumStatus, ReplicaStatus
+from quorate.services.registration import ClientServices
+from quorum.batch import encode_batch, read_header, scan_batches
+from quorum.errors import ErrorCode
+from quorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, SnapshotId
+from statemachine import commands
+from statemachine.codec import encode_record
+from statemachine.commands import Command, FeatureRange
+from statemachine.image import MetadataImage
+from statemachine.machine import StateMachine
+from statemachine.records import ConfigRecord, NoOpRecord
+
+TIMESTAMP = 1_700_000_000_000
+
+
+@dataclass
+class SharedLog:
+    """What a majority of disks would hold."""
+
+    batches: list[bytes] = field(default_factory=list)
+    end: int = 0
+    start: OffsetAndEpoch = OffsetAndEpoch(0, 0)
+    epoch: int = 1
+    epoch_start: int = 0
+    leader: int | None = None
+    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    applied: list[Command] = field(default_factory=list)
+    next_producer_id: int = 1000
+    known_producers: set[int] = field(default_factory=set)
+    clock: int = TIMESTAMP
+
+    def append(self, values: list[bytes], headers=(), **fields) -> tuple[int, bytes]:
+        batch = encode_batch(
+            values,
+            base_offset=self.end,
+            epoch=self.epoch,
+            timestamp=self.clock,
+            headers=headers,
+            **fields,
+        )
+        self.batches.append(batch)
+        self.end += len(values)
+        return self.end, batch
+
+    def truncate(self, end: int) -> None:
+        """What only an unsafe recovery does."""
+        self.batches = [b for b in self.batches if read_header(b).base_offset < end]
+        self.end = read_header(self.batches[-1]).end_offset if self.batches else self.start.offset
+
+    def trim(self, offset: int) -> None:
+        kept = [b for b in self.batches if read_header(b).base_offset >= offset]
+        gone = [b for b in self.batches if read_header(b).base_offset < offset]
+        self.batches = kept
+        self.start = OffsetAndEpoch(offset, read_header(gone[-1]).epoch)
+
+
+class FakeNode:
+    """A ``ServedNode`` over a ``SharedLog``. Knobs are plain attributes."""
+
+    def __init__(self, log: SharedLog, node_id: int = 1) -> None:
+        self.log = log
+        self.node_id = node_id
+        self.cluster_id = "cluster"
+        self.address = ""
+        self.peers: dict[int, FakeNode] = {node_id: self}
+        self.machine = StateMachine()
+        self.supported_features = (FeatureRange("metadata.version", 1, 30),)
+        self.applied_limit: int | None = None
+        self.knows_high_watermark = True
+        self.is_ready = True
+        self.refuse: ErrorCode | None = None
+        self.after_submit: Callable[[Command], ErrorCode | None] | None = None
+        self.contexts: list[RequestContext] = []
+        self.held: list[Callable[[], None]] | None = None
+        self._submitted = asyncio.Event()
+        self._subscribed = asyncio.Event()
+        self.reads: list[Callable[[int | None], None]] = []
+        self.auto_confirm = True
+        self.snapshot: SnapshotId | None = None
+        self.log_reads = 0
+        self._listeners: list[Callable[[], None]] = []
+        self._waits: list[tuple[int, Callable[[], None]]] = []
+
+    # what it is
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.machine.image
+
+    @property
+    def is_leader(self) -> bool:
+        return self.log.leader == self.node_id
+
+    @property
+    def can_write(self) -> bool:
+        return self.is_leader and self.is_ready
+
+    @property
+    def leadership(self) -> Leadership:
+        leader = self.log.leader
+        if leader is None:
+            return Leadership(-1, self.log.epoch)
+        peer = self.peers.get(leader)
+        return Leadership(leader, self.log.epoch, peer.address if peer else "")
+
+    @property
+    def log_start(self) -> OffsetAndEpoch:
+        return self.log.start
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        epoch = read_header(self.log.batches[-1]).epoch if self.log.batches else 0
+        return OffsetAndEpoch(self.log.end, epoch)
+
+    @property
+    def high_watermark(self) -> int:
+        if not self.knows_high_watermark:
+            return -1
+        return self.log.end if self.applied_limit is None else min(self.applied_limit, self.log.end)
+
+    @property
+    def leader_epoch_start(self) -> int:
+        return self.log.epoch_start
+
+    # what it does
+
+    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+        self.contexts.append(context)
+        self._submitted.set()
+        if self.held is not None:
+            self.held.append(lambda: self._judge(command, context, on_answer))
+            return
+        self._judge(command, context, on_answer)
+
+    async def holds(self, count: int) -> None:
+        """Wait until that many commands are held back."""
+        while len(self.held or ()) < count:
+            self._submitted.clear()
+            await self._submitted.wait()
+
+    async def has_listeners(self, count: int) -> None:
+        """Wait until that many calls listen for what is published."""
+        while len(self._listeners) < count:
+            self._subscribed.clear()
+            await self._subscribed.wait()
+
+    def release(self) -> None:
+        held, self.held = self.held or [], None
+        for call in held:
+            call()
+
+    def _judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+        log = self.log
+        if not self.can_write:
+            on_answer(Answer(ErrorCode.NOT_CONTROLLER, "not the leader"))
+            return
+        if self.refuse is not None:
+            on_answer(Answer(self.refuse, "told to refuse", self.log.end, self.log.epoch))
+            return
+        key = (context.producer_id, context.sequence)
+        if context.producer_id >= 0 and context.producer_id not in log.known_producers:
+            on_answer(Answer(ErrorCode.UNKNOWN_PRODUCER_ID, f"producer {context.producer_id}"))
+            return
+        if context.producer_id >= 0 and context.sequence >= context.oldest_open + 32:
+            on_answer(Answer(ErrorCode.PRODUCER_WINDOW_EXCEEDED, "too far ahead"))
+            return
+        answer = log.answers.get(key) if context.producer_id >= 0 else None
+        if answer is None:
+            answer = self._apply(command, context)
+            if context.producer_id >= 0:
+                log.answers[key] = answer
+        code = self.after_submit(command) if self.after_submit is not None else None
+        on_answer(answer if code is None else Answer(code, "told to say so"))
+
+    def _apply(self, command: Command, context: RequestContext) -> Answer:
+        result: dict[str, object] = {}
+        values = [encode_record(NoOpRecord())]
+        if isinstance(command, commands.InitProducerId):
+            result = {"producer_id": self.log.next_producer_id, "producer_epoch": 0}
+            self.log.known_producers.add(self.log.next_producer_id)
+            self.log.next_producer_id += 1
+        elif isinstance(command, commands.IncrementalAlterConfigs):
+            values = [
+                encode_record(
+                    ConfigRecord(command.resource_type, command.resource_name, c.name, c.value)
+                )
+                for c in command.changes
+            ]
+            self.log.applied.append(command)
+        else:
+            self.log.applied.append(command)
+        headers = tuple(
+            (name, text.encode())
+            for name, text in (
+                ("principal", context.principal),
+                ("client-id", context.client_id),
+                ("reason", context.reason),
+                ("request-id", context.request_id),
+            )
+            if text
+        )
+        end, _ = self.log.append(values, headers)
+        self.publish()
+        return Answer(ErrorCode.NONE, "", end, self.log.epoch, result)
+
+    def commit(self, *values: bytes) -> int:
+        """Write records past the controller."""
+        end, _ = self.log.append(list(values) or [encode_record(NoOpRecord())])
+        self.publish()
+        return end
+
+    def publish(self) -> None:
+        for node in self.peers.values():
+            node.apply()
+
+    def apply(self) -> None:
+        limit = self.high_watermark
+        for batch in self.log.batches:
+            header = read_header(batch)
+            if self.machine.end_offset <= header.base_offset and header.end_offset <= limit:
+                self.machine.apply(batch)
+        for listener in list(self._listeners):
+            listener()
+        due = [call for offset, call in self._waits if self.image.provenance.end_offset >= offset]
+        self._waits = [w for w in self._waits if self.image.provenance.end_offset < w[0]]
+        for call in due:
+            call()
+
+    def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
+        if self.auto_confirm:
+            on_outcome(self.high_watermark)
+        else:
+            self.reads.append(on_outcome)
+
+    def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
+        entry = (offset, on_applied)
+        self._waits.append(entry)
+        return lambda: self._waits.remove(entry) if entry in self._waits else None
+
+    def subscribe(self, on_published: Callable[[], None]) -> Cancel:
+        self._listeners.append(on_published)
+        self._subscribed.set()
+
+        def cancel() -> None:
+            if on_published in self._listeners:
+                self._listeners.remove(on_published)
+
+        return cancel
+
+    async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        self.log_reads += 1
+        out = b""
+        for batch in self.log.batches:
+            header = read_header(batch)
+            if header.end_offset <= offset or header.end_offset > end_offset:
+                continue
+            if out and len(out) + len(batch) > max_bytes:
+                break
+            out += batch
+        return out
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
+        found = None
+        for header in scan_batches(b"".join(self.log.batches)):
+            if header.epoch <= epoch:
+                found = OffsetAndEpoch(header.end_offset, header.epoch)
+        return found
+
+    def latest_snapshot(self) -> SnapshotId | None:
+        return self.snapshot
+
+    def describe_quorum(self) -> QuorumStatus:
+        return QuorumStatus(
+            voters=tuple(
+                ReplicaStatus(i, bytes([i]) * 16, self.log.end, TIMESTAMP, TIMESTAMP)
+                for i in sorted(self.peers)
+            ),
+            observers=(ReplicaStatus(99, ZERO_UUID),),
+            endpoints=((self.node_id, (Endpoint("CONTROLLER", "localhost", 9093),)),),
+        )
+
+    def wall_ms(self) -> int:
+        return self.log.clock + 5
+
+
+@asynccontextmanager
+async def serving(*nodes: FakeNode, on_failure=None, credentials=None):
+    """Run a server per node on a free port; yields the servers, keyed by node id."""
+    servers, services = {}, []
+    for node in nodes:
+        node.peers = {each.node_id: each for each in nodes}
+        servers[node.node_id] = await start(node, services, on_failure, credentials)
+    try:
+        yield servers
+    finally:
+        for server in servers.values():
+            await server.stop(None)
+        for each in services:
+            each.close()
+
+
+async def start(node, services, on_failure=None, credentials=None, address="127.0.0.1:0"):
+    """One more server for a node; its address is stored in the node."""
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    kept = ClientServices(node, **({"on_failure": on_failure} if on_failure else {}))
+    services.append(kept)
+    kept.register(server)
+    if credentials is None:
+        port = server.add_insecure_port(address)
+    else:
+        port = server.add_secure_port(address, credentials)
+    await server.start()
+    await kept.start()
+    node.address = f"localhost:{port}" if credentials else f"127.0.0.1:{port}"
+    server.services = kept  # type: ignore[attr-defined]
+    return server
+
+
+def cluster(count: int = 3, leader: int | None = 1) -> tuple[SharedLog, list[FakeNode]]:
+    """A log with ``count`` nodes, opened by a leader's first record."""
+    log = SharedLog(leader=leader)
+    nodes = [FakeNode(log, node_id) for node_id in range(1, count + 1)]
+    for node in nodes:
+        node.peers = {each.node_id: each for each in nodes}
+    nodes[0].commit()
+    return log, nodes
+
+
+__all__ = ["FakeNode", "SharedLog", "cluster", "serving", "start"]

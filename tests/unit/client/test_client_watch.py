@@ -1,0 +1,123 @@
+"""Watching: state first, then every change, over restarts, gaps and lost history."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.client import (
+    TOPIC,
+    Client,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    ProtocolError,
+    UnavailableError,
+)
+from quorate.client.watch import Watch
+from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk, WatchResponse
+from tests.support.served_node import cluster, serving, start
+
+
+def client_of(nodes) -> Client:
+    return Client([node.address for node in nodes], client_id="watcher")
+
+
+async def take(events, count: int) -> list:
+    return [await anext(events) for _ in range(count)]
+
+
+def test_state_then_changes_with_their_headers():
+    async def scenario():
+        log, nodes = cluster(1)
+        async with serving(*nodes), client_of(nodes) as client:
+            await client.set_config(TOPIC, "t", "retention.ms", "1")
+            end = log.end
+            watch = client.watch()
+            events = aiter(watch)
+            (state,) = await take(events, 1)
+            assert isinstance(state, StateChunk)
+            assert (state.offset, state.epoch, state.is_last) == (end, 1, True)
+            assert len(state.records) >= 1
+            await client.set_config(TOPIC, "t", "retention.ms", "2")
+            (change,) = await take(events, 1)
+            assert (change.base_offset, change.end_offset, change.epoch) == (end, end + 1, 1)
+            headers = {header.name: header.value for header in change.headers}
+            assert headers["principal"] == b"unauthenticated:watcher"
+            assert (watch.offset, watch.epoch) == (end + 1, 1)
+            await events.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_watch_goes_on_where_it_was_over_a_restart():
+    async def scenario():
+        log, nodes = cluster(1)
+        services = []
+        server = await start(nodes[0], services)
+        address = nodes[0].address
+        async with Client([address]) as client:
+            events = aiter(client.watch())
+            (state,) = await take(events, 1)
+            nodes[0].commit()
+            (first,) = await take(events, 1)
+            await server.stop(None)
+            nodes[0].commit()
+            server = await start(nodes[0], services, address=address)
+            nodes[0].commit()
+            rest = await take(events, 2)
+            offsets = [batch.base_offset for batch in (first, *rest)]
+            assert offsets == [state.offset, state.offset + 1, state.offset + 2]
+            await events.aclose()
+        await server.stop(None)
+
+    asyncio.run(scenario())
+
+
+def test_lost_history_is_said_and_trimmed_history_begins_again():
+    async def scenario():
+        log, nodes = cluster(1)
+        for _ in range(4):
+            nodes[0].commit()
+        async with serving(*nodes), client_of(nodes) as client:
+            with pytest.raises(LogTruncationError) as caught:
+                await anext(aiter(client.watch(from_offset=3, from_epoch=7)))
+            assert caught.value.divergent_offset == 3
+            log.trim(4)
+            with pytest.raises(OffsetOutOfRangeError):
+                await anext(aiter(client.watch(from_offset=1, from_epoch=1, may_restart=False)))
+            again = client.watch(from_offset=1, from_epoch=1)
+            (state,) = await take(aiter(again), 1)
+            assert (state.chunk, state.offset) == (0, 5)
+
+    asyncio.run(scenario())
+
+
+def test_an_outage_has_an_end():
+    async def scenario():
+        client = Client(["127.0.0.1:1"])
+        with pytest.raises(UnavailableError, match="no watch for"):
+            await anext(aiter(client.watch(outage_seconds_max=0.05)))
+        await client.close()
+
+    asyncio.run(scenario())
+
+
+def changes(*ranges) -> WatchResponse:
+    response = WatchResponse()
+    for base, end in ranges:
+        response.changes.batches.append(ChangeBatch(base_offset=base, end_offset=end, epoch=1))
+    return response
+
+
+@pytest.mark.parametrize("ranges", [[(6, 7)], [(5, 6), (7, 8)], [(5, 6), (5, 6)], [(3, 5)]])
+def test_a_gap_or_a_repetition_is_a_protocol_error(ranges):
+    watch = Watch(None, None, client_id="", from_offset=5)
+    with pytest.raises(ProtocolError, match="follow offset"):
+        watch._events(changes(*ranges))
+
+
+def test_a_watch_may_be_resumed_inside_a_batch():
+    watch = Watch(None, None, client_id="", from_offset=5)
+    assert len(watch._events(changes((3, 7), (7, 8)))) == 2
+    assert watch.offset == 8

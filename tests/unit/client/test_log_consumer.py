@@ -1,0 +1,206 @@
+"""Consuming the log over leader changes, truncation and trimming (KIP-320)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.client import (
+    Client,
+    LogPosition,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    RefusedError,
+    ResetPolicy,
+)
+from quorum.types import SnapshotId
+from statemachine.codec import encode_record
+from statemachine.records import ConfigRecord
+from tests.support.served_node import cluster, serving
+
+
+def value(text: str) -> bytes:
+    return encode_record(ConfigRecord(2, "t", "k", text))
+
+
+def client_of(nodes) -> Client:
+    return Client([node.address for node in nodes], timeout_seconds=5)
+
+
+def new_epoch(log, nodes, *texts: str, leader: int = 1) -> None:
+    log.epoch += 1
+    log.epoch_start = log.end
+    log.leader = leader
+    for text in texts:
+        nodes[0].commit(value(text))
+
+
+def test_records_come_in_order_with_their_epoch():
+    async def scenario():
+        log, nodes = cluster(1)
+        nodes[0].commit(value("a"), value("b"))
+        new_epoch(log, nodes, "c")
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer()
+            records = await consumer.poll()
+            assert [(r.offset, r.leader_epoch) for r in records] == [(0, 1), (1, 1), (2, 1), (3, 2)]
+            assert consumer.position == LogPosition(4, 2)
+            assert consumer.high_watermark == 4
+            assert await consumer.poll(max_wait_ms=0) == []
+            wait = asyncio.create_task(consumer.poll(max_wait_ms=5000))
+            # The feed of the watches listens too.
+            await nodes[0].has_listeners(2)
+            nodes[0].commit(value("d"))
+            assert [r.offset for r in await wait] == [4]
+
+    asyncio.run(scenario())
+
+
+def test_only_what_is_committed_is_seen():
+    async def scenario():
+        log, nodes = cluster(1)
+        nodes[0].applied_limit = 1
+        nodes[0].commit(value("a"))
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer()
+            assert [r.offset for r in await consumer.poll()] == [0]
+            assert await consumer.poll(max_wait_ms=0) == []
+
+    asyncio.run(scenario())
+
+
+def test_seeking_into_a_batch_hands_out_only_what_was_asked_for():
+    async def scenario():
+        _, nodes = cluster(1)
+        nodes[0].commit(value("a"), value("b"), value("c"))
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer()
+            consumer.seek(2)
+            assert [r.offset for r in await consumer.poll()] == [2, 3]
+
+    asyncio.run(scenario())
+
+
+def test_a_new_leader_makes_the_position_be_validated_and_nothing_is_lost():
+    async def scenario():
+        log, nodes = cluster(1)
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(0))
+            await consumer.poll()
+            new_epoch(log, nodes, "a")
+            fenced = await consumer.poll()
+            assert fenced == []
+            assert [r.offset for r in await consumer.poll()] == [1]
+            assert consumer.position == LogPosition(2, 2)
+
+    asyncio.run(scenario())
+
+
+def truncated(log, nodes) -> None:
+    """The log loses [2, 4) of epoch 1 and goes on in epoch 2."""
+    log.truncate(2)
+    new_epoch(log, nodes, "x", "y", "z")
+
+
+def test_truncation_without_a_policy_names_the_first_divergent_offset():
+    async def scenario():
+        log, nodes = cluster(1)
+        nodes[0].commit(value("a"))
+        nodes[0].commit(value("b"))
+        nodes[0].commit(value("c"))
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(0))
+            assert len(await consumer.poll()) == 4
+            truncated(log, nodes)
+            with pytest.raises(LogTruncationError) as caught:
+                for _ in range(3):
+                    await consumer.poll()
+            assert isinstance(caught.value, OffsetOutOfRangeError)
+            assert (caught.value.divergent_offset, caught.value.divergent_epoch) == (2, 1)
+
+    asyncio.run(scenario())
+
+
+def test_a_stored_position_finds_truncation_after_a_restart():
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        truncated(log, nodes)
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(4, 1))
+            with pytest.raises(LogTruncationError):
+                await consumer.poll()
+            blind = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(4))
+            assert [r.offset for r in await blind.poll()] == [4]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("policy", [ResetPolicy.EARLIEST, ResetPolicy.LATEST])
+def test_truncation_with_a_policy_moves_to_the_divergence(policy, caplog):
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        truncated(log, nodes)
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(reset=policy, position=LogPosition(4, 1))
+            got = []
+            while len(got) < 3:
+                got += await consumer.poll()
+            assert [(r.offset, r.leader_epoch) for r in got] == [(2, 2), (3, 2), (4, 2)]
+
+    asyncio.run(scenario())
+    assert "history changed" in caplog.text
+
+
+def test_below_the_log_start_the_policy_decides():
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        log.trim(2)
+        nodes[0].snapshot = SnapshotId(2, 1)
+        async with serving(*nodes), client_of(nodes) as client:
+            strict = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(0))
+            with pytest.raises(OffsetOutOfRangeError) as caught:
+                await strict.poll()
+            bounds = caught.value.bounds
+            assert (bounds.earliest_offset, bounds.snapshot_end_offset) == (2, 2)
+            assert not isinstance(caught.value, LogTruncationError)
+            lenient = client.consumer(position=LogPosition(0))
+            got = []
+            while not got:
+                got = await lenient.poll()
+            assert [r.offset for r in got] == [2, 3]
+            latest = client.consumer(reset=ResetPolicy.LATEST)
+            await latest.poll(max_wait_ms=0)
+            assert latest.position == LogPosition(4, 1)
+
+    asyncio.run(scenario())
+
+
+def test_without_a_position_and_policy_nothing_is_guessed():
+    async def scenario():
+        _, nodes = cluster(1)
+        async with serving(*nodes), client_of(nodes) as client:
+            with pytest.raises(OffsetOutOfRangeError, match="no position"):
+                await client.consumer(reset=ResetPolicy.NONE).poll()
+
+    asyncio.run(scenario())
+
+
+def test_an_epoch_the_leader_does_not_know_yet_is_waited_for():
+    async def scenario():
+        log, nodes = cluster(1)
+        async with serving(*nodes), client_of(nodes) as client:
+            with pytest.raises(Exception, match="UNKNOWN_LEADER_EPOCH"):
+                client._query_timeout = 0.2
+                await client.list_offsets(-1, leader_epoch=9)
+            with pytest.raises(RefusedError, match="FENCED_LEADER_EPOCH"):
+                log.epoch = 9
+                await client.list_offsets(-1, leader_epoch=1)
+
+    asyncio.run(scenario())

@@ -1,0 +1,145 @@
+"""Every code and every error class has its place in the one table."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+
+import quorum.errors
+from quorate.client.errors import (
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    OutcomeUnknownError,
+    RefusedError,
+    UnavailableError,
+    WatchLaggedError,
+    code_name,
+    code_number,
+    from_rpc,
+)
+from quorate.services.errors import (
+    CODE_OF_ERROR,
+    DETAILS_KEY,
+    STATUS_OF_CODE,
+    RequestRefusedError,
+    code_of,
+    rich_status,
+    status_of,
+)
+from quorum.errors import (
+    RETRIABLE_CODES,
+    CommandError,
+    DiskFullError,
+    ErrorCode,
+    QuorateError,
+    StorageError,
+)
+from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint, OffsetBounds
+
+
+def all_error_classes() -> list[type[QuorateError]]:
+    found, queue = [], [QuorateError]
+    while queue:
+        kind = queue.pop()
+        if kind.__module__ == quorum.errors.__name__:
+            found.append(kind)
+        queue += kind.__subclasses__()
+    return found
+
+
+@pytest.mark.parametrize("code", list(ErrorCode))
+def test_every_code_has_a_status_and_the_same_name_for_clients(code):
+    assert code in STATUS_OF_CODE
+    assert code_name(code) == code.name
+    assert code_number(code.name) == code
+    assert (STATUS_OF_CODE[code] is grpc.StatusCode.OK) == (code is ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("kind", all_error_classes())
+def test_every_error_class_has_a_code(kind):
+    assert kind is CommandError or kind in CODE_OF_ERROR
+
+
+def test_the_table_names_nothing_that_does_not_exist():
+    assert set(CODE_OF_ERROR) <= set(all_error_classes())
+    assert set(STATUS_OF_CODE) == set(ErrorCode)
+
+
+def test_a_class_that_is_not_listed_takes_the_code_of_its_base():
+    class NewError(DiskFullError):
+        pass
+
+    assert code_of(NewError("x")) is ErrorCode.RESOURCE_EXHAUSTED
+
+
+def test_not_leader_is_unavailable_only_while_nobody_is_known_to_lead():
+    hint = LeaderHint(leader_id=2, leader_epoch=3)
+    code = ErrorCode.NOT_CONTROLLER
+    assert status_of(code, (hint,)) is grpc.StatusCode.FAILED_PRECONDITION
+    assert status_of(code, (LeaderHint(leader_id=-1),)) is grpc.StatusCode.UNAVAILABLE
+    assert status_of(code) is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("code", [code for code in ErrorCode if code is not ErrorCode.NONE])
+def test_a_status_carries_reason_domain_and_when_to_retry(code):
+    status = rich_status(CommandError(code, "words"))
+    info, retry = ErrorInfo(), RetryInfo()
+    assert status.details[0].Unpack(info)
+    assert (info.reason, info.domain, status.message) == (code.name, "quorate", "words")
+    assert info.metadata["error_code"] == str(int(code))
+    has_retry = any(detail.Unpack(retry) for detail in status.details)
+    assert has_retry == (code in RETRIABLE_CODES)
+
+
+def test_paths_of_the_server_do_not_leave_it():
+    assert "/secret" not in rich_status(StorageError("broken", "/secret/file")).message
+
+
+def rpc_error(error: QuorateError) -> grpc.aio.AioRpcError:
+    status = rich_status(error)
+    by_number = {code.value[0]: code for code in grpc.StatusCode}
+    trailing = grpc.aio.Metadata((DETAILS_KEY, status.SerializeToString()))
+    return grpc.aio.AioRpcError(
+        by_number[status.code], grpc.aio.Metadata(), trailing, details=status.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "kind"),
+    [
+        (ErrorCode.TOPIC_ALREADY_EXISTS, (), RefusedError),
+        (ErrorCode.OUTCOME_UNKNOWN, (), OutcomeUnknownError),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, (OffsetBounds(),), OffsetOutOfRangeError),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, (DivergenceHint(offset=3),), LogTruncationError),
+        (ErrorCode.RESOURCE_EXHAUSTED, (OffsetBounds(resume_offset=7),), WatchLaggedError),
+        (ErrorCode.RESOURCE_EXHAUSTED, (), RefusedError),
+    ],
+)
+def test_clients_read_back_what_services_say(code, details, kind):
+    error = from_rpc(rpc_error(RequestRefusedError(code, "words", details)))
+    assert type(error) is kind
+    assert "words" in str(error)
+
+
+def test_a_leader_hint_survives():
+    hint = LeaderHint(leader_id=2, leader_epoch=3, address="there:1")
+    error = from_rpc(rpc_error(RequestRefusedError(ErrorCode.NOT_CONTROLLER, "", (hint,))))
+    assert isinstance(error, RefusedError)
+    assert error.leader == hint
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, UnavailableError),
+        (grpc.StatusCode.UNIMPLEMENTED, RefusedError),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, RefusedError),
+    ],
+)
+def test_what_grpc_itself_says_is_told_apart(code, kind):
+    plain = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="x")
+    assert type(from_rpc(plain)) is kind
+    broken = grpc.aio.Metadata((DETAILS_KEY, b"\xff\xff"))
+    garbled = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), broken, details="x")
+    assert type(from_rpc(garbled)) is kind
