@@ -19,7 +19,7 @@ from quorate.services.ports import Cancel, Leadership, QuorumStatus, ReplicaStat
 from quorate.services.registration import ClientServices
 from quorum.batch import encode_batch, read_header, scan_batches
 from quorum.errors import ErrorCode
-from quorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, SnapshotId
+from quorum.types import LOG_BEGINNING, ZERO_UUID, Endpoint, OffsetAndEpoch, SnapshotId
 from statemachine import commands
 from statemachine.codec import encode_record
 from statemachine.commands import Command, FeatureRange
@@ -36,7 +36,7 @@ class SharedLog:
 
     batches: list[bytes] = field(default_factory=list)
     end: int = 0
-    start: OffsetAndEpoch = OffsetAndEpoch(0, 0)
+    start: OffsetAndEpoch = LOG_BEGINNING
     epoch: int = 1
     epoch_start: int = 0
     leader: int | None = None
@@ -89,8 +89,7 @@ class FakeNode:
         self.after_submit: Callable[[Command], ErrorCode | None] | None = None
         self.contexts: list[RequestContext] = []
         self.held: list[Callable[[], None]] | None = None
-        self._submitted = asyncio.Event()
-        self._subscribed = asyncio.Event()
+        self._touched = asyncio.Event()
         self.reads: list[Callable[[int | None], None]] = []
         self.auto_confirm = True
         self.snapshot: SnapshotId | None = None
@@ -143,23 +142,33 @@ class FakeNode:
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         self.contexts.append(context)
-        self._submitted.set()
+        self._touched.set()
         if self.held is not None:
             self.held.append(lambda: self._judge(command, context, on_answer))
             return
         self._judge(command, context, on_answer)
 
+    async def until(self, is_so: Callable[[], object]) -> None:
+        """Wait for calls to come in until something is so."""
+        while not is_so():
+            self._touched.clear()
+            await self._touched.wait()
+
     async def holds(self, count: int) -> None:
         """Wait until that many commands are held back."""
-        while len(self.held or ()) < count:
-            self._submitted.clear()
-            await self._submitted.wait()
+        await self.until(lambda: len(self.held or ()) >= count)
 
     async def has_listeners(self, count: int) -> None:
         """Wait until that many calls listen for what is published."""
-        while len(self._listeners) < count:
-            self._subscribed.clear()
-            await self._subscribed.wait()
+        await self.until(lambda: len(self._listeners) >= count)
+
+    async def has_waits(self, count: int) -> None:
+        """Wait until exactly that many reads wait for an offset."""
+        await self.until(lambda: len(self._waits) == count)
+
+    async def has_reads(self, count: int) -> None:
+        """Wait until that many reads wait for their confirmation."""
+        await self.until(lambda: len(self.reads) >= count)
 
     def release(self) -> None:
         held, self.held = self.held or [], None
@@ -248,15 +257,23 @@ class FakeNode:
             on_outcome(self.high_watermark)
         else:
             self.reads.append(on_outcome)
+            self._touched.set()
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
         entry = (offset, on_applied)
         self._waits.append(entry)
-        return lambda: self._waits.remove(entry) if entry in self._waits else None
+        self._touched.set()
+
+        def cancel() -> None:
+            if entry in self._waits:
+                self._waits.remove(entry)
+            self._touched.set()
+
+        return cancel
 
     def subscribe(self, on_published: Callable[[], None]) -> Cancel:
         self._listeners.append(on_published)
-        self._subscribed.set()
+        self._touched.set()
 
         def cancel() -> None:
             if on_published in self._listeners:

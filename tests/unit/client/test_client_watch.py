@@ -52,7 +52,7 @@ def test_state_then_changes_with_their_headers():
 
 def test_a_watch_goes_on_where_it_was_over_a_restart():
     async def scenario():
-        log, nodes = cluster(1)
+        _log, nodes = cluster(1)
         services = []
         server = await start(nodes[0], services)
         address = nodes[0].address

@@ -13,6 +13,7 @@ from quorate.client import (
     OffsetOutOfRangeError,
     RefusedError,
     ResetPolicy,
+    UnavailableError,
 )
 from quorum.types import SnapshotId
 from statemachine.codec import encode_record
@@ -59,7 +60,7 @@ def test_records_come_in_order_with_their_epoch():
 
 def test_only_what_is_committed_is_seen():
     async def scenario():
-        log, nodes = cluster(1)
+        _log, nodes = cluster(1)
         nodes[0].applied_limit = 1
         nodes[0].commit(value("a"))
         async with serving(*nodes), client_of(nodes) as client:
@@ -113,7 +114,7 @@ def test_truncation_without_a_policy_names_the_first_divergent_offset():
             consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(0))
             assert len(await consumer.poll()) == 4
             truncated(log, nodes)
-            with pytest.raises(LogTruncationError) as caught:
+            with pytest.raises(LogTruncationError) as caught:  # noqa: PT012 - after some polls
                 for _ in range(3):
                     await consumer.poll()
             assert isinstance(caught.value, OffsetOutOfRangeError)
@@ -196,11 +197,11 @@ def test_an_epoch_the_leader_does_not_know_yet_is_waited_for():
     async def scenario():
         log, nodes = cluster(1)
         async with serving(*nodes), client_of(nodes) as client:
-            with pytest.raises(Exception, match="UNKNOWN_LEADER_EPOCH"):
-                client._query_timeout = 0.2
-                await client.list_offsets(-1, leader_epoch=9)
+            log.epoch = 9
             with pytest.raises(RefusedError, match="FENCED_LEADER_EPOCH"):
-                log.epoch = 9
                 await client.list_offsets(-1, leader_epoch=1)
+            client._query_timeout = 0.2
+            with pytest.raises(UnavailableError, match="UNKNOWN_LEADER_EPOCH"):
+                await client.list_offsets(-1, leader_epoch=10)
 
     asyncio.run(scenario())

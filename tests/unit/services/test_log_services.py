@@ -1,0 +1,138 @@
+"""The metadata log for consumers: epochs, times, bounds and what may be seen."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.client import Client, OffsetOutOfRangeError, RefusedError, UnavailableError
+from quorum.types import SnapshotId
+from quorum.v1.metadata_pb2 import FetchLogRequest
+from statemachine.codec import encode_record
+from statemachine.records import ConfigRecord
+from tests.support.served_node import cluster, serving
+
+
+def with_client(scenario, *, nodes=1, leader=1, ask=None):
+    """Run ``scenario(log, nodes, client)``; the client knows the nodes of ``ask``."""
+
+    async def run():
+        log, made = cluster(nodes, leader=leader)
+        async with serving(*made):
+            addresses = [made[n - 1].address for n in ask or range(1, nodes + 1)]
+            async with Client(addresses, timeout_seconds=5) as client:
+                await scenario(log, made, client)
+
+    asyncio.run(run())
+
+
+def test_offset_for_epoch_is_the_largest_epoch_at_or_below():
+    async def scenario(log, nodes, client):
+        log.epoch, log.epoch_start = 4, log.end
+        nodes[0].commit()
+        nodes[0].commit()
+        for asked, expected in [(0, (-1, -1)), (1, (1, 1)), (3, (1, 1)), (4, (4, 3)), (9, (4, 3))]:
+            answer = await client.offset_for_leader_epoch(asked)
+            assert (answer.leader_epoch, answer.end_offset) == expected
+
+    with_client(scenario)
+
+
+def test_offsets_by_time_carry_their_epoch():
+    async def scenario(log, nodes, client):
+        start = log.clock
+        for n in range(1, 20):
+            log.clock = start + n * 10
+            if n == 10:
+                log.epoch, log.epoch_start = 2, log.end
+            nodes[0].commit(*[encode_record(ConfigRecord(2, "t", "k", str(n)))] * 2)
+        log.clock = start + 200
+        for time, expected in [
+            (start - 1, (0, 1, start)),
+            (start + 1, (1, 1, start + 10)),
+            (start + 10, (1, 1, start + 10)),
+            (start + 95, (19, 2, start + 100)),
+            (start + 190, (37, 2, start + 190)),
+            (start + 191, (-1, -1, -1)),
+            (-1, (log.end, 2, -1)),
+            (-2, (0, 1, -1)),
+            (-3, (log.end - 1, 2, start + 190)),
+        ]:
+            answer = await client.list_offsets(time)
+            assert (answer.offset, answer.leader_epoch, answer.timestamp) == expected, time
+        with pytest.raises(RefusedError, match="unknown time -4"):
+            await client.list_offsets(-4)
+
+    with_client(scenario)
+
+
+def test_nothing_is_latest_before_the_leaders_own_epoch_is_committed():
+    async def scenario(log, nodes, client):
+        client._query_timeout = 0.1
+        log.epoch_start = log.end
+        assert (await client.list_offsets(-2)).offset == 0
+        with pytest.raises(UnavailableError, match="OFFSET_NOT_AVAILABLE"):
+            await client.list_offsets(-1)
+
+    with_client(scenario)
+
+
+def test_fetching_without_a_known_high_watermark_has_to_wait():
+    async def scenario(log, nodes, client):
+        client._query_timeout = 0.1
+        nodes[0].knows_high_watermark = False
+        with pytest.raises(UnavailableError, match="OFFSET_NOT_AVAILABLE"):
+            await client.fetch_log(FetchLogRequest(offset=0))
+
+    with_client(scenario)
+
+
+def test_fetch_checks_the_epoch_unless_told_not_to():
+    async def scenario(log, nodes, client):
+        log.epoch = 5
+        with pytest.raises(RefusedError, match="FENCED_LEADER_EPOCH") as caught:
+            await client.fetch_log(FetchLogRequest(offset=0, current_leader_epoch=4))
+        assert caught.value.leader.leader_epoch == 5
+        client._query_timeout = 0.1
+        with pytest.raises(UnavailableError, match="UNKNOWN_LEADER_EPOCH"):
+            await client.fetch_log(FetchLogRequest(offset=0, current_leader_epoch=6))
+        for request in (FetchLogRequest(), FetchLogRequest(current_leader_epoch=-1)):
+            answer = await client.fetch_log(request)
+            assert (answer.leader_epoch, answer.high_watermark) == (5, log.end)
+            assert answer.records == b"".join(log.batches)
+
+    with_client(scenario)
+
+
+def test_a_follower_that_is_behind_calls_nobody_diverged():
+    async def scenario(log, nodes, client):
+        nodes[1].applied_limit = 1
+        for _ in range(3):
+            nodes[0].commit()
+        client._query_timeout = 0.1
+        with pytest.raises(UnavailableError, match="OFFSET_NOT_AVAILABLE"):
+            await client.fetch_log(FetchLogRequest(offset=3, last_fetched_epoch=1))
+
+    async def run():
+        log, nodes = cluster(2, leader=1)
+        async with serving(*nodes), Client([nodes[1].address], timeout_seconds=5) as client:
+            nodes[0].address = ""
+            await scenario(log, nodes, client)
+
+    asyncio.run(run())
+
+
+def test_an_offset_beyond_the_end_is_out_of_range_with_the_bounds():
+    async def scenario(log, nodes, client):
+        nodes[0].snapshot = SnapshotId(1, 1)
+        with pytest.raises(OffsetOutOfRangeError) as caught:
+            await client.fetch_log(FetchLogRequest(offset=99))
+        bounds = caught.value.bounds
+        assert (bounds.high_watermark, bounds.snapshot_end_offset, bounds.snapshot_epoch) == (
+            1,
+            1,
+            1,
+        )
+
+    with_client(scenario)
