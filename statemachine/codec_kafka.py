@@ -34,6 +34,7 @@ from statemachine.records_schema import (
     Extra,
     FieldSpec,
     Kind,
+    Scalar,
     StructOf,
     WireStruct,
 )
@@ -165,8 +166,7 @@ def _encode_value(kind: Kind, value: Any, name: str) -> bytes:
         return b"".join(parts)
     if isinstance(kind, StructOf):
         return _encode_fields(value, kind.fields, 0)
-    if type(value) is not _PYTHON_TYPES[kind.name]:
-        raise ValueError(f"{name} is no {kind.name}: {value!r:.80}")
+    _check_type(kind, value, name)
     if kind.name == "string":
         encoded = encode_compact_string(value)
         if len(encoded) > STRING_BYTES_MAX + 3:
@@ -181,6 +181,11 @@ def _encode_value(kind: Kind, value: Any, name: str) -> bytes:
     if kind.name == "bool":
         return b"\x01" if value else b"\x00"
     return _FIXED[kind.name].pack(value)
+
+
+def _check_type(kind: Scalar, value: object, name: str) -> None:
+    if type(value) is not _PYTHON_TYPES[kind.name]:
+        raise ValueError(f"{name} is no {kind.name}: {value!r:.80}")
 
 
 def _decode_fields(

@@ -250,16 +250,18 @@ class _RulesV1:
     def _difference(
         self, topic_id: Uuid, index: int, state: PartitionState, outcome: _Outcome
     ) -> PartitionChangeRecord | None:
+        isr_differs = outcome.isr != state.isr and set(outcome.isr) != set(state.isr)
+        replicas_differ = outcome.replicas != state.replicas
         names_leader = (
             outcome.leader != state.leader
             or outcome.is_unclean
-            or not set(state.replicas) <= set(outcome.replicas)
-            or (self._shrink_bumps and not set(state.isr) <= set(outcome.isr))
+            or (replicas_differ and not set(state.replicas) <= set(outcome.replicas))
+            or (self._shrink_bumps and isr_differs and not set(state.isr) <= set(outcome.isr))
         )
         change = PartitionChangeRecord(
             index,
             topic_id,
-            isr=outcome.isr if set(outcome.isr) != set(state.isr) else None,
+            isr=outcome.isr if isr_differs else None,
             leader=outcome.leader if names_leader else LEADER_UNCHANGED,
             removing_replicas=outcome.removing if outcome.removing != state.removing else None,
             adding_replicas=outcome.adding if outcome.adding != state.adding else None,
@@ -268,7 +270,7 @@ class _RulesV1:
                 outcome.last_known_elr if outcome.last_known_elr != state.last_known_elr else None
             ),
         )
-        if outcome.replicas != state.replicas:
+        if replicas_differ:
             change.replicas = outcome.replicas
             if state.directories:
                 change.directories = tuple(
@@ -277,8 +279,9 @@ class _RulesV1:
                 )
         if outcome.is_unclean and state.leader_recovery_state != RECOVERING:
             change.leader_recovery_state = RECOVERING
-        unchanged = PartitionChangeRecord(index, topic_id)
-        return None if change == unchanged else change
+        if names_leader or isr_differs or change != PartitionChangeRecord(index, topic_id):
+            return change
+        return None
 
 
 def _complete_reassignment(outcome: _Outcome) -> None:

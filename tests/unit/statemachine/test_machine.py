@@ -121,7 +121,7 @@ def test_stops_in_front_of_a_record_it_does_not_know():
 def test_stops_in_front_of_an_event_whose_rules_it_does_not_have():
     log, machine = Log(), StateMachine()
     machine.apply(log.batch(RegisterBrokerRecord(1, broker_epoch=1, fenced=False)))
-    with pytest.raises(UnknownRecordError, match="offset 1: .*derivation version 9"):
+    with pytest.raises(UnknownRecordError, match=r"offset 1: .*derivation version 9"):
         machine.apply(log.batch(BrokerFencedEvent(1, 1, 9)))
     assert not machine.image.brokers[1].fenced
 
