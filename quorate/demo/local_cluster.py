@@ -135,13 +135,17 @@ class LocalCluster:
 
     def format(self, node: LocalNode) -> str:
         """Write the node's configuration and format its directory; returns what it printed."""
-        node.folder.mkdir(parents=True, exist_ok=True)
-        node.config_path.write_text(self._toml(node))
+        self.configure(node)
         voters = (
             ["--initial-voters", self.initial_voters] if node.is_voter else ["--no-initial-voters"]
         )
         return self.command("format", "--config", str(node.config_path),
                             "--cluster-id", self.cluster_id, *voters)  # fmt: skip
+
+    def configure(self, node: LocalNode) -> None:
+        """Write the node's configuration file; it counts from its next start."""
+        node.folder.mkdir(parents=True, exist_ok=True)
+        node.config_path.write_text(self._toml(node))
 
     def start(self, node: LocalNode) -> None:
         """Start the server process; it is not necessarily ready yet."""

@@ -1,0 +1,329 @@
+"""The demo's story: a quorum's whole job on this machine, step by step, each step checked.
+
+Nothing is staged: real processes, real files, the same commands a user types. A step that does
+not show what it claims ends the demo with its name and the cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quorate.client.client import Client
+from quorate.client.errors import ClientError
+from quorate.demo.local_cluster import ClusterError, LocalCluster, LocalNode
+from quorate.demo.stage import Stage
+from quorate.demo.workload import Workload
+from quorum.v1 import commands_pb2 as wire
+
+STEPS = 11
+CHUNKS_MIN = 20
+SECONDS_MAX = 120.0
+_CHUNKS_WANTED = 24
+_CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) size=(\d+)")
+_POLL_SECONDS = 0.05
+
+SETTINGS: dict[str, object] = {
+    "log.segment_bytes": 256 << 10,
+    "snapshot.max_bytes_between": 256 << 10,
+    "snapshot.min_changed_records_ratio": 0.2,
+    # A replica that is silent for this long no longer holds the log back (630.5).
+    "quorum.observer_session_ms": 3_000,
+    "limits.disk_free_bytes_min": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large the realistic cluster is."""
+
+    brokers: int = 30
+    topics: int = 300
+    partitions: int = 10
+    seed: int = 1
+
+
+class Story:
+    """One telling. Owned by one event loop; the cluster is stopped by whoever made it."""
+
+    def __init__(
+        self, cluster: LocalCluster, stage: Stage, scale: Scale, *, source: Path | None
+    ) -> None:
+        self.cluster = cluster
+        self._stage = stage
+        self._scale = scale
+        self._source = source
+        self._client: Client
+        self._workload: Workload
+        self.export_dir = cluster.folder / "export"
+
+    async def tell(self) -> None:
+        """All steps in order.
+
+        Raises:
+            StepFailedError: One did not show what it claims.
+        """
+        stage = self._stage
+        with stage.step("Format three voters and an observer, and start them"):
+            self._start()
+        self._client = Client(
+            self.cluster.addresses, client_id="demo", reason="showing the whole job"
+        )
+        try:
+            await self._with_cluster()
+        finally:
+            await self._client.close()
+
+    async def _with_cluster(self) -> None:
+        stage = self._stage
+        with stage.step("Elect a leader"):
+            await self._elect()
+        with stage.step("Write the metadata of a cluster through gRPC"):
+            await self._write()
+        async with self._workload.heartbeats():
+            with stage.step("Stop one voter; write on until the log is trimmed beyond its end"):
+                lagging = await self._outrun_a_voter()
+            with stage.step("Bring it back: bootstrapped by FetchSnapshot"):
+                await self._bring_back(lagging)
+            with stage.step("A brand-new observer joins the same way"):
+                await self._join()
+            with stage.step("Kill the leader with SIGKILL; writes go on"):
+                await self._kill_leader()
+        with stage.step("Compare the images of all replicas"):
+            await self._compare()
+        with stage.step("Query it over gRPC and scrape its metrics"):
+            await self._look()
+        with stage.step("Export the metadata history to Parquet"):
+            self._export()
+        with stage.step("Ask Spark the three audit questions"):
+            self._audit()
+
+    # ------------------------------------------------------------------ steps
+
+    def _start(self) -> None:
+        self.cluster.add_observer(4)
+        for node in self.cluster.nodes.values():
+            self.cluster.format(node)
+            self.cluster.start(node)
+            kind = "voter" if node.is_voter else "observer"
+            self._stage.say(f"node {node.id} ({kind}) on {node.address}, data in {node.data_dir}")
+
+    async def _elect(self) -> None:
+        nodes = list(self.cluster.nodes.values())
+        await asyncio.to_thread(self.cluster.wait_ready, nodes)
+        leader = self._leader()
+        self._stage.say(f"node {leader.id} leads epoch {self._metric(leader, 'raft_epoch'):.0f}")
+
+    async def _write(self) -> None:
+        if self._source is not None:
+            await asyncio.to_thread(self._import, self._source)
+        scale = self._scale
+        self._workload = Workload(
+            self._client, self.cluster.cluster_id, seed=scale.seed, brokers=scale.brokers
+        )
+        await self._workload.start_brokers()
+        self._stage.say(f"{scale.brokers} brokers registered and unfenced")
+        async with self._workload.heartbeats():
+            with self._stage.bar("topics created", scale.topics) as bar:
+                await self._workload.create_topics(
+                    scale.topics, scale.partitions, on_topic=bar.advance
+                )
+        self._stage.say(f"{scale.topics * scale.partitions} partitions, three replicas each")
+
+    def _import(self, source: Path) -> None:
+        self._stage.show(self._command("import", str(source)))
+
+    async def _outrun_a_voter(self) -> LocalNode:
+        leader = self._leader()
+        lagging = next(
+            node for node in self.cluster.nodes.values() if node.is_voter and node is not leader
+        )
+        end_offset = int(self._metric(lagging, "raft_log_end_offset"))
+        await asyncio.to_thread(self.cluster.stop, lagging)
+        self._stage.say(f"node {lagging.id} stopped; its log ends at {end_offset}")
+        checkpoints: set[int] = set()
+
+        def is_outrun() -> bool:
+            newest = int(self._metric(self._leader(), "snapshot_end_offset"))
+            if newest and newest not in checkpoints:
+                checkpoints.add(newest)
+                self._stage.say(f"checkpoint of the image at offset {newest} by the thresholds")
+            return self._metric(self._leader(), "raft_log_start_offset") > end_offset
+
+        with self._stage.bar("changes written", None) as bar:
+            await self._churn_until(is_outrun, bar.advance)
+        start_offset = int(self._metric(self._leader(), "raft_log_start_offset"))
+        self._stage.say(
+            f"the leader's log now starts at {start_offset}, beyond node {lagging.id}'s {end_offset}"
+        )
+        return lagging
+
+    async def _bring_back(self, node: LocalNode) -> None:
+        self._want_many_chunks(node)
+        await asyncio.to_thread(self.cluster.start, node)
+        await self._watch_bootstrap(node)
+
+    async def _join(self) -> None:
+        node = self.cluster.add_observer(5)
+        self.cluster.format(node)
+        self._want_many_chunks(node)
+        await asyncio.to_thread(self.cluster.start, node)
+        await self._watch_bootstrap(node)
+
+    async def _kill_leader(self) -> None:
+        leader = self._leader()
+        await asyncio.to_thread(self.cluster.kill, leader)
+        began = time.monotonic()
+        await self._client.set_config(
+            wire.CONFIG_RESOURCE_TYPE_TOPIC, self._workload.topics[0], "retention.ms", "3600001"
+        )
+        waited = time.monotonic() - began
+        successor = await self._until("a new leader", self._find_leader)
+        self._stage.say(
+            f"node {leader.id} killed; the next write was acknowledged after {waited * 1000:.0f} ms"
+            f" by node {successor.id}"
+        )
+        with self._stage.bar("changes written", 200) as bar:
+            await self._workload.churn(
+                should_stop=lambda: bar.done >= 200, on_write=bar.advance
+            )
+        await asyncio.to_thread(self.cluster.start, leader)
+        await asyncio.to_thread(self.cluster.wait_ready, [leader])
+        self._stage.say(f"node {leader.id} is back as a follower")
+
+    async def _compare(self) -> None:
+        digests = await self._until("equal images", self._equal_digests)
+        for node_id, digest in digests.items():
+            self._stage.say(f"node {node_id}: image digest {digest}")
+
+    async def _look(self) -> None:
+        topic = self._workload.topics[0]
+        self._stage.say(f"quorate topic describe {topic}")
+        self._stage.show(self._command("topic", "describe", topic))
+        self._stage.say("quorate quorum describe replication")
+        self._stage.show(self._command("quorum", "describe", "replication"))
+        wanted = ("quorate_raft_state", "quorate_raft_high_watermark", "quorate_snapshot_size_bytes",
+                  "quorate_raft_replica_lag_records", "quorate_topics", "quorate_partitions ")  # fmt: skip
+        lines = self.cluster.metrics(self._leader()).splitlines()
+        self._stage.say("GET /metrics of the leader, a few lines of it")
+        self._stage.show("\n".join(line for line in lines if line.startswith(wanted)))
+
+    def _export(self) -> None:
+        # An observer's directory is the simplest live feed of the log.
+        observer = self.cluster.nodes[4]
+        self._stage.show(
+            self.cluster.command("export", str(observer.data_dir), "--to", str(self.export_dir))
+        )
+        files = sorted(self.export_dir.rglob("*.parquet"))
+        if not files:
+            raise ClusterError(f"no Parquet file appeared in {self.export_dir}")
+        self._stage.say(f"{len(files)} Parquet files in {self.export_dir}")
+
+    def _audit(self) -> None:
+        for question in ("partitions", "leaders", "configs"):
+            self._stage.say(f"quorate audit {question} --export … --limit 5")
+            self._stage.show(
+                self.cluster.command(
+                    "audit", question, "--export", str(self.export_dir), "--limit", "5"
+                )
+            )
+
+    # ------------------------------------------------------------------ how it is done
+
+    async def _churn_until(self, is_done: Callable[[], bool], on_write: Callable[[], None]) -> None:
+        deadline = time.monotonic() + SECONDS_MAX
+        finished = asyncio.Event()
+
+        async def look() -> None:
+            while not await asyncio.to_thread(is_done):
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"it did not happen within {SECONDS_MAX:g} s")
+                await asyncio.sleep(_POLL_SECONDS)
+
+        async def write() -> None:
+            await self._workload.churn(should_stop=finished.is_set, on_write=on_write)
+
+        writing = asyncio.create_task(write(), name="churn")
+        looking = asyncio.create_task(look(), name="look")
+        try:
+            await asyncio.wait({writing, looking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            finished.set()
+            await asyncio.gather(writing, looking)
+
+    def _want_many_chunks(self, node: LocalNode) -> None:
+        size = int(self._metric(self._leader(), "snapshot_size_bytes"))
+        node.settings["quorum.snapshot_chunk_bytes"] = max(1, size // _CHUNKS_WANTED)
+        # Chunks are told at this level only.
+        node.settings["logging.level"] = "debug"
+        self.cluster.configure(node)
+        self._stage.say(f"checkpoint of {size} bytes, fetched in slices of {size // _CHUNKS_WANTED}")
+
+    async def _watch_bootstrap(self, node: LocalNode) -> None:
+        chunks = 0
+        position = node.log_path.stat().st_size if chunks else 0
+        deadline = time.monotonic() + SECONDS_MAX
+        with self._stage.bar(f"bytes of the checkpoint at node {node.id}", None) as bar:
+            while not (chunks and self.cluster.is_ready(node)):
+                if not node.is_running or time.monotonic() > deadline:
+                    raise ClusterError(f"node {node.id} did not catch up:\n{node.log_tail()}")
+                text = node.log_path.read_text(errors="replace")
+                for match in _CHUNK.finditer(text, position):
+                    chunks += 1
+                    done, size = int(match[1]) + int(match[2]), int(match[3])
+                    bar.set(done, size)
+                    self._stage.say(f"chunk {chunks}: {done} of {size} bytes")
+                    position = match.end()
+                await asyncio.sleep(_POLL_SECONDS)
+        if chunks < CHUNKS_MIN:
+            raise ClusterError(f"only {chunks} chunks were fetched, {CHUNKS_MIN} expected")
+        self._stage.say(f"node {node.id} loaded it and follows the log, {chunks} chunks later")
+
+    async def _equal_digests(self) -> dict[int, str] | None:
+        digests: dict[int, str] = {}
+        for node in self.cluster.nodes.values():
+            if not node.is_running:
+                continue
+            async with Client([node.address], client_id="demo") as client:
+                with contextlib.suppress(ClientError):
+                    digests[node.id] = (await client.describe_image()).state_digest.hex()
+        running = sum(node.is_running for node in self.cluster.nodes.values())
+        return digests if len(digests) == running and len(set(digests.values())) == 1 else None
+
+    async def _until(self, what: str, find: Callable[[], object]) -> object:
+        deadline = time.monotonic() + SECONDS_MAX
+        while True:
+            found = find()
+            if asyncio.iscoroutine(found):
+                found = await found
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{what}: not within {SECONDS_MAX:g} s")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _find_leader(self) -> LocalNode | None:
+        for node in self.cluster.nodes.values():
+            if node.is_running and self.cluster.metric(node, "quorate_raft_can_write") == 1:
+                return node
+        return None
+
+    def _leader(self) -> LocalNode:
+        leader = self._find_leader()
+        if leader is None:
+            raise ClusterError("no node leads")
+        return leader
+
+    def _metric(self, node: LocalNode, name: str) -> float:
+        value = self.cluster.metric(node, f"quorate_{name}")
+        if value is None:
+            raise ClusterError(f"node {node.id} does not show quorate_{name}")
+        return value
+
+    def _command(self, *arguments: str) -> str:
+        return self.cluster.command("--bootstrap", ",".join(self.cluster.addresses), *arguments)
