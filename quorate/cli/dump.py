@@ -11,9 +11,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgpack
-
-from quorate.cli.payload import bytes_text, control_payload, record_payload
 from quorum.batch import (
     PEEK_BYTES,
     BatchHeader,
@@ -26,10 +23,9 @@ from quorum.batch import (
 from quorum.control import decode_control
 from quorum.errors import CorruptBatchError, RecordCodecError, UnknownRecordError
 from quorum.log.filesystem import OsFileSystem
-from quorum.varint import read_uvarint
 from statemachine.codec import decode_record
+from statemachine.payload import bytes_text, control_payload, record_payload, written_version
 
-_KAFKA_FRAME = 1
 _CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -118,23 +114,11 @@ def record_line(
             line["error"] = "no value"
         else:
             decoded = decode_record(record.value)
-            version = _written_version(record.value)
+            version = written_version(record.value)
             line["payload"] = record_payload(decoded, version, show_secrets=show_secrets)
     except (CorruptBatchError, RecordCodecError, UnknownRecordError) as error:
         line["error"] = str(error)
     return line
-
-
-def _written_version(value: bytes) -> int:
-    """The schema version a well-formed value was written in, by either codec."""
-    if value[0] == _KAFKA_FRAME:
-        _, position = read_uvarint(value, 1, len(value))
-        return read_uvarint(value, position, len(value))[0]
-    unpacker = msgpack.Unpacker()
-    unpacker.feed(value)
-    unpacker.read_array_header()
-    unpacker.skip()
-    return int(unpacker.unpack())
 
 
 def _header_text(value: bytes | None) -> str | None:

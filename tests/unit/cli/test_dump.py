@@ -9,7 +9,6 @@ import pytest
 
 from quorate.cli.dump import read_batches
 from quorate.cli.main import main
-from quorate.cli.payload import record_payload
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
@@ -17,6 +16,7 @@ from quorum.errors import CorruptBatchError
 from quorum.types import OffsetAndEpoch
 from snapshot.naming import file_name
 from statemachine.codec import encode_kafka, encode_record
+from statemachine.payload import record_payload
 from statemachine.records import TopicRecord, UserScramCredentialRecord
 
 TOPIC_ID = bytes(range(16))

@@ -11,8 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
+import msgpack
+
 from quorum.control import DecodedControl
 from quorum.types import uuid_to_text
+from quorum.varint import read_uvarint
+from statemachine.codec_kafka import FRAME_VERSION
 from statemachine.records import RECORD_TYPES
 from statemachine.records_schema import (
     ArrayOf,
@@ -33,6 +37,18 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def type_name(record: MetadataRecord) -> str:
     """``TopicRecord`` as Kafka's tools write it: ``TOPIC_RECORD``."""
     return _WORD_START.sub("_", RECORD_TYPES[record.API_KEY].name).upper()
+
+
+def written_version(value: bytes) -> int:
+    """The schema version that a well-formed value was written in, by either codec."""
+    if value[0] == FRAME_VERSION:
+        _, position = read_uvarint(value, 1, len(value))
+        return read_uvarint(value, position, len(value))[0]
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(value)
+    unpacker.read_array_header()
+    unpacker.skip()
+    return int(unpacker.unpack())
 
 
 def record_payload(
