@@ -1,0 +1,157 @@
+"""What one command costs the controller: judge, encode, replay, append, adopt, answer.
+
+Runs the real controller over a log that is instantly durable and committed, so that only the
+controller's own work is measured. Prints one JSON object; microseconds per command.
+
+    python -m bench.controller_path --commands 20000 --group 64
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import pstats
+import random
+import time
+from collections.abc import Sequence
+
+from quorate.controller.config import ControllerConfig
+from quorate.controller.controller import Controller
+from quorate.controller.requests import Answer, RequestContext
+from quorum.batch import with_position
+from quorum.core.output import LeadershipChanged
+from quorum.errors import ErrorCode
+from statemachine.commands import ConfigChange, IncrementalAlterConfigs, InitProducerId
+from statemachine.machine import StateMachine
+from statemachine.records import FeatureLevelRecord, TopicRecord
+
+TOPICS = 100
+WINDOW = 32
+
+
+class InstantLog:
+    """A log whose every append is durable and committed as soon as it is asked for."""
+
+    is_leader = can_write = True
+    epoch = 1
+    leader_id = 1
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self.log_end = self.high_watermark = self.flushed_end = 0
+        self._pending = b""
+        controller.attach(self)
+
+    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+        offset = self.log_end
+        stamped = []
+        for batch, count in zip(batches, record_counts, strict=True):
+            stamped.append(with_position(batch, offset, self.epoch))
+            offset += count
+        self._pending += b"".join(stamped)
+        self.log_end = offset
+        return offset
+
+    def read(self, token: int) -> None:
+        self._controller.on_read_confirmed(token, self.high_watermark)
+
+    def resign(self, reason: str) -> None:
+        raise SystemExit(reason)
+
+    def commit(self) -> None:
+        """Deliver what was appended."""
+        data, self._pending = self._pending, b""
+        self.flushed_end = self.high_watermark = self.log_end
+        if data:
+            self._controller.on_committed(data, self.log_end)
+
+
+def measure(commands: int, group: int) -> tuple[float, int]:
+    """Seconds for ``commands`` config changes in groups of ``group``, and how many succeeded."""
+    bootstrap = (
+        FeatureLevelRecord("metadata.version", 33),
+        *(TopicRecord(f"topic-{i}", bytes(12) + i.to_bytes(4, "big")) for i in range(1, TOPICS)),
+    )
+    controller = Controller(
+        ControllerConfig(cluster_id="bench", idle_interval_ms=0),
+        StateMachine(),
+        rng=random.Random(1),
+        open_checkpoint=lambda snapshot_id: (),
+        bootstrap=bootstrap,
+    )
+    log = InstantLog(controller)
+    controller.on_leadership(LeadershipChanged(1, 1, is_leader=True, can_write=True))
+    controller.flush(0, 0)
+    log.commit()
+    producers = _producers(controller, log, max(1, -(-group // WINDOW)))
+    succeeded = 0
+
+    def on_answer(answer: Answer) -> None:
+        nonlocal succeeded
+        succeeded += answer.code is ErrorCode.NONE
+
+    work = [_command(number, producers) for number in range(commands)]
+    started = time.perf_counter()
+    for first in range(0, commands, group):
+        for command, context in work[first : first + group]:
+            controller.submit(command, context, on_answer)
+        controller.flush(first, first)
+        log.commit()
+    return time.perf_counter() - started, succeeded
+
+
+def _producers(controller: Controller, log: InstantLog, count: int) -> list[int]:
+    found: list[int] = []
+
+    def on_answer(answer: Answer) -> None:
+        found.append(int(str(answer.result["producer_id"])))
+
+    for _ in range(count):
+        controller.submit(InitProducerId(), RequestContext(), on_answer)
+    controller.flush(0, 0)
+    log.commit()
+    return found
+
+
+def _command(number: int, producers: list[int]) -> tuple[IncrementalAlterConfigs, RequestContext]:
+    lane, sequence = number % len(producers), number // len(producers)
+    value = f"{number:0100d}"
+    return (
+        IncrementalAlterConfigs(
+            2, f"topic-{number % (TOPICS - 1) + 1}", (ConfigChange("quorate.note", 0, value),)
+        ),
+        RequestContext(
+            "User:bench", "client-1", f"request-{number}", "load", "",
+            producers[lane], 0, sequence, max(0, sequence - WINDOW + 1),
+        ),
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commands", type=int, default=20_000)
+    parser.add_argument("--group", type=int, default=64)
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    if options.profile:
+        profile = cProfile.Profile()
+        profile.runcall(measure, options.commands, options.group)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        return
+    seconds, succeeded = measure(options.commands, options.group)
+    print(  # noqa: T201 - the result
+        json.dumps(
+            {
+                "commands": options.commands,
+                "group": options.group,
+                "succeeded": succeeded,
+                "microseconds_per_command": round(seconds / options.commands * 1e6, 2),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

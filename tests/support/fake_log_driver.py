@@ -1,0 +1,136 @@
+"""A replicated log that commits, flushes and changes leaders exactly when a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.controller.controller import Controller
+from quorum.batch import with_position
+from quorum.control import encode_control_batch
+from quorum.control_records import LeaderChange
+from quorum.core.output import LeadershipChanged
+from quorum.types import NO_NODE, NodeId
+
+ME: NodeId = 1
+OTHER: NodeId = 2
+
+
+class FakeLogDriver:
+    """Obeys ``quorate.controller.ports.LogDriver``. One node; its peers are imagined."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.is_leader = False
+        self.can_write = False
+        self.epoch = 0
+        self.leader_id = NO_NODE
+        self.log_end = 0
+        self.high_watermark = 0
+        self.flushed_end = 0
+        self.batches: list[tuple[int, int, bytes]] = []
+        """(base offset, end offset, bytes) of everything in the log."""
+        self.proposals: list[int] = []
+        """How many batches each proposal had."""
+        self.tokens: list[int] = []
+        """Read rounds that wait for an outcome."""
+        self.resigned: list[str] = []
+        controller.attach(self)
+
+    # ------------------------------------------------------------------ the port
+
+    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+        assert self.can_write
+        self.proposals.append(len(batches))
+        for batch, count in zip(batches, record_counts, strict=True):
+            self._store(with_position(batch, self.log_end, self.epoch), count)
+        return self.log_end
+
+    def read(self, token: int) -> None:
+        self.tokens.append(token)
+
+    def resign(self, reason: str) -> None:
+        self.resigned.append(reason)
+
+    # ------------------------------------------------------------------ what a test does
+
+    def elect(self, *, is_committed: bool = True) -> None:
+        """This node becomes leader of a new epoch, with the epoch's control batch."""
+        self.epoch += 1
+        self.is_leader, self.leader_id = True, ME
+        self._tell()
+        self.append_control()
+        if is_committed:
+            self.flush_disk()
+            self.commit()
+
+    def append_control(self) -> None:
+        """The quorum itself writes a batch."""
+        self._store(
+            encode_control_batch(
+                [LeaderChange(ME, (ME,), (ME,))],
+                base_offset=self.log_end,
+                epoch=self.epoch,
+                timestamp=1,
+            ),
+            1,
+        )
+
+    def append_foreign(self, batch: bytes, record_count: int) -> None:
+        """Another leader's batch arrives."""
+        self._store(with_position(batch, self.log_end, self.epoch), record_count)
+
+    def flush_disk(self) -> None:
+        self.flushed_end = self.log_end
+
+    def commit(self, end_offset: int | None = None) -> None:
+        """Everything below ``end_offset`` (default: all) is committed and delivered."""
+        end_offset = self.log_end if end_offset is None else end_offset
+        data = b"".join(
+            batch
+            for base, end, batch in self.batches
+            if base >= self.high_watermark and end <= end_offset
+        )
+        delivered = max(
+            (end for _, end, _ in self.batches if end <= end_offset), default=end_offset
+        )
+        assert delivered == end_offset, "commit at a batch boundary"
+        self.high_watermark = end_offset
+        if data:
+            self.controller.on_committed(data, end_offset)
+        if self.is_leader and not self.can_write:
+            self.can_write = True
+            self._tell()
+
+    def settle(self) -> None:
+        self.flush_disk()
+        self.commit()
+
+    def confirm_reads(self) -> None:
+        tokens, self.tokens = self.tokens, []
+        for token in tokens:
+            self.controller.on_read_confirmed(token, self.high_watermark)
+
+    def fail_reads(self) -> None:
+        tokens, self.tokens = self.tokens, []
+        for token in tokens:
+            self.controller.on_read_failed(token)
+
+    def depose(self, *, truncates: bool = True) -> None:
+        """Another node leads a newer epoch; what is not committed is cut, or stays."""
+        self.epoch += 1
+        self.is_leader = self.can_write = False
+        self.leader_id = OTHER
+        self._tell()
+        if truncates:
+            self.batches = [entry for entry in self.batches if entry[1] <= self.high_watermark]
+            self.log_end = self.flushed_end = self.high_watermark
+            self.controller.on_truncated(self.log_end)
+
+    def _store(self, batch: bytes, count: int) -> None:
+        self.batches.append((self.log_end, self.log_end + count, batch))
+        self.log_end += count
+
+    def _tell(self) -> None:
+        self.controller.on_leadership(
+            LeadershipChanged(self.leader_id, self.epoch, self.is_leader, self.can_write)
+        )

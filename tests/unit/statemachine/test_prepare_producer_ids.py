@@ -1,0 +1,177 @@
+"""Producer ids: blocks, fresh identities, epochs, lost replies and rotation (360.1 to 360.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorum.errors import CommandError, ErrorCode
+from statemachine.commands import AllocateProducerIds, InitProducerId
+from statemachine.prepare import prepare
+from statemachine.records import (
+    ExpireProducerRecord,
+    InitProducerRecord,
+    ProducerIdsRecord,
+    ProducerStateRecord,
+    TransactionalIdRecord,
+)
+from tests.support.image_builder import after, judging, replayed, small_cluster
+
+
+def init(image, name=None, pid=-1, epoch=-1, **fields):
+    return prepare(image, InitProducerId(name, pid, epoch, **fields), judging())
+
+
+def run(image, name=None, pid=-1, epoch=-1):
+    """The image after the command, and the identity it handed out."""
+    prepared = init(image, name, pid, epoch)
+    found = (prepared.result["producer_id"], prepared.result["producer_epoch"])
+    return after(image, prepared.records), found
+
+
+def refusal(image, *arguments, **fields):
+    with pytest.raises(CommandError) as caught:
+        init(image, *arguments, **fields)
+    return caught.value.code
+
+
+def exhausted(name="n", *, last=-1, previous=-1):
+    """A named producer, id 7, in the last epoch that a client may have."""
+    return replayed(
+        InitProducerRecord(7, 32_766),
+        TransactionalIdRecord(
+            name, producer_id=7, previous_producer_id=previous, producer_epoch=32_766,
+            last_producer_epoch=last, timeout_ms=60_000,
+        ),
+    )
+
+
+def test_blocks_and_writers_share_one_counter():
+    image = small_cluster()
+    prepared = prepare(image, AllocateProducerIds(1, 11), judging())
+    assert prepared.records == [ProducerIdsRecord(1, 11, 1_000)]
+    assert prepared.result == {"first_producer_id": 0, "producer_id_count": 1_000}
+    image, identity = run(after(image, prepared.records))
+    assert identity == (1_000, 0)
+    prepared = prepare(image, AllocateProducerIds(1, 11), judging())
+    assert prepared.result["first_producer_id"] == 1_001
+
+
+def test_a_block_needs_the_present_life_of_the_broker_and_ids_that_are_left():
+    for command in (AllocateProducerIds(1, 12), AllocateProducerIds(9, 19)):
+        with pytest.raises(CommandError) as caught:
+            prepare(small_cluster(), command, judging())
+        assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
+    image = small_cluster(ProducerIdsRecord(1, 11, 2**63 - 1_000))
+    with pytest.raises(CommandError) as caught:
+        prepare(image, AllocateProducerIds(1, 11), judging())
+    assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_anonymous_writers_get_fresh_ids_and_bump_their_own():
+    image, first = run(replayed())
+    image, second = run(image)
+    assert (first, second) == ((0, 0), (1, 0))
+    image, bumped = run(image, None, 0, 0)
+    assert bumped == (0, 1)
+    assert init(image, None, 0, 0).records == []
+    assert run(image, None, 0, 0)[1] == (0, 1)
+
+
+def test_an_anonymous_writer_of_the_past_is_refused_once_the_new_epoch_was_used():
+    image = replayed(ProducerStateRecord(0, 1, 3))
+    assert refusal(image, None, 0, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_an_expired_writer_gets_a_fresh_id():
+    image, identity = run(replayed())
+    image = replayed(ExpireProducerRecord(0), base=image)
+    assert run(image, None, *identity)[1] == (1, 0)
+
+
+def test_a_named_writer_keeps_its_id_and_bumps_its_epoch():
+    image, first = run(replayed(), "n")
+    image, second = run(image, "n")
+    assert (first, second) == ((0, 0), (0, 1))
+    known = image.producers.transactional("n")
+    assert (known.producer_epoch, known.last_producer_epoch) == (1, -1)
+
+
+def test_the_expected_identity_decides():
+    image, _ = run(replayed(), "n")
+    image, bumped = run(image, "n", 0, 0)
+    assert bumped == (0, 1)
+    assert image.producers.transactional("n").last_producer_epoch == 0
+    assert init(image, "n", 0, 0).records == []
+    assert run(image, "n", 0, 0)[1] == (0, 1)
+    assert refusal(image, "n", 5, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
+    image, _ = run(image, "n", 0, 1)
+    assert refusal(image, "n", 0, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_after_a_takeover_the_old_identity_is_refused():
+    image, old = run(replayed(), "n")
+    image, _ = run(image, "n")
+    assert refusal(image, "n", *old) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_an_exhausted_epoch_rotates_and_its_lost_reply_is_answered_again():
+    image, rotated = run(exhausted(), "n", 7, 32_766)
+    assert rotated == (8, 0)
+    known = image.producers.transactional("n")
+    assert (known.previous_producer_id, known.last_producer_epoch) == (7, 32_766)
+    assert init(image, "n", 7, 32_766).records == []
+    assert run(image, "n", 7, 32_766)[1] == (8, 0)
+    image, _ = run(image, "n", 8, 0)
+    assert refusal(image, "n", 7, 32_766) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_rotation_without_an_expectation_cannot_be_retried_by_the_old_identity():
+    image, rotated = run(exhausted(), "n")
+    assert rotated == (8, 0)
+    assert refusal(image, "n", 7, 32_766) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_the_last_epoch_is_kept_for_fencing():
+    image = exhausted(last=32_765)
+    assert run(image, "n", 7, 32_765)[1] == (7, 32_766)
+
+
+def test_a_forgotten_mapping_yields_a_fresh_id():
+    assert run(replayed(), "n", 40, 3)[1] == (0, 0)
+
+
+def test_a_named_writer_whose_producer_row_expired_gets_another_id():
+    image, _ = run(replayed(), "n")
+    image = replayed(ExpireProducerRecord(0), base=image)
+    assert run(image, "n")[1] == (1, 0)
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 6, 7])
+def test_an_unsettled_transaction_must_be_waited_for(status):
+    image = replayed(
+        InitProducerRecord(7, 0),
+        TransactionalIdRecord("n", producer_id=7, producer_epoch=0, status=status),
+    )
+    assert refusal(image, "n") is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fields", "code"),
+    [
+        (("",), {}, ErrorCode.INVALID_REQUEST),
+        (("n" * 256,), {}, ErrorCode.INVALID_REQUEST),
+        (("n", 3), {}, ErrorCode.INVALID_REQUEST),
+        (("n", -1, 3), {}, ErrorCode.INVALID_REQUEST),
+        (("n", 3, 40_000), {}, ErrorCode.INVALID_REQUEST),
+        (("n",), {"timeout_ms": 0}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+        (("n",), {"timeout_ms": 900_001}, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+    ],
+)
+def test_malformed_requests(arguments, fields, code):
+    assert refusal(replayed(), *arguments, **fields) is code
+
+
+def test_a_kafka_log_cannot_hold_writers():
+    with pytest.raises(CommandError) as caught:
+        prepare(replayed(), InitProducerId(), judging(native=False))
+    assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
