@@ -7,6 +7,7 @@ import re
 
 import click
 
+from quorate.cli.broker_session import stand_in
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import (
     ask,
@@ -22,6 +23,7 @@ from quorate.cli.session import Session
 from quorate.client import Applied, Client
 from quorate.config_addresses import parse_address
 from quorate.features import SUPPORTED_FEATURES
+from quorum.log.identity import draw_directory_id
 from quorum.types import Endpoint, uuid_from_text, uuid_to_text
 from quorum.v1.admin_pb2 import BrokerDescription, DescribeClusterResponse
 from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeature
@@ -48,8 +50,16 @@ def broker() -> None:
 )
 @click.option("--rack", help="The rack it stands in.")
 @click.option(
+    "--log-dir",
+    "log_dirs",
+    multiple=True,
+    metavar="UUID",
+    help="Id of a log directory; one is drawn if none is given. Repeatable.",
+)
+@click.option(
     "--incarnation-id", metavar="UUID", help="Of this start of the broker; drawn if not given."
 )
+@click.option("--stay", is_flag=True, help="Go on sending heartbeats until interrupted.")
 @write_options
 @pass_session
 def register(
@@ -57,15 +67,18 @@ def register(
     broker_id: int,
     listeners: tuple[str, ...],
     rack: str | None,
+    log_dirs: tuple[str, ...],
     incarnation_id: str | None,
+    stay: bool,
     dry_run: bool,
     reason: str,
 ) -> None:
-    """Register the broker BROKER_ID, fenced until it sends heartbeats."""
-    try:
-        incarnation = uuid_from_text(incarnation_id) if incarnation_id else os.urandom(16)
-    except ValueError as error:
-        raise CliError(f"--incarnation-id: {error}", code=Exit.USAGE) from error
+    """Register the broker BROKER_ID, fenced until it sends heartbeats.
+
+    With --stay this command stands in for a broker: it keeps the session until it is
+    interrupted, then shuts the broker down in an orderly manner.
+    """
+    incarnation = _parse_uuid("--incarnation-id", incarnation_id)
     request = RegisterBroker(
         broker_id=broker_id,
         incarnation_id=incarnation,
@@ -76,6 +89,7 @@ def register(
             )
             for feature in SUPPORTED_FEATURES
         ],
+        log_dirs=[_parse_uuid("--log-dir", text) for text in log_dirs or (None,)],
         rack=rack,
         dry_run=dry_run,
     )
@@ -85,15 +99,19 @@ def register(
         return await client.register_broker(request)
 
     applied = ask(session, work, reason=reason)
+    epoch = applied.result.register_broker.broker_epoch
     show_applied(
         session,
         "BrokerRegistered",
         applied,
         dry_run=dry_run,
         broker_id=broker_id,
-        broker_epoch=applied.result.register_broker.broker_epoch,
+        broker_epoch=epoch,
         incarnation_id=uuid_to_text(incarnation),
     )
+    if stay and not dry_run:
+        session.say("sending heartbeats; interrupt to shut the broker down")
+        stand_in(session, broker_id, epoch)
 
 
 @broker.command("list")
@@ -155,6 +173,13 @@ def unregister(session: Session, broker_id: int, yes: bool, dry_run: bool, reaso
         reason=reason,
     )
     show_applied(session, "BrokerUnregistered", applied, dry_run=dry_run, broker_id=broker_id)
+
+
+def _parse_uuid(option: str, text: str | None) -> bytes:
+    try:
+        return uuid_from_text(text) if text else draw_directory_id(os.urandom)
+    except ValueError as error:
+        raise CliError(f"{option}: {error}", code=Exit.USAGE) from error
 
 
 def parse_listener(text: str) -> BrokerListener:

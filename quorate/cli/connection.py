@@ -34,25 +34,33 @@ READ_LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
 
 
 def ask(
-    session: Session, work: Callable[[Client], Awaitable[Answer]], *, reason: str = ""
+    session: Session,
+    work: Callable[[Client], Awaitable[Answer]],
+    *,
+    reason: str = "",
+    is_bounded: bool = True,
 ) -> Answer:
     """Run ``work`` with a client of the session's servers.
 
-    ``reason`` goes into the audit trail of what is written.
+    ``reason`` goes into the audit trail of what is written. The session's timeout bounds each
+    call and, unless ``is_bounded`` is false, the whole.
 
     Raises:
         CliError: The cluster could not be reached, refused, or did not say what became of it.
     """
-    return asyncio.run(_ask(session, work, reason))
+    return asyncio.run(_ask(session, work, reason, session.timeout_s + 1 if is_bounded else None))
 
 
 async def _ask(
-    session: Session, work: Callable[[Client], Awaitable[Answer]], reason: str
+    session: Session,
+    work: Callable[[Client], Awaitable[Answer]],
+    reason: str,
+    limit_s: float | None,
 ) -> Answer:
     servers = session.servers()
     try:
         async with (
-            asyncio.timeout(session.timeout_s + 1),
+            asyncio.timeout(limit_s),
             Client(
                 servers,
                 client_id=CLIENT_ID,

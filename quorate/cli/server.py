@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import SessionCommand
+from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
+from quorate.doctor import foreign_packages
 
 
 @click.command(cls=SessionCommand)
@@ -19,6 +21,13 @@ def server(context: click.Context, file: Path | None, settings: tuple[str, ...])
     SIGTERM or SIGINT hands leadership over, drains and stops; a second one stops at once.
     """
     loaded = load(file, settings)
+    problems = foreign_packages()
+    if problems:
+        raise CliError(
+            "; ".join(problems),
+            hint="install Quorate into an environment of its own",
+            code=Exit.REFUSED,
+        )
     from quorate.server import run
 
     context.exit(run(loaded.config))

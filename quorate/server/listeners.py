@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import grpc
 from grpc import aio
 
@@ -28,6 +30,7 @@ class Listeners:
         client_address: str,
         peer_address: str,
         credentials: grpc.ServerCredentials | None,
+        interceptors: Sequence[aio.ServerInterceptor] = (),
     ) -> None:
         """Bind the addresses.
 
@@ -37,13 +40,13 @@ class Listeners:
         self._services = services
         self._raft = raft
         options = tuple({**dict(CLIENT_SERVER_OPTIONS), **dict(PEER_SERVER_OPTIONS)}.items())
-        server = aio.server(options=options)
+        server = aio.server(options=options, interceptors=interceptors)
         services.register(server)
         self._servers = [server]
         if peer_address == client_address:
             server.add_generic_rpc_handlers((raft.handlers(),))
         else:
-            peers = aio.server(options=PEER_SERVER_OPTIONS)
+            peers = aio.server(options=PEER_SERVER_OPTIONS, interceptors=interceptors)
             peers.add_generic_rpc_handlers((raft.handlers(),))
             self._servers.append(peers)
             _bind(peers, peer_address, credentials)

@@ -28,6 +28,7 @@ from quorate.replica.boot import BootReport, open_stores
 from quorate.replica.replica import Replica
 from quorate.server.listeners import Listeners
 from quorate.server.observability import Observability
+from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.served_node import ReplicaNode
 from quorate.services.registration import ClientServices
 from quorum.core.events import Event
@@ -145,6 +146,7 @@ class ServerNode:
             client_address=config.listeners.client,
             peer_address=config.listeners.peer_address,
             credentials=tls.server_credentials() if tls else None,
+            interceptors=(RpcCounter(self._observer),),
         )
         self._observability = Observability(self.replica, config, self._clock)
         self._metrics = self._metrics_server()

@@ -1,0 +1,71 @@
+"""Standing in for a broker: heartbeats until interrupted, then an orderly shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from quorate.cli.connection import ask
+from quorate.cli.session import Session
+from quorate.client import Client, ClientError, RefusedError
+from quorum.v1.commands_pb2 import BrokerHeartbeat
+
+HEARTBEAT_INTERVAL_S = 2.0
+"""Kafka's ``broker.heartbeat.interval.ms``; the session lasts 9 seconds by default."""
+SHUTDOWN_BEATS_MAX = 10
+
+
+def stand_in(session: Session, broker_id: int, broker_epoch: int) -> None:
+    """Keep a registered broker's session until this process is interrupted or terminated.
+
+    A cluster that cannot be reached for a while is waited for; a refusal, such as a newer
+    registration of the same id, ends it.
+
+    Raises:
+        CliError: The cluster refused a heartbeat.
+    """
+
+    async def work(client: Client) -> None:
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopping.set)
+        while not stopping.is_set():
+            await _beat(session, client, broker_id, broker_epoch)
+            try:
+                async with asyncio.timeout(HEARTBEAT_INTERVAL_S):
+                    await stopping.wait()
+            except TimeoutError:
+                continue
+        for _ in range(SHUTDOWN_BEATS_MAX):
+            if await _beat(session, client, broker_id, broker_epoch, want_shut_down=True):
+                break
+
+    ask(session, work, is_bounded=False)
+
+
+async def _beat(
+    session: Session,
+    client: Client,
+    broker_id: int,
+    broker_epoch: int,
+    *,
+    want_shut_down: bool = False,
+) -> bool:
+    """One heartbeat; whether the broker should stop now."""
+    try:
+        position = (await client.describe_cluster()).position
+        applied = await client.heartbeat(
+            BrokerHeartbeat(
+                broker_id=broker_id,
+                broker_epoch=broker_epoch,
+                metadata_offset=position.offset - 1,
+                want_shut_down=want_shut_down,
+            )
+        )
+    except RefusedError:
+        raise
+    except ClientError as error:
+        session.say(f"heartbeat lost: {error}")
+        return False
+    return bool(applied.result.broker_heartbeat.should_shut_down)
