@@ -68,7 +68,7 @@ class Client(Writes, Queries):
             lanes_max=lanes_max,
         )
         Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
-        Queries.__init__(self, caller, timeout_seconds=timeout_seconds)
+        Queries.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds)
 
     @property
     def leader(self) -> str | None:

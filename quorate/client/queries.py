@@ -13,8 +13,11 @@ from typing import Any
 from google.protobuf.message import Message
 
 from quorate.client.caller import Caller
+from quorate.client.channels import Nodes
+from quorate.client.errors import ClientError
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.commands_pb2 import ConfigResourceType
+from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2 import ReadOptions
 
 LOCAL = ReadOptions(level=metadata_pb2.READ_LEVEL_LOCAL)
@@ -33,7 +36,8 @@ def at_least(offset: int) -> ReadOptions:
 class Queries:
     """The questions of a client. All raise ``ClientError`` and may be repeated freely."""
 
-    def __init__(self, caller: Caller, *, timeout_seconds: float) -> None:
+    def __init__(self, nodes: Nodes, caller: Caller, *, timeout_seconds: float) -> None:
+        self._nodes = nodes
         self._caller = caller
         self._query_timeout = timeout_seconds
 
@@ -96,16 +100,26 @@ class Queries:
     ) -> admin_pb2.DescribeQuorumResponse:
         """Voters and observers with their progress.
 
-        Any node answers; with ``from_leader`` the one that knows everybody's progress is asked
-        if it is known.
+        Any node answers, also without a leader. With ``from_leader`` the answer is the leader's,
+        who alone knows everybody's progress, if the leader can be found and reached.
         """
-        request = admin_pb2.DescribeQuorumRequest()
+        answer = await self._describe_quorum(to_leader=from_leader)
+        if answer.is_leader or not from_leader or answer.leader_id < 0:
+            return answer
+        if self._nodes.learn(_leader_in(answer)) is None:
+            return answer
+        try:
+            return await self._describe_quorum(to_leader=True)
+        except ClientError:
+            return answer
+
+    async def _describe_quorum(self, *, to_leader: bool) -> admin_pb2.DescribeQuorumResponse:
         response: admin_pb2.DescribeQuorumResponse = await self._caller.call(
             "admin",
             "DescribeQuorum",
-            request,
+            admin_pb2.DescribeQuorumRequest(),
             timeout_seconds=self._query_timeout,
-            to_leader=from_leader,
+            to_leader=to_leader,
         )
         return response
 
@@ -175,3 +189,14 @@ class Queries:
             timeout_seconds=self._query_timeout,
             to_leader=read.level == metadata_pb2.READ_LEVEL_LINEARIZABLE,
         )
+
+
+def _leader_in(answer: admin_pb2.DescribeQuorumResponse) -> LeaderHint:
+    """Where the leader is, by the listeners the answer names; the clients' comes last."""
+    address = ""
+    for node in answer.nodes:
+        if node.node_id == answer.leader_id and node.endpoints:
+            endpoint = node.endpoints[-1]
+            host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+            address = f"{host}:{endpoint.port}"
+    return LeaderHint(leader_id=answer.leader_id, leader_epoch=answer.leader_epoch, address=address)

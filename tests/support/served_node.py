@@ -93,6 +93,7 @@ class FakeNode:
         self.reads: list[Callable[[int | None], None]] = []
         self.auto_confirm = True
         self.snapshot: SnapshotId | None = None
+        self.endpoints = ((node_id, (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
         self._listeners: list[Callable[[], None]] = []
         self._waits: list[tuple[int, Callable[[], None]]] = []
@@ -310,7 +311,7 @@ class FakeNode:
                 for i in sorted(self.peers)
             ),
             observers=(ReplicaStatus(99, ZERO_UUID),),
-            endpoints=((self.node_id, (Endpoint("CONTROLLER", "localhost", 9093),)),),
+            endpoints=self.endpoints,
         )
 
     def wall_ms(self) -> int:

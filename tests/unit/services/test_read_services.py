@@ -20,11 +20,13 @@ from quorate.client import (
     at_least,
 )
 from quorate.services import reads
+from quorum.types import Endpoint
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     CONFIG_SOURCE_CLUSTER,
     CONFIG_SOURCE_DEFAULT,
     CONFIG_SOURCE_RESOURCE,
+    ListTopicsRequest,
     ReadOptions,
 )
 from statemachine.codec import encode_record
@@ -127,9 +129,9 @@ def test_waiting_reads_are_bounded(monkeypatch):
     async def scenario(log, nodes, client):
         first = asyncio.create_task(client.list_topics(read=at_least(log.end + 1)))
         await nodes[0].has_waits(1)
-        client._query_timeout = 0.1
-        with pytest.raises(UnavailableError, match="1 reads are waiting"):
-            await client.list_topics(read=at_least(log.end + 1))
+        stub = client._nodes.node(nodes[0].address).metadata
+        with pytest.raises(grpc.aio.AioRpcError, match="1 reads are waiting"):
+            await stub.ListTopics(ListTopicsRequest(read=at_least(log.end + 1)), timeout=5)
         nodes[0].commit()
         await first
 
@@ -245,6 +247,18 @@ def test_features_and_quorum():
         assert quorum.nodes[0].endpoints[0].port == 9093
 
     with_client(scenario, nodes=2, ask=[1])
+
+
+def test_the_quorum_is_described_by_the_leader_wherever_one_asks():
+    async def scenario(log, nodes, client):
+        host, port = nodes[1].address.split(":")
+        nodes[0].endpoints = ((2, (Endpoint("CONTROLLER", host, int(port)),)),)
+        assert (await client.describe_quorum(from_leader=False)).node_id == 1
+        assert (await client.describe_quorum()).node_id == 2
+        log.leader = None
+        assert (await client.describe_quorum()).leader_id == -1
+
+    with_client(scenario, nodes=2, leader=2, ask=[1])
 
 
 def test_records_are_never_deleted_on_request():
