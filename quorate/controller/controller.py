@@ -212,6 +212,7 @@ class Controller:
         for group in adopted:
             for answer, on_answer in group.answers:
                 on_answer(answer)
+            self._parking.release(group.end_offset)
         self._publish(before)
 
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:

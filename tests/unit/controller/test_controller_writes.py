@@ -1,0 +1,464 @@
+"""The way of a command: queue, group, commit, answer; and what loss of leadership does to it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorate.controller.config import ControllerConfig
+from quorate.controller.controller import Controller
+from quorate.controller.requests import RequestContext
+from quorum.batch import iterate_records, scan_batches
+from quorum.errors import ConfigError, ErrorCode
+from statemachine.commands import (
+    ConfigChange,
+    CreateTopic,
+    DeleteTopic,
+    IncrementalAlterConfigs,
+    InitProducerId,
+)
+from statemachine.machine import StateMachine
+from statemachine.records import FeatureLevelRecord, RegisterBrokerRecord, TopicRecord
+from tests.support.fake_log_driver import OTHER, FakeLogDriver
+
+BOOTSTRAP = (
+    FeatureLevelRecord("metadata.version", 33),
+    RegisterBrokerRecord(broker_id=1, incarnation_id=b"i" * 16, broker_epoch=1, fenced=False),
+    TopicRecord("t", b"t" * 16),
+)
+OK, UNKNOWN = ErrorCode.NONE, ErrorCode.OUTCOME_UNKNOWN
+NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class Bench:
+    """A controller over a log that obeys the test, and what it answered."""
+
+    def __init__(self, *, bootstrap=BOOTSTRAP, is_active=True, **config):
+        config.setdefault("idle_interval_ms", 0)
+        self.controller = Controller(
+            ControllerConfig(cluster_id="c", **config),
+            StateMachine(),
+            rng=random.Random(1),
+            open_checkpoint=lambda snapshot_id: (),
+            bootstrap=bootstrap,
+            on_fault=self._fault,
+        )
+        self.log = FakeLogDriver(self.controller)
+        self.answers = []
+        self.faults = []
+        self.now = 0
+        if is_active:
+            self.log.elect()
+            self.flush()
+            self.log.settle()
+            self.log.proposals.clear()
+
+    def _fault(self, message):
+        self.faults.append(message)
+
+    def submit(self, command, tag=None, **context):
+        self.controller.submit(
+            command,
+            RequestContext(**context),
+            lambda answer: self.answers.append((tag, answer)),
+        )
+
+    def flush(self, now=None):
+        self.now = self.now if now is None else now
+        self.controller.flush(self.now, 1_000 + self.now)
+
+    def codes(self):
+        taken, self.answers = self.answers, []
+        return [(tag, answer.code) for tag, answer in taken]
+
+    def producer(self):
+        """A fresh producer id, already committed."""
+        self.submit(InitProducerId())
+        self.flush()
+        self.log.settle()
+        return self.answers.pop()[1].result["producer_id"]
+
+    def value(self, key="retention.ms"):
+        return self.controller.image.configs.value(2, "t", key)
+
+
+def set_config(value, key="retention.ms", topic="t", **fields):
+    change = ConfigChange(key, 0, str(value))
+    return IncrementalAlterConfigs(2, topic, (change,), **fields)
+
+
+def test_an_answer_leaves_only_when_its_batch_is_committed():
+    bench = Bench()
+    end = bench.log.log_end
+    bench.submit(set_config(5), "a")
+    assert bench.log.log_end == end
+    bench.flush()
+    assert bench.log.log_end == end + 1
+    bench.log.flush_disk()
+    assert bench.answers == []
+    assert bench.value() is None
+    bench.log.commit()
+    ((tag, answer),) = bench.answers
+    assert (tag, answer.code, answer.offset, answer.epoch) == ("a", OK, end + 1, 1)
+    assert bench.value() == "5"
+
+
+def test_answers_come_in_the_order_of_the_commands_whatever_they_are():
+    bench = Bench()
+    bench.submit(set_config(5), "write")
+    bench.submit(set_config(5), "no-op")
+    bench.submit(set_config("x"), "refusal")
+    bench.submit(set_config(6, dry_run=True), "dry run")
+    bench.submit(set_config(7), "second write")
+    bench.flush()
+    assert bench.answers == []
+    bench.log.settle()
+    assert bench.codes() == [
+        ("write", OK), ("no-op", OK), ("refusal", ErrorCode.INVALID_CONFIG), ("dry run", OK),
+        ("second write", OK),
+    ]
+    assert bench.log.proposals == [2]
+    assert bench.value() == "7"
+
+
+def test_commands_are_judged_on_what_is_not_yet_committed():
+    bench = Bench(groups_unflushed_max=9)
+    bench.submit(CreateTopic("new", 1, 1), "create")
+    bench.flush()
+    bench.submit(CreateTopic("new", 1, 1), "again")
+    bench.flush()
+    bench.submit(DeleteTopic("new"), "delete")
+    bench.flush()
+    bench.log.confirm_reads()
+    assert bench.answers == []
+    bench.log.settle()
+    assert bench.codes() == [
+        ("create", OK), ("again", ErrorCode.TOPIC_ALREADY_EXISTS), ("delete", OK),
+    ]
+
+
+def test_a_group_grows_while_another_is_on_its_way_to_the_disk():
+    bench = Bench()
+    bench.submit(set_config(1))
+    bench.flush()
+    for value in (2, 3, 4):
+        bench.submit(set_config(value))
+        bench.flush()
+    assert bench.log.proposals == [1]
+    bench.log.flush_disk()
+    bench.flush()
+    assert bench.log.proposals == [1, 3]
+    assert bench.controller.groups_in_flight == 2
+
+
+def test_groups_are_bounded_in_commands_bytes_and_number():
+    bench = Bench(group_commands_max=2, groups_unflushed_max=9, groups_in_flight_max=2)
+    for value in range(1, 8):
+        bench.submit(set_config(value))
+    for _ in range(5):
+        bench.flush()
+    assert bench.log.proposals == [2, 2]
+    assert bench.controller.queue_length == 3
+    bench.log.settle()
+    bench.flush()
+    assert bench.log.proposals == [2, 2, 2]
+    bench = Bench(group_bytes_max=150)
+    for value in range(1, 8):
+        bench.submit(set_config(value))
+    bench.flush()
+    assert bench.log.proposals == [2]
+
+
+def test_a_full_queue_answers_at_once():
+    bench = Bench(queue_commands_max=2)
+    for tag in "abc":
+        bench.submit(set_config(1), tag)
+    assert bench.codes() == [("c", ErrorCode.RESOURCE_EXHAUSTED)]
+    bench.flush()
+    bench.submit(set_config(2), "d")
+    bench.log.settle()
+    assert [tag for tag, _ in bench.codes()] == ["a", "b"]
+
+
+def test_a_commit_inside_a_group_is_waited_out():
+    bench = Bench()
+    start = bench.log.log_end
+    for value in (1, 2, 3):
+        bench.submit(set_config(value), value)
+    bench.flush()
+    bench.log.flush_disk()
+    bench.log.commit(start + 2)
+    assert bench.answers == []
+    assert bench.value() is None
+    bench.log.commit()
+    assert [tag for tag, _ in bench.codes()] == [1, 2, 3]
+    assert bench.value() == "3"
+
+
+def test_several_groups_may_be_committed_in_one_delivery():
+    bench = Bench(groups_unflushed_max=9)
+    for value in (1, 2, 3):
+        bench.submit(set_config(value), value)
+        bench.flush()
+    start = bench.log.high_watermark
+    bench.log.flush_disk()
+    bench.log.commit(start + 2)
+    assert [tag for tag, _ in bench.codes()] == [1, 2]
+    bench.log.commit()
+    assert [tag for tag, _ in bench.codes()] == [3]
+
+
+def test_control_batches_between_groups_move_the_position_only():
+    bench = Bench(groups_unflushed_max=9)
+    bench.submit(set_config(1), "a")
+    bench.flush()
+    bench.log.append_control()
+    bench.submit(set_config(2), "b")
+    bench.flush()
+    bench.log.append_control()
+    bench.log.settle()
+    assert bench.codes() == [("a", OK), ("b", OK)]
+    assert bench.controller.image.provenance.end_offset == bench.log.log_end
+    bench.log.append_control()
+    bench.log.settle()
+    assert bench.controller.image.provenance.end_offset == bench.log.log_end
+
+
+def test_a_control_batch_behind_a_group_is_delivered_with_the_group_before_the_next():
+    bench = Bench(groups_unflushed_max=9)
+    bench.submit(set_config(1), "a")
+    bench.flush()
+    bench.log.append_control()
+    middle = bench.log.log_end
+    bench.submit(set_config(2), "b")
+    bench.flush()
+    bench.log.flush_disk()
+    bench.log.commit(middle)
+    assert bench.codes() == [("a", OK)]
+    assert bench.controller.image.provenance.end_offset == middle
+    bench.log.commit()
+    assert bench.codes() == [("b", OK)]
+
+
+# ---------------------------------------------------------------------- duplicates
+
+
+def test_a_repeat_gets_the_first_answer_before_and_after_commit():
+    bench = Bench(groups_unflushed_max=9)
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    command = CreateTopic("new", 1, 1)
+    for tag in ("first", "in the same group"):
+        bench.submit(command, tag, **who)
+    bench.flush()
+    bench.submit(command, "before commit", **who)
+    bench.flush()
+    end = bench.log.log_end
+    assert bench.answers == []
+    bench.log.settle()
+    bench.submit(command, "after commit", **who)
+    bench.flush()
+    assert bench.log.log_end == end
+    assert [tag for tag, _ in bench.answers] == [
+        "first", "in the same group", "before commit", "after commit",
+    ]
+    first = bench.answers[0][1]
+    for _, answer in bench.answers[1:]:
+        assert (answer.code, answer.offset, answer.epoch) == (OK, first.offset, first.epoch)
+        assert answer.result == first.result
+    assert first.result["partition_count"] == 1
+
+
+def test_a_refusal_uses_up_no_sequence_number():
+    bench = Bench()
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    bench.submit(set_config(1, topic="later"), "refused", **who)
+    bench.flush()
+    bench.log.confirm_reads()
+    bench.submit(CreateTopic("later", 1, 1))
+    bench.flush()
+    bench.log.settle()
+    bench.submit(set_config(1, topic="later"), "retried", **who)
+    bench.flush()
+    bench.log.settle()
+    codes = dict(bench.codes())
+    assert codes["refused"] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes["retried"] is OK
+
+
+def test_sequence_errors_are_answers_too():
+    bench = Bench()
+    pid = bench.producer()
+    bench.submit(set_config(1), producer_id=99, producer_epoch=0, sequence=0, oldest_open=0)
+    bench.submit(set_config(1), producer_id=pid, producer_epoch=0, sequence=32, oldest_open=0)
+    bench.flush()
+    bench.log.confirm_reads()
+    assert [code for _, code in bench.codes()] == [
+        ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.PRODUCER_WINDOW_EXCEEDED,
+    ]
+
+
+def test_who_and_why_ride_in_the_first_record_and_replay_alike_elsewhere():
+    bench = Bench()
+    pid = bench.producer()
+    bench.submit(
+        CreateTopic("new", 2, 1), principal="User:ann", client_id="cli", request_id="r1",
+        reason="because", traceparent="00-1", producer_id=pid, producer_epoch=0, sequence=0,
+        oldest_open=0,
+    )
+    bench.flush()
+    bench.log.settle()
+    data = bench.log.batches[-1][2]
+    (header,) = scan_batches(data)
+    assert (header.producer_id, header.base_sequence, header.record_count) == (pid, 0, 3)
+    records = iterate_records(data, header)
+    headers = dict(records[0].headers)
+    assert headers.pop("answer") is not None
+    assert headers == {
+        "principal": b"User:ann", "client-id": b"cli", "request-id": b"r1",
+        "reason": b"because", "traceparent": b"00-1", "open": b"0",
+    }
+    assert not any(record.headers for record in records[1:])
+    follower = StateMachine()
+    follower.apply(b"".join(batch for _, _, batch in bench.log.batches))
+    assert follower.image.has_content_of(bench.controller.image)
+
+
+# ---------------------------------------------------------------------- proof of leadership
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(set_config("x"), ErrorCode.INVALID_CONFIG), (set_config(5), OK)],
+)
+def test_an_answer_without_a_batch_needs_proof_of_leadership(command, code):
+    bench = Bench()
+    bench.submit(set_config(5))
+    bench.flush()
+    bench.log.settle()
+    bench.codes()
+    bench.submit(command, "a")
+    bench.flush()
+    assert bench.answers == []
+    bench.log.confirm_reads()
+    assert bench.codes() == [("a", code)]
+    bench.submit(command, "b")
+    bench.flush()
+    bench.log.fail_reads()
+    assert bench.codes() == [("b", UNKNOWN)]
+
+
+def test_a_dry_run_changes_nothing_and_waits_for_what_it_rests_on():
+    bench = Bench(groups_unflushed_max=9)
+    bench.submit(set_config(5, dry_run=True), "alone")
+    bench.flush()
+    assert bench.codes() == [("alone", OK)]
+    bench.submit(set_config(5), "write")
+    bench.flush()
+    bench.submit(set_config(6, dry_run=True), "after")
+    bench.flush()
+    assert bench.answers == []
+    bench.log.settle()
+    assert bench.codes() == [("write", OK), ("after", OK)]
+    assert bench.value() == "5"
+
+
+# ---------------------------------------------------------------------- leadership
+
+
+def test_without_leadership_commands_are_sent_on():
+    bench = Bench(is_active=False)
+    bench.log.depose()
+    bench.submit(set_config(1))
+    ((_, answer),) = bench.answers
+    assert (answer.code, answer.leader_hint) == (NOT_LEADER, OTHER)
+
+
+def test_a_leader_that_cannot_write_yet_keeps_commands_waiting():
+    bench = Bench(is_active=False)
+    bench.log.elect(is_committed=False)
+    bench.submit(set_config(1), "a")
+    bench.flush()
+    assert bench.answers == []
+    assert bench.log.proposals == []
+    bench.log.settle()
+    bench.flush()
+    bench.log.settle()
+    bench.flush()
+    bench.log.settle()
+    assert bench.codes() == [("a", OK)]
+
+
+def test_loss_of_leadership_tells_the_three_fates_apart():
+    bench = Bench()
+    start = bench.log.log_end
+    for value in (1, 2):
+        bench.submit(set_config(value), f"appended {value}")
+    bench.submit(set_config("x"), "refused on it")
+    bench.flush()
+    bench.log.commit(start + 1)
+    bench.submit(set_config(9), "queued")
+    bench.flush()
+    assert bench.answers == []
+    bench.log.depose()
+    assert bench.codes() == [
+        ("appended 1", OK), ("appended 2", UNKNOWN), ("refused on it", UNKNOWN),
+        ("queued", NOT_LEADER),
+    ]
+    assert bench.value() == "1"
+    assert bench.controller.groups_in_flight == 0
+
+
+def test_after_a_loss_the_other_leaders_log_counts():
+    bench = Bench()
+    bench.submit(set_config(1))
+    bench.flush()
+    bench.log.depose()
+    other = Bench()
+    other.submit(set_config(77))
+    other.flush()
+    bench.log.append_foreign(other.log.batches[-1][2], 1)
+    bench.log.commit()
+    assert bench.value() == "77"
+    bench.log.elect()
+    bench.submit(set_config(2), "again")
+    bench.flush()
+    bench.log.settle()
+    assert bench.codes()[-1] == ("again", OK)
+    assert bench.value() == "2"
+
+
+def test_what_was_uncommitted_may_still_be_committed_by_the_next_leader():
+    bench = Bench()
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    bench.submit(set_config(1), "first", **who)
+    bench.flush()
+    bench.log.depose(truncates=False)
+    assert bench.codes() == [("first", UNKNOWN)]
+    bench.log.commit()
+    bench.log.elect()
+    bench.submit(set_config(1), "retried", **who)
+    bench.flush()
+    assert bench.codes() == [("retried", OK)]
+
+
+def test_a_new_epoch_without_a_pause_fails_what_the_old_one_left_open():
+    bench = Bench()
+    bench.submit(set_config(1), "a")
+    bench.flush()
+    bench.log.elect(is_committed=False)
+    assert bench.codes() == [("a", UNKNOWN)]
+    bench.submit(set_config(2), "b")
+    bench.log.settle()
+    bench.flush()
+    bench.log.settle()
+    assert bench.codes() == [("b", OK)]
+
+
+def test_impossible_settings_are_all_reported():
+    with pytest.raises(ConfigError) as caught:
+        ControllerConfig(cluster_id="c", queue_commands_max=0, groups_in_flight_max=-1)
+    assert len(caught.value.problems) == 2

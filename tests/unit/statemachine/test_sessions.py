@@ -1,0 +1,54 @@
+"""Broker sessions: who is heard of, who is stalest, who may be replaced."""
+
+from __future__ import annotations
+
+from statemachine.sessions import BrokerGeneration, BrokerSessions, SessionUpdate
+
+
+def test_a_session_lasts_exactly_its_timeout():
+    sessions = BrokerSessions(100)
+    sessions.touch(1, 5, 0)
+    assert sessions.is_valid(1, 5, 99)
+    assert not sessions.is_valid(1, 5, 100)
+    assert not sessions.is_valid(1, 6, 0)
+    assert sessions.stalest(99) is None
+    assert sessions.stalest(100) == BrokerGeneration(1, 5)
+    assert sessions.next_expiry_ms() == 100
+
+
+def test_the_longest_silent_comes_first_however_they_came():
+    sessions = BrokerSessions(100)
+    for broker in (1, 2, 3):
+        sessions.touch(broker, 5, broker)
+    sessions.touch(1, 5, 50)
+    assert sessions.stalest(102) == BrokerGeneration(2, 5)
+    sessions.end(2, 5)
+    assert sessions.stalest(102) is None
+    assert sessions.stalest(103) == BrokerGeneration(3, 5)
+
+
+def test_a_new_life_replaces_the_old_one_and_what_was_known_of_it():
+    sessions = BrokerSessions(100)
+    sessions.update(SessionUpdate(1, 5, 77, 70), 0)
+    assert sessions.get(1, 5).metadata_offset == 77
+    sessions.touch(1, 6, 10)
+    assert sessions.get(1, 5) is None
+    assert sessions.get(1, 6).metadata_offset == -1
+    sessions.end(1, 5)
+    assert len(sessions) == 1
+
+
+def test_a_broker_told_to_stop_leaves_no_session_behind():
+    sessions = BrokerSessions(100)
+    sessions.touch(1, 5, 0)
+    sessions.update(SessionUpdate(1, 5, 77, None, is_over=True), 10)
+    assert not sessions.is_valid(1, 5, 10)
+    assert sessions.next_expiry_ms() is None
+
+
+def test_a_new_reign_forgets_and_gives_fresh_sessions():
+    sessions = BrokerSessions(100)
+    sessions.touch(1, 5, 0)
+    sessions.reset([BrokerGeneration(2, 9)], 1_000)
+    assert sessions.get(1, 5) is None
+    assert sessions.is_valid(2, 9, 1_099)
