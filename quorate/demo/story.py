@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from quorate.client.client import Client
 from quorate.client.errors import ClientError
@@ -21,6 +22,7 @@ from quorate.demo.stage import Stage
 from quorate.demo.workload import Workload
 from quorum.v1 import commands_pb2 as wire
 
+Found = TypeVar("Found")
 STEPS = 11
 CHUNKS_MIN = 20
 SECONDS_MAX = 120.0
@@ -60,6 +62,7 @@ class Story:
         self._source = source
         self._client: Client
         self._workload: Workload
+        self._log_sizes: dict[int, int] = {}
         self.export_dir = cluster.folder / "export"
 
     async def tell(self) -> None:
@@ -183,7 +186,7 @@ class Story:
             wire.CONFIG_RESOURCE_TYPE_TOPIC, self._workload.topics[0], "retention.ms", "3600001"
         )
         waited = time.monotonic() - began
-        successor = await self._until("a new leader", self._find_leader)
+        successor = await self._until("a new leader", self._elected)
         self._stage.say(
             f"node {leader.id} killed; the next write was acknowledged after {waited * 1000:.0f} ms"
             f" by node {successor.id}"
@@ -262,11 +265,13 @@ class Story:
         # Chunks are told at this level only.
         node.settings["logging.level"] = "debug"
         self.cluster.configure(node)
+        if node.log_path.exists():
+            self._log_sizes[node.id] = len(node.log_path.read_text(errors="replace"))
         self._stage.say(f"checkpoint of {size} bytes, fetched in slices of {size // _CHUNKS_WANTED}")
 
     async def _watch_bootstrap(self, node: LocalNode) -> None:
         chunks = 0
-        position = node.log_path.stat().st_size if chunks else 0
+        position = self._log_sizes.get(node.id, 0)
         deadline = time.monotonic() + SECONDS_MAX
         with self._stage.bar(f"bytes of the checkpoint at node {node.id}", None) as bar:
             while not (chunks and self.cluster.is_ready(node)):
@@ -295,12 +300,10 @@ class Story:
         running = sum(node.is_running for node in self.cluster.nodes.values())
         return digests if len(digests) == running and len(set(digests.values())) == 1 else None
 
-    async def _until(self, what: str, find: Callable[[], object]) -> object:
+    async def _until(self, what: str, find: Callable[[], Awaitable[Found | None]]) -> Found:
         deadline = time.monotonic() + SECONDS_MAX
         while True:
-            found = find()
-            if asyncio.iscoroutine(found):
-                found = await found
+            found = await find()
             if found is not None:
                 return found
             if time.monotonic() > deadline:
@@ -312,6 +315,9 @@ class Story:
             if node.is_running and self.cluster.metric(node, "quorate_raft_can_write") == 1:
                 return node
         return None
+
+    async def _elected(self) -> LocalNode | None:
+        return await asyncio.to_thread(self._find_leader)
 
     def _leader(self) -> LocalNode:
         leader = self._find_leader()
