@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 - `import proto` belongs to proto-plus, so this folder is no package
 """Generate the committed stubs of `proto/` with the pinned compiler.
 
     python proto/generate.py            write into this checkout
@@ -40,8 +41,8 @@ def generate(output: Path) -> None:
             f"proto/generate.py needs grpcio-tools=={GRPCIO_TOOLS}, found {found}: "
             "`make proto` runs this in an environment that has it"
         )
-    from grpc_tools import _proto as bundled  # noqa: PLC0415 - only after the version check
-    from grpc_tools import protoc  # noqa: PLC0415
+    from grpc_tools import _proto as bundled
+    from grpc_tools import protoc
 
     output.mkdir(parents=True, exist_ok=True)
     well_known = next(iter(bundled.__path__))

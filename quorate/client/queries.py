@@ -133,6 +133,16 @@ class Queries:
         )
         return response
 
+    async def describe_image(
+        self, *, read: ReadOptions = LOCAL
+    ) -> admin_pb2.DescribeImageResponse:
+        """The digest of a node's image, to compare replicas with."""
+        request = admin_pb2.DescribeImageRequest(read=read)
+        response: admin_pb2.DescribeImageResponse = await self._ask(
+            "admin", "DescribeImage", request, read
+        )
+        return response
+
     async def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Always refused with POLICY_VIOLATION (630.7).
 

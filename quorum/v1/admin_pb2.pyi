@@ -131,6 +131,22 @@ class DescribeFeaturesResponse(_message.Message):
     features: _containers.RepeatedCompositeFieldContainer[FeatureDescription]
     def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., features: _Optional[_Iterable[_Union[FeatureDescription, _Mapping]]] = ...) -> None: ...
 
+class DescribeImageRequest(_message.Message):
+    __slots__ = ("read",)
+    READ_FIELD_NUMBER: _ClassVar[int]
+    read: _metadata_pb2.ReadOptions
+    def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ...) -> None: ...
+
+class DescribeImageResponse(_message.Message):
+    __slots__ = ("position", "state_digest", "record_count")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    STATE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RECORD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    position: _metadata_pb2.ReadPosition
+    state_digest: bytes
+    record_count: int
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., state_digest: _Optional[bytes] = ..., record_count: _Optional[int] = ...) -> None: ...
+
 class DeleteRecordsRequest(_message.Message):
     __slots__ = ("topic", "partition", "before_offset")
     TOPIC_FIELD_NUMBER: _ClassVar[int]

@@ -49,6 +49,11 @@ class AdminServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DescribeFeaturesRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeFeaturesResponse.FromString,
                 _registered_method=True)
+        self.DescribeImage = channel.unary_unary(
+                '/quorum.v1.AdminService/DescribeImage',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.DescribeImageRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeImageResponse.FromString,
+                _registered_method=True)
         self.DeleteRecords = channel.unary_unary(
                 '/quorum.v1.AdminService/DeleteRecords',
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
@@ -78,6 +83,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeImage(self, request, context):
+        """What a node's image holds, as one digest: equal images give equal digests.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteRecords(self, request, context):
         """Always refused with POLICY_VIOLATION: the log is trimmed by checkpoints alone (630.7).
         """
@@ -102,6 +114,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DescribeFeatures,
                     request_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeFeaturesRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_admin__pb2.DescribeFeaturesResponse.SerializeToString,
+            ),
+            'DescribeImage': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeImage,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeImageRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.DescribeImageResponse.SerializeToString,
             ),
             'DeleteRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecords,
@@ -190,6 +207,33 @@ class AdminService(object):
             '/quorum.v1.AdminService/DescribeFeatures',
             quorum_dot_v1_dot_admin__pb2.DescribeFeaturesRequest.SerializeToString,
             quorum_dot_v1_dot_admin__pb2.DescribeFeaturesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/DescribeImage',
+            quorum_dot_v1_dot_admin__pb2.DescribeImageRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.DescribeImageResponse.FromString,
             options,
             channel_credentials,
             insecure,
