@@ -243,15 +243,15 @@ def _headers(context: RequestContext, result: dict[str, object]) -> RecordHeader
     """Who, why and which request, for the first record of the command's batch."""
     headers: list[tuple[str, bytes | None]] = []
     if context.principal:
-        headers.append(("principal", context.principal.encode()))
+        headers.append(("principal", context.principal.encode("utf-8", "replace")))
     if context.client_id:
-        headers.append(("client-id", context.client_id.encode()))
+        headers.append(("client-id", context.client_id.encode("utf-8", "replace")))
     if context.request_id:
-        headers.append(("request-id", context.request_id.encode()))
+        headers.append(("request-id", context.request_id.encode("utf-8", "replace")))
     if context.reason:
-        headers.append(("reason", context.reason.encode()))
+        headers.append(("reason", context.reason.encode("utf-8", "replace")))
     if context.traceparent:
-        headers.append(("traceparent", context.traceparent.encode()))
+        headers.append(("traceparent", context.traceparent.encode("utf-8", "replace")))
     if context.producer_id >= 0:
         headers.append((HEADER_OPEN, encode_open(context.oldest_open)))
     if result:

@@ -135,8 +135,10 @@ class Proposer:
         if self._machine.end_offset < log.high_watermark:
             return False
         self.active_epoch = log.epoch
-        self._chores.begin(self._machine.image, now_ms)
         self._write_activation(now_ms, wall_ms)
+        # The bootstrap records may bring unfenced brokers: they get their sessions as well.
+        groups = self._speculation.groups
+        self._chores.begin(groups[-1].image if groups else self._machine.image, now_ms)
         return self.active_epoch is not None
 
     def _write_activation(self, now_ms: int, wall_ms: int) -> None:

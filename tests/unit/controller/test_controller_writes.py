@@ -2,90 +2,18 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from quorate.controller.config import ControllerConfig
-from quorate.controller.controller import Controller
-from quorate.controller.requests import RequestContext
 from quorum.batch import iterate_records, scan_batches
 from quorum.errors import ConfigError, ErrorCode
-from statemachine.commands import (
-    ConfigChange,
-    CreateTopic,
-    DeleteTopic,
-    IncrementalAlterConfigs,
-    InitProducerId,
-)
+from statemachine.commands import CreateTopic, DeleteTopic
 from statemachine.machine import StateMachine
-from statemachine.records import FeatureLevelRecord, RegisterBrokerRecord, TopicRecord
-from tests.support.fake_log_driver import OTHER, FakeLogDriver
+from tests.support.controller_bench import Bench, set_config
+from tests.support.fake_log_driver import OTHER
 
-BOOTSTRAP = (
-    FeatureLevelRecord("metadata.version", 33),
-    RegisterBrokerRecord(broker_id=1, incarnation_id=b"i" * 16, broker_epoch=1, fenced=False),
-    TopicRecord("t", b"t" * 16),
-)
 OK, UNKNOWN = ErrorCode.NONE, ErrorCode.OUTCOME_UNKNOWN
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
-class Bench:
-    """A controller over a log that obeys the test, and what it answered."""
-
-    def __init__(self, *, bootstrap=BOOTSTRAP, is_active=True, **config):
-        config.setdefault("idle_interval_ms", 0)
-        self.controller = Controller(
-            ControllerConfig(cluster_id="c", **config),
-            StateMachine(),
-            rng=random.Random(1),
-            open_checkpoint=lambda snapshot_id: (),
-            bootstrap=bootstrap,
-            on_fault=self._fault,
-        )
-        self.log = FakeLogDriver(self.controller)
-        self.answers = []
-        self.faults = []
-        self.now = 0
-        if is_active:
-            self.log.elect()
-            self.flush()
-            self.log.settle()
-            self.log.proposals.clear()
-
-    def _fault(self, message):
-        self.faults.append(message)
-
-    def submit(self, command, tag=None, **context):
-        self.controller.submit(
-            command,
-            RequestContext(**context),
-            lambda answer: self.answers.append((tag, answer)),
-        )
-
-    def flush(self, now=None):
-        self.now = self.now if now is None else now
-        self.controller.flush(self.now, 1_000 + self.now)
-
-    def codes(self):
-        taken, self.answers = self.answers, []
-        return [(tag, answer.code) for tag, answer in taken]
-
-    def producer(self):
-        """A fresh producer id, already committed."""
-        self.submit(InitProducerId())
-        self.flush()
-        self.log.settle()
-        return self.answers.pop()[1].result["producer_id"]
-
-    def value(self, key="retention.ms"):
-        return self.controller.image.configs.value(2, "t", key)
-
-
-def set_config(value, key="retention.ms", topic="t", **fields):
-    change = ConfigChange(key, 0, str(value))
-    return IncrementalAlterConfigs(2, topic, (change,), **fields)
 
 
 def test_an_answer_leaves_only_when_its_batch_is_committed():

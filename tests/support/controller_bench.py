@@ -1,0 +1,104 @@
+"""A controller over a log that obeys the test, and everything it answered."""
+
+from __future__ import annotations
+
+import random
+
+from quorate.controller.config import ControllerConfig
+from quorate.controller.controller import Controller
+from quorate.controller.requests import Answer, RequestContext
+from quorum.errors import ErrorCode
+from quorum.types import SnapshotId
+from statemachine.commands import Command, ConfigChange, IncrementalAlterConfigs, InitProducerId
+from statemachine.machine import StateMachine
+from statemachine.records import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.support.fake_log_driver import FakeLogDriver
+
+BOOTSTRAP: tuple[MetadataRecord, ...] = (
+    FeatureLevelRecord("metadata.version", 33),
+    RegisterBrokerRecord(broker_id=1, incarnation_id=b"i" * 16, broker_epoch=1, fenced=False),
+    TopicRecord("t", b"t" * 16),
+)
+"""Broker 1 is unfenced and topic "t" exists."""
+
+
+class Bench:
+    """Time stands still unless a test moves ``now``; wall time runs 1,000 ms ahead of it."""
+
+    def __init__(
+        self,
+        *,
+        bootstrap: tuple[MetadataRecord, ...] = BOOTSTRAP,
+        is_active: bool = True,
+        **config: object,
+    ) -> None:
+        settings: dict[str, object] = {"cluster_id": "c", "idle_interval_ms": 0, **config}
+        self.checkpoints: dict[SnapshotId, list[bytes]] = {}
+        self.faults: list[str] = []
+        self.answers: list[tuple[object, Answer]] = []
+        self.now = 0
+        self.controller = Controller(
+            ControllerConfig(**settings),  # type: ignore[arg-type]
+            StateMachine(),
+            rng=random.Random(1),
+            open_checkpoint=self.checkpoints.__getitem__,
+            bootstrap=bootstrap,
+            on_fault=self.faults.append,
+        )
+        self.log = FakeLogDriver(self.controller)
+        if is_active:
+            self.activate()
+
+    def activate(self) -> None:
+        """Win an election and commit what activation writes."""
+        self.log.elect()
+        self.flush()
+        self.log.settle()
+        self.log.proposals.clear()
+
+    def submit(self, command: Command, tag: object = None, **context: object) -> None:
+        self.controller.submit(
+            command,
+            RequestContext(**context),  # type: ignore[arg-type]
+            lambda answer: self.answers.append((tag, answer)),
+        )
+
+    def ask(self, command: Command, **context: object) -> Answer:
+        """Submit, commit and return the answer."""
+        self.submit(command, **context)
+        self.flush()
+        self.log.settle()
+        self.log.confirm_reads()
+        return self.answers.pop()[1]
+
+    def flush(self, now: int | None = None) -> None:
+        self.now = self.now if now is None else now
+        self.controller.flush(self.now, 1_000 + self.now)
+
+    def tick(self, now: int) -> None:
+        self.now = now
+        self.controller.tick(now, 1_000 + now)
+
+    def codes(self) -> list[tuple[object, ErrorCode]]:
+        """What was answered since the last look, in order."""
+        taken, self.answers = self.answers, []
+        return [(tag, answer.code) for tag, answer in taken]
+
+    def producer(self) -> int:
+        """A fresh producer id, already committed."""
+        return int(str(self.ask(InitProducerId()).result["producer_id"]))
+
+    def value(self, key: str = "retention.ms") -> str | None:
+        return self.controller.image.configs.value(2, "t", key)
+
+
+def set_config(
+    value: object, key: str = "retention.ms", topic: str = "t", *, dry_run: bool = False
+) -> IncrementalAlterConfigs:
+    change = ConfigChange(key, 0, str(value))
+    return IncrementalAlterConfigs(2, topic, (change,), dry_run=dry_run)
