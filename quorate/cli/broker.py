@@ -20,7 +20,7 @@ from quorate.cli.connection import (
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.client import Applied, Client
+from quorate.client import Client
 from quorate.config_addresses import parse_address
 from quorate.features import SUPPORTED_FEATURES
 from quorum.log.identity import draw_directory_id
@@ -94,24 +94,24 @@ def register(
         dry_run=dry_run,
     )
 
-    async def work(client: Client) -> Applied:
+    async def work(client: Client) -> None:
         request.cluster_id = (await client.describe_cluster()).cluster_id
-        return await client.register_broker(request)
+        applied = await client.register_broker(request)
+        epoch = applied.result.register_broker.broker_epoch
+        show_applied(
+            session,
+            "BrokerRegistered",
+            applied,
+            dry_run=dry_run,
+            broker_id=broker_id,
+            broker_epoch=epoch,
+            incarnation_id=uuid_to_text(incarnation),
+        )
+        if stay and not dry_run:
+            session.say("sending heartbeats; interrupt to shut the broker down")
+            await stand_in(session, client, broker_id, epoch)
 
-    applied = ask(session, work, reason=reason)
-    epoch = applied.result.register_broker.broker_epoch
-    show_applied(
-        session,
-        "BrokerRegistered",
-        applied,
-        dry_run=dry_run,
-        broker_id=broker_id,
-        broker_epoch=epoch,
-        incarnation_id=uuid_to_text(incarnation),
-    )
-    if stay and not dry_run:
-        session.say("sending heartbeats; interrupt to shut the broker down")
-        stand_in(session, broker_id, epoch)
+    ask(session, work, reason=reason, is_bounded=not stay)
 
 
 @broker.command("list")

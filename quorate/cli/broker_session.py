@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from quorate.cli.connection import ask
 from quorate.cli.session import Session
 from quorate.client import Client, ClientError, RefusedError
 from quorum.v1.commands_pb2 import BrokerHeartbeat
@@ -15,33 +14,29 @@ HEARTBEAT_INTERVAL_S = 2.0
 SHUTDOWN_BEATS_MAX = 10
 
 
-def stand_in(session: Session, broker_id: int, broker_epoch: int) -> None:
+async def stand_in(session: Session, client: Client, broker_id: int, broker_epoch: int) -> None:
     """Keep a registered broker's session until this process is interrupted or terminated.
 
     A cluster that cannot be reached for a while is waited for; a refusal, such as a newer
     registration of the same id, ends it.
 
     Raises:
-        CliError: The cluster refused a heartbeat.
+        RefusedError: The cluster refused a heartbeat.
     """
-
-    async def work(client: Client) -> None:
-        stopping = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopping.set)
-        while not stopping.is_set():
-            await _beat(session, client, broker_id, broker_epoch)
-            try:
-                async with asyncio.timeout(HEARTBEAT_INTERVAL_S):
-                    await stopping.wait()
-            except TimeoutError:
-                continue
-        for _ in range(SHUTDOWN_BEATS_MAX):
-            if await _beat(session, client, broker_id, broker_epoch, want_shut_down=True):
-                break
-
-    ask(session, work, is_bounded=False)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    while not stopping.is_set():
+        await _beat(session, client, broker_id, broker_epoch)
+        try:
+            async with asyncio.timeout(HEARTBEAT_INTERVAL_S):
+                await stopping.wait()
+        except TimeoutError:
+            continue
+    for _ in range(SHUTDOWN_BEATS_MAX):
+        if await _beat(session, client, broker_id, broker_epoch, want_shut_down=True):
+            break
 
 
 async def _beat(

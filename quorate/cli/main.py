@@ -15,6 +15,7 @@ from quorum.errors import ConfigError, InvariantViolation, QuorateError
 
 PLACES: dict[str, tuple[str, str]] = {
     "format": ("quorate.cli.format:format_command", "Make a data directory for a node."),
+    "demo": ("quorate.cli.demo:demo", "Show the whole job on this machine."),
     "server": ("quorate.cli.server:server", "Run one node until it is told to stop."),
     "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum."),
     "topic": ("quorate.cli.topic:topic", "Create, list, describe, grow and delete topics."),
