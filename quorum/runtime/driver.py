@@ -143,10 +143,10 @@ class Driver:
             last_timestamp: Stamp of the newest checkpoint or record, for an empty log.
         """
         self._delivery.restart_at(delivered_end)
-        self._delivery.deliver_to(state.high_watermark)
         self._oldest_stamp = last_timestamp
         self._flushed_end = state.log_end.offset
         self.tail.reset(state.log_end.offset)
+        self._delivery.deliver_to(state.high_watermark)
         self._carry_out(self.node.start(self._clock.now_ms(), state))
 
     def receive(self, sender: NodeId, message: Message) -> None:
