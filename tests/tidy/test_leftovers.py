@@ -16,9 +16,9 @@ MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK|WIP)\b")
 STUBS = re.compile(
     r"raise NotImplementedError|^\s*(breakpoint\(\)|import pdb|pdb\.set_trace)", re.M
 )
-PRINTS = re.compile(r"^\s*print\(", re.M)
+PRINTS = re.compile(r"^\s*print\((?!.*noqa: T201 - )", re.M)
 SKIPS = re.compile(
-    r"pytest\.mark\.(skip|xfail)\b|pytest\.(skip|xfail)\((?!.*(not installed|needs))"
+    r"pytest\.mark\.(skip|xfail)\b|pytest\.(skip|xfail)\((?!.*(not installed|needs|set [A-Z_]+ ))"
 )
 HOME_PATHS = re.compile(
     r"(?<![\w.])/(home|Users|root)/[\w.]+|[A-Z]:\\\\Users|/work/(main|shared)\b"

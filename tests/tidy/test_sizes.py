@@ -47,7 +47,8 @@ def test_there_is_something_to_check() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_sizes(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
-    assert source.count("\n") <= FILE_LINES_MAX
+    lines = source.count("\n")
+    assert lines <= FILE_LINES_MAX
     too_long = [entry for entry in function_lengths(source) if entry[1] > FUNCTION_LINES_MAX]
     assert too_long == []
 
