@@ -48,12 +48,13 @@ def _given(message: Any, field: str) -> int:
 
 
 def _alter_configs(message: wire.IncrementalAlterConfigs) -> Command:
-    # The wire's operations are one above the command's, because 0 must mean "unspecified".
+    # The wire's operations are one above the command's, because 0 must mean "unspecified". An
+    # empty value is told from an absent one only where it matters: presence is slow to ask for.
     changes = [
         commands.ConfigChange(
             change.name,
             change.operation - 1,
-            change.value if change.HasField("value") else None,
+            change.value or ("" if change.HasField("value") else None),
         )
         for change in message.alterations
     ]
