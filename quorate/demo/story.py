@@ -273,18 +273,19 @@ class Story:
         chunks = 0
         position = self._log_sizes.get(node.id, 0)
         deadline = time.monotonic() + SECONDS_MAX
-        with self._stage.bar(f"bytes of the checkpoint at node {node.id}", None) as bar:
-            while not (chunks and self.cluster.is_ready(node)):
-                if not node.is_running or time.monotonic() > deadline:
-                    raise ClusterError(f"node {node.id} did not catch up:\n{node.log_tail()}")
-                text = node.log_path.read_text(errors="replace")
-                for match in _CHUNK.finditer(text, position):
-                    chunks += 1
-                    done, size = int(match[1]) + int(match[2]), int(match[3])
-                    bar.set(done, size)
-                    self._stage.say(f"chunk {chunks}: {done} of {size} bytes")
-                    position = match.end()
-                await asyncio.sleep(_POLL_SECONDS)
+        is_ready = False
+        while not (chunks and is_ready):
+            if not node.is_running or time.monotonic() > deadline:
+                raise ClusterError(f"node {node.id} did not catch up:\n{node.log_tail()}")
+            # Asked before the log is read, so that the log then holds every chunk.
+            is_ready = await asyncio.to_thread(self.cluster.is_ready, node)
+            text = node.log_path.read_text(errors="replace")
+            for match in _CHUNK.finditer(text, position):
+                chunks += 1
+                done, size = int(match[1]) + int(match[2]), int(match[3])
+                self._stage.say(f"chunk {chunks}: {done} of {size} bytes")
+                position = match.end()
+            await asyncio.sleep(_POLL_SECONDS)
         if chunks < CHUNKS_MIN:
             raise ClusterError(f"only {chunks} chunks were fetched, {CHUNKS_MIN} expected")
         self._stage.say(f"node {node.id} loaded it and follows the log, {chunks} chunks later")
