@@ -234,7 +234,11 @@ def test_a_changed_address_moves_the_stream_and_fails_what_waited() -> None:
     """The request open at the old address fails; the next one reaches the new one."""
 
     async def scenario() -> None:
-        async with replica(1) as old, replica(1) as new, replica(2) as follower:
+        async with (
+            replica(1) as old,
+            replica(1) as new,
+            replica(2, timeout_s=600.0) as follower,
+        ):
             new.echo()
             follower.network.set_peers({1: old.address})
             follower.network.send(1, fetch(2, 1))

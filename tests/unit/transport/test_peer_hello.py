@@ -1,0 +1,245 @@
+"""Who may talk to whom, and what the refused are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import grpc
+import pytest
+from grpc import aio
+
+from quorum.transport.framing import encode_frame
+from quorum.transport.hello import Hello, decode_hello, encode_hello, hello_problem
+from quorum.transport.limits import CLIENT_OPTIONS, MESSAGE_BYTES_MAX, SERVER_OPTIONS
+from tests.support.peer_harness import CLUSTER, Replica, answer_to, fetch, key, replica, run, vote
+
+OURS = Hello(CLUSTER, key(1), b"digest")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        (Hello("other", key(2), b"digest"), ["'other'", CLUSTER]),
+        (Hello(CLUSTER, key(2), b"else"), [b"else".hex(), b"digest".hex(), "settings"]),
+        (Hello(CLUSTER, key(2), b""), ["(none)"]),
+        (Hello(CLUSTER, key(1), b"digest"), ["both call themselves node 1"]),
+        (Hello(CLUSTER, key(2), b"digest", 2, 3), ["frame versions 2 to 3"]),
+        (Hello(CLUSTER, key(2), b"digest", 0, 0), ["frame versions 0 to 0"]),
+    ],
+)
+def test_what_differs_is_said_with_both_values(theirs: Hello, words: list[str]) -> None:
+    """The sentence must let an operator find the wrong side."""
+    problem = hello_problem(OURS, theirs)
+    assert problem is not None
+    for word in words:
+        assert word in problem
+
+
+def test_equal_clusters_talk() -> None:
+    """Different nodes of one cluster, also with a wider range of versions."""
+    assert hello_problem(OURS, Hello(CLUSTER, key(2), b"digest")) is None
+    assert hello_problem(OURS, Hello(CLUSTER, key(2), b"digest", 0, 9)) is None
+    assert hello_problem(OURS, Hello(CLUSTER, key(-1), b"digest")) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "dialled", "words"),
+    [
+        ({"cluster": "other"}, 1, "belongs to cluster"),
+        ({"digest": b"changed"}, 1, "cluster configuration"),
+        ({}, 5, "node 1 answers where node 5 is expected"),
+    ],
+    ids=["cluster", "digest", "address of another node"],
+)
+def test_a_refused_stream_carries_nothing_and_says_why(
+    settings: dict[str, object], dialled: int, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The request fails, the status names the cause, and no request reached the other side."""
+
+    async def scenario() -> None:
+        async with replica(1, **settings) as leader, replica(2) as follower:  # type: ignore[arg-type]
+            follower.network.set_peers({dialled: leader.address})
+            follower.network.send(dialled, fetch(2, 1))
+            await follower.handler.until(lambda: follower.handler.failed == [(dialled, 1)])
+            assert leader.handler.received == []
+            assert words in follower.network.statuses()[0].problem
+            assert follower.link.counters.hellos_refused >= 1
+
+    with caplog.at_level(logging.WARNING):
+        run(scenario())
+    assert words in caplog.text
+
+
+async def dial(peer: Replica) -> tuple[aio.Channel, aio.StreamStreamCall]:
+    """A bare stream to a replica, hello not yet sent."""
+    channel = aio.insecure_channel(peer.address, options=CLIENT_OPTIONS)
+    return channel, channel.stream_stream("/quorum.v1.RaftService/Exchange")()
+
+
+async def status_of(call: aio.StreamStreamCall) -> tuple[grpc.StatusCode, str]:
+    """Read until the server ends the stream."""
+    try:
+        while await call.read() is not aio.EOF:
+            pass
+    except aio.AioRpcError as error:
+        return error.code(), error.details() or ""
+    return grpc.StatusCode.OK, ""
+
+
+@pytest.mark.parametrize(
+    ("frames", "code", "words"),
+    [
+        ([b""], "INVALID_ARGUMENT", "hello"),
+        ([b"garbage"], "INVALID_ARGUMENT", "hello"),
+        ([encode_frame(fetch(2, 1))], "INVALID_ARGUMENT", "hello"),
+        ([encode_hello(OURS)[:12] + b"\xff\xff"], "INVALID_ARGUMENT", "hello"),
+        ([encode_hello(Hello("other", key(2), b""))], "FAILED_PRECONDITION", "other"),
+        ([encode_hello(Hello(CLUSTER, key(2), b"")), b"\x99"], "INVALID_ARGUMENT", "kind"),
+        ([encode_hello(Hello(CLUSTER, key(2), b"")), encode_frame(fetch(3, 1))],
+         "INVALID_ARGUMENT", "replica 3 on the stream of 2"),
+        ([encode_hello(Hello(CLUSTER, key(2), b"")), encode_frame(answer_to(fetch(2, 1)))],
+         "INVALID_ARGUMENT", "where requests are expected"),
+    ],
+)  # fmt: skip
+def test_a_server_ends_a_stream_that_breaks_the_rules(
+    frames: list[bytes], code: str, words: str
+) -> None:
+    """Each offence has its status; the runtime never hears of it and later streams are served."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader:
+            channel, call = await dial(leader)
+            for frame in frames:
+                await call.write(frame)
+            got, details = await status_of(call)
+            assert (got.name, words in details) == (code, True), details
+            counters = leader.link.counters
+            assert counters.malformed + counters.hellos_refused == 1
+            assert leader.handler.received == []
+            await channel.close()
+            async with replica(2) as follower:
+                leader.echo()
+                follower.network.set_peers({1: leader.address})
+                follower.network.send(1, fetch(2, 1))
+                await follower.handler.until(lambda: bool(follower.handler.received))
+
+    run(scenario())
+
+
+def test_a_refused_dialler_still_gets_our_hello() -> None:
+    """Both operators can read what differs."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader:
+            channel, call = await dial(leader)
+            await call.write(encode_hello(Hello("other", key(2), b"")))
+            assert decode_hello(await call.read()).cluster_id == CLUSTER
+            await channel.close()
+
+    run(scenario())
+
+
+def test_a_stream_without_a_hello_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent dialler does not hold a slot for ever."""
+    monkeypatch.setattr("quorum.transport.inbound.HELLO_TIMEOUT_S", 0.05)
+
+    async def scenario() -> None:
+        async with replica(1) as leader:
+            channel, call = await dial(leader)
+            code, _ = await status_of(call)
+            assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+            await channel.close()
+
+    run(scenario())
+
+
+def test_a_peer_answering_with_the_wrong_type_is_cut_off() -> None:
+    """A Vote answered by a Fetch response: request failed, stream ended, violation counted."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2) as follower:
+            follower.network.set_peers({1: leader.address})
+            follower.network.send(1, vote(2, 1))
+            await leader.handler.until(lambda: bool(leader.handler.received))
+            leader.network.send(2, answer_to(fetch(2, 1)))
+            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            leader.echo()
+            follower.network.send(1, vote(2, 2))
+            await follower.handler.until(
+                lambda: bool(follower.handler.received) or len(follower.handler.failed) == 2
+            )
+            follower.network.send(1, vote(2, 3))
+            await follower.handler.until(lambda: bool(follower.handler.received))
+            assert follower.link.counters.malformed == 1
+            assert follower.handler.refused == []
+
+    run(scenario())
+
+
+def test_too_many_open_requests_make_the_oldest_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three at most: with the fourth the first is forgotten on both sides."""
+    monkeypatch.setattr("quorum.transport.requests.OPEN_REQUESTS_MAX", 3)
+    monkeypatch.setattr("quorum.transport.inbound.OPEN_REQUESTS_MAX", 3)
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2) as follower:
+            follower.network.set_peers({1: leader.address})
+            for request_id in range(4):
+                follower.network.send(1, fetch(2, request_id))
+            await follower.handler.until(lambda: follower.handler.failed == [(1, 0)])
+            await leader.handler.until(lambda: bool(leader.handler.received))
+            for request_id in range(4, 6):
+                follower.network.send(1, fetch(2, request_id))
+            await leader.handler.until(
+                lambda: bool(leader.handler.received)
+                and leader.handler.received[-1][1].request_id == 5
+            )
+            assert leader.link.counters.routes_evicted >= 2
+
+    run(scenario())
+
+
+def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second stream of a server that takes one."""
+    monkeypatch.setattr("quorum.transport.server.STREAMS_MAX", 1)
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2) as follower:
+            leader.echo()
+            follower.network.set_peers({1: leader.address})
+            follower.network.send(1, fetch(2, 1))
+            await follower.handler.until(lambda: bool(follower.handler.received))
+            channel, call = await dial(leader)
+            code, _ = await status_of(call)
+            assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert leader.link.counters.streams_rejected == 1
+            await channel.close()
+
+    run(scenario())
+
+
+def test_limits_are_matched_pairs() -> None:
+    """Sizes equal on both sides; the server tolerates the client's pings and no shared ports."""
+    client, server = dict(CLIENT_OPTIONS), dict(SERVER_OPTIONS)
+    for options in (client, server):
+        assert options["grpc.max_send_message_length"] == MESSAGE_BYTES_MAX
+        assert options["grpc.max_receive_message_length"] == MESSAGE_BYTES_MAX
+        assert options["grpc.keepalive_permit_without_calls"] == 1
+    assert client["grpc.keepalive_time_ms"] == 30_000
+    assert client["grpc.keepalive_timeout_ms"] == 10_000
+    assert server["grpc.http2.min_recv_ping_interval_without_data_ms"] == 10_000
+    assert server["grpc.so_reuseport"] == 0
+
+
+def test_a_taken_port_is_refused() -> None:
+    """Two nodes configured with one port must not share it silently."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader:
+            with pytest.raises(RuntimeError, match="bind"):
+                async with replica(2, port=leader.server.port):
+                    pass
+            await asyncio.sleep(0)
+
+    run(scenario())

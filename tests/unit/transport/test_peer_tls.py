@@ -1,0 +1,122 @@
+"""Mutual TLS with a throw-away authority, and what wrong files say."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from quorum.errors import ConfigError
+from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
+from tests.support.peer_harness import fetch, replica, run
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+
+
+def openssl(*arguments: str, cwd: Path) -> None:
+    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+def authority(folder: Path, name: str) -> Path:
+    """A self-signed authority."""
+    openssl(
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+        "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN={name}",
+        cwd=folder,
+    )  # fmt: skip
+    return folder / f"{name}.pem"
+
+
+def node(folder: Path, issuer: str, name: str) -> TlsFiles:
+    """A certificate for quorate.test, signed by ``issuer``."""
+    openssl(
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+        "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}",
+        cwd=folder,
+    )  # fmt: skip
+    (folder / "names.ext").write_text("subjectAltName=DNS:quorate.test\n")
+    openssl(
+        "x509", "-req", "-in", f"{name}.csr", "-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key",
+        "-CAcreateserial", "-days", "2", "-extfile", "names.ext", "-out", f"{name}.pem",
+        cwd=folder,
+    )  # fmt: skip
+    return TlsFiles(folder / f"{name}.pem", folder / f"{name}.key", folder / f"{issuer}.pem")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tls")
+    authority(made, "ours")
+    authority(made, "theirs")
+    return made
+
+
+def test_peers_with_certificates_of_one_authority_talk(folder: Path) -> None:
+    """One turn over mutual TLS."""
+    leader_tls = TlsIdentity(node(folder, "ours", "leader"))
+    follower_tls = TlsIdentity(node(folder, "ours", "follower"))
+
+    async def scenario() -> None:
+        async with replica(1, tls=leader_tls) as leader, replica(2, tls=follower_tls) as follower:
+            leader.echo()
+            follower.network.set_peers({1: leader.address})
+            follower.network.send(1, fetch(2, 1))
+            await follower.handler.until(lambda: bool(follower.handler.received))
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("stranger", ["other authority", "plain text"])
+def test_strangers_are_kept_out_and_nobody_is_called_dead(folder: Path, stranger: str) -> None:
+    """A certificate of another authority, and none at all: requests fail, no refusal."""
+    leader_tls = TlsIdentity(node(folder, "ours", "leader2"))
+    other = None
+    if stranger == "other authority":
+        files = node(folder, "theirs", "stranger")
+        # It trusts our authority, so that only its own certificate is the obstacle.
+        other = TlsIdentity(TlsFiles(files.certificate, files.key, folder / "ours.pem"))
+
+    async def scenario() -> None:
+        async with replica(1, tls=leader_tls) as leader, replica(2, tls=other) as follower:
+            follower.network.set_peers({1: leader.address})
+            follower.network.send(1, fetch(2, 1))
+            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            assert leader.handler.received == []
+            assert follower.handler.refused == []
+
+    run(scenario())
+
+
+def test_renewed_files_are_used_and_broken_ones_are_not(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Replace the files, then break them: the newest usable certificate stays, one complaint."""
+    first, second = node(folder, "ours", "first"), node(folder, "ours", "second")
+    identity = TlsIdentity(first)
+    old = identity.current()
+    for part in ("certificate", "key"):
+        getattr(first, part).write_bytes(getattr(second, part).read_bytes())
+    renewed = identity.current()
+    assert renewed != old
+    first.key.write_bytes(b"broken")
+    assert identity.current() == renewed
+    assert identity.current() == renewed
+    assert len(caplog.records) == 1
+    assert str(first.key) in caplog.text
+
+
+def test_every_problem_names_its_file(folder: Path, tmp_path: Path) -> None:
+    """Missing files, a key of another certificate, an empty bundle."""
+    good, other = node(folder, "ours", "good"), node(folder, "ours", "another")
+    missing = TlsFiles(tmp_path / "a.pem", tmp_path / "b.key", good.authorities)
+    with pytest.raises(ConfigError) as caught:
+        load_tls(missing)
+    assert len(caught.value.problems) == 2
+    with pytest.raises(ConfigError, match=r"good\.pem with key"):
+        load_tls(TlsFiles(good.certificate, other.key, good.authorities))
+    empty = tmp_path / "empty.pem"
+    empty.write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"empty\.pem: no usable"):
+        load_tls(TlsFiles(good.certificate, good.key, empty))
