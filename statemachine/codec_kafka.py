@@ -27,6 +27,7 @@ from quorum.varint import (
     read_tagged_fields,
     read_uvarint,
 )
+from statemachine.codec_native import pack_trailing
 from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES, MetadataRecord
 from statemachine.records_schema import (
     INTEGER_RANGES,
@@ -146,7 +147,7 @@ def _encode_fields(
     if owner.extra is not None:
         tagged.extend(owner.extra.tags)
         if owner.extra.trailing:
-            tagged.append((TAG_TRAILING, msgpack.packb(owner.extra.trailing)))
+            tagged.append((TAG_TRAILING, pack_trailing(owner.extra.trailing)))
     parts.append(encode_tagged_fields(tuple(sorted(tagged))))
     return b"".join(parts)
 
@@ -218,7 +219,7 @@ def _to_extra(unknown: TaggedFields) -> Extra:
     trailing: tuple[Any, ...] = ()
     if unknown[-1][0] == TAG_TRAILING:
         found = msgpack.unpackb(unknown[-1][1], use_list=False)
-        if type(found) is tuple and found and msgpack.packb(found) == unknown[-1][1]:
+        if type(found) is tuple and found and pack_trailing(found) == unknown[-1][1]:
             trailing, unknown = found, unknown[:-1]
     return Extra(trailing, unknown)
 

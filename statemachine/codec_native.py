@@ -36,6 +36,10 @@ Decoder: TypeAlias = Callable[[tuple[Any, ...]], MetadataRecord]
 EXT_TAGS = 75
 """msgpack extension type that carries a Kafka record's unknown tagged fields."""
 
+EXTRA_DEPTH_MAX = 32
+"""Unknown values nested deeper are refused: what is taken in must be comparable, and writable
+into the next checkpoint, without meeting a recursion limit."""
+
 _MALFORMED = (ValueError, TypeError, OverflowError)
 """What msgpack raises for bytes that are not one well-formed, bounded object."""
 
@@ -275,11 +279,31 @@ def _to_extra(owner: str, trailing: tuple[Any, ...]) -> Extra:
             if end != len(last.data):
                 raise ValueError(f"{len(last.data) - end} bytes behind the tagged fields")
             trailing = trailing[:-1]
-        # What cannot be written back must not be taken in: it would be lost in a checkpoint.
-        msgpack.packb(trailing)
+        pack_trailing(trailing)
     except _MALFORMED as error:
         raise RecordCodecError(f"{owner} has unreadable unknown fields: {error}") from error
     return Extra(trailing, tags)
+
+
+def pack_trailing(trailing: tuple[Any, ...]) -> bytes:
+    """Unknown values as msgpack.
+
+    Raises:
+        ValueError: They cannot be written, or are nested deeper than ``EXTRA_DEPTH_MAX``.
+    """
+    level: list[Any] = [trailing]
+    for _ in range(EXTRA_DEPTH_MAX + 1):
+        level = [item for value in level for item in _items(value)]
+        if not level:
+            packed: bytes = msgpack.packb(trailing)
+            return packed
+    raise ValueError(f"values nested deeper than {EXTRA_DEPTH_MAX}")
+
+
+def _items(value: object) -> tuple[Any, ...]:
+    if type(value) is tuple:
+        return value
+    return (*value.keys(), *value.values()) if type(value) is dict else ()
 
 
 def _from_extra(extra: Extra) -> tuple[Any, ...]:

@@ -145,19 +145,27 @@ def test_malformed_values_are_codec_errors(value):
         decode_record(value)
 
 
-def test_deeply_nested_trailing_values_are_refused_when_read():
-    """What could not be written back later must not be taken in."""
-    deep: object = 1
-    for _ in range(450):
-        deep = (deep,)
-    for depth in range(80):
-        deep = (deep,)
-        value = bytes([0x95, 2, 0, 0xA1, 0x61, 0xC4, 16]) + ID + b"\x91" * (451 + depth) + b"\x01"
+@pytest.mark.parametrize("in_structure", [False, True])
+def test_what_is_nested_too_deeply_to_write_back_is_refused(in_structure):
+    """Whatever is taken in can be compared and written into a checkpoint."""
+    outcomes = set()
+    for depth in (1, 30, 31, 32, 33, 300, *range(1000, 1030)):
+        deep = b"\x91" * depth + b"\x01"
+        if in_structure:
+            endpoint = b"\x95\xa1A\xa1h\x01\x00" + deep
+            value = b"\x98\x1b\x00\x01\xc4\x10" + ID + b"\xc2\x91" + endpoint + b"\x90\xc0"
+        else:
+            value = b"\x95\x02\x00\xa1a\xc4\x10" + ID + deep
         try:
             record = decode_record(value)
         except RecordCodecError:
+            outcomes.add("refused")
             continue
-        encode_record(record)
+        outcomes.add("kept")
+        assert encode_record(record) == value
+        assert decode_record(encode_kafka(record)) == record
+        assert depth < 300
+    assert outcomes == {"refused", "kept"}
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", b"\x01", b"\x95", b"\x9d", b"\xdc\x00\x0d"]))
