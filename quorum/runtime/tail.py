@@ -44,7 +44,9 @@ class _Group:
                 invariant(
                     end - position >= _HEADER_BYTES,
                     "appended bytes are whole batches",
-                    base=self.base_offset, position=position, size=end,
+                    base=self.base_offset,
+                    position=position,
+                    size=end,
                 )
                 base, length = _BASE_AND_LENGTH.unpack_from(self.data, position)
                 self._batch_bases.append(base)
@@ -53,7 +55,10 @@ class _Group:
             invariant(
                 position == end and self._batch_bases[0] == self.base_offset,
                 "appended batches are those of the offsets given",
-                base=self.base_offset, first=self._batch_bases[0], position=position, size=end,
+                base=self.base_offset,
+                first=self._batch_bases[0],
+                position=position,
+                size=end,
             )
             self._batch_bases.append(self.end_offset)
             self._positions.append(end)
@@ -86,7 +91,9 @@ class _Group:
         invariant(
             0 < kept < len(bases) and bases[kept] == end_offset,
             "a truncation ends between two batches",
-            end=end_offset, group_base=self.base_offset, group_end=self.end_offset,
+            end=end_offset,
+            group_base=self.base_offset,
+            group_end=self.end_offset,
         )
         self.end_offset = end_offset
         self.data = self.data[: positions[kept]]
@@ -133,7 +140,10 @@ class TailCache:
         invariant(
             data and base_offset == self.end_offset < end_offset,
             "an append continues the tail",
-            base=base_offset, end=end_offset, tail_end=self.end_offset, size=len(data),
+            base=base_offset,
+            end=end_offset,
+            tail_end=self.end_offset,
+            size=len(data),
         )
         self._bases.append(base_offset)
         self._groups.append(_Group(data, base_offset, end_offset))

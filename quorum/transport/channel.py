@@ -15,6 +15,7 @@ from quorum.core.messages import Message, Request
 from quorum.errors import PeerProtocolError
 from quorum.transport.conversation import Conversation, Ended, Ending
 from quorum.transport.framing import is_answer
+from quorum.transport.hello import OWN_ADDRESS
 from quorum.transport.limits import (
     CONNECT_TIMEOUT_S,
     LAPSE_AFTER_S,
@@ -239,6 +240,8 @@ class PeerChannel:
 
     def _unwell(self, problem: str) -> None:
         self._problem = problem
+        if problem == OWN_ADDRESS:
+            return
         now = asyncio.get_running_loop().time()
         about = f"peer {self.peer}"
         self._link.complaints.complain(about, f"{self.address}: {problem}", now)

@@ -20,7 +20,7 @@ from grpc import aio
 from quorum.core.messages import Message
 from quorum.errors import PeerProtocolError
 from quorum.transport.framing import GOODBYE, decode_frame
-from quorum.transport.hello import decode_hello, encode_hello, hello_problem
+from quorum.transport.hello import OWN_ADDRESS, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import CLIENT_OPTIONS, HELLO_TIMEOUT_S
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
@@ -189,7 +189,7 @@ class Conversation:
             case TimeoutError():
                 return self._ended(f"no hello within {HELLO_TIMEOUT_S:g} s")
             case _HelloRefusedError():
-                counters.hellos_refused += 1
+                counters.hellos_refused += str(error) != OWN_ADDRESS
                 return Ended(Ending.REFUSED_HELLO, str(error))
             case PeerProtocolError():
                 counters.malformed += 1

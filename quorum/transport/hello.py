@@ -8,6 +8,7 @@ from one log.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -15,8 +16,11 @@ from quorum.errors import PeerProtocolError
 from quorum.transport import codec, framing
 from quorum.transport.limits import DIGEST_BYTES_MAX, FRAME_VERSION_MAX, FRAME_VERSION_MIN
 from quorum.transport.packing import HEADER
-from quorum.types import NO_NODE, ReplicaKey
+from quorum.types import NO_NODE, ZERO_UUID, ReplicaKey
 from quorum.v1 import raft_pb2
+
+OWN_ADDRESS: Final = "the address is this node's own"
+"""Not a fault: a list of bootstrap servers names every node, this one too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
 
     "Peer" is the author of ``theirs``.
     """
+    if ours.key == theirs.key and ours.key.directory_id != ZERO_UUID:
+        return OWN_ADDRESS
     if theirs.cluster_id != ours.cluster_id:
         return (
             f"the peer belongs to cluster {theirs.cluster_id!r}, "

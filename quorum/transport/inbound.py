@@ -17,7 +17,7 @@ from quorum.transport.framing import (
     is_request,
     sender_key,
 )
-from quorum.transport.hello import Hello, decode_hello, encode_hello, hello_problem
+from quorum.transport.hello import OWN_ADDRESS, Hello, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
 from quorum.transport.link import STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
@@ -97,8 +97,9 @@ class InboundStream:
             raise
         problem = hello_problem(self._link.hello, theirs)
         if problem is not None:
-            self._link.counters.hellos_refused += 1
-            self._complain(f"stream refused: {problem}")
+            if problem != OWN_ADDRESS:
+                self._link.counters.hellos_refused += 1
+                self._complain(f"stream refused: {problem}")
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
         return theirs
 

@@ -16,9 +16,7 @@ class OpenRequests:
     timer is enough for all: no timer is made or cancelled on the usual turn.
     """
 
-    def __init__(
-        self, timeout_s: float, on_expired: Callable[[int, float], None]
-    ) -> None:
+    def __init__(self, timeout_s: float, on_expired: Callable[[int, float], None]) -> None:
         self._timeout_s = timeout_s
         self._on_expired = on_expired
         self._open: dict[int, tuple[float, type[Request]]] = {}

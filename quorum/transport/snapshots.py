@@ -129,9 +129,7 @@ async def _extend(wanted: _Slice, share: int, ask: Ask) -> None:
     if request is None:
         return
     have = found.chunk if found else b""
-    more = await ask(
-        replace(request, position=request.position + len(have), max_bytes=share)
-    )
+    more = await ask(replace(request, position=request.position + len(have), max_bytes=share))
     if found is None:
         wanted.response = more
         return

@@ -37,9 +37,9 @@ positions = st.builds(OffsetAndEpoch, int64, int32)
 present = positions.filter(lambda p: p != OffsetAndEpoch(-1, -1))
 rounds = st.builds(ReadRound, int32, int64)
 texts = st.text(max_size=40)
-endpoints = st.lists(
-    st.builds(Endpoint, texts, texts, st.integers(0, 65535)), max_size=16
-).map(tuple)
+endpoints = st.lists(st.builds(Endpoint, texts, texts, st.integers(0, 65535)), max_size=16).map(
+    tuple
+)
 codes = st.sampled_from(ErrorCode)
 blobs = st.binary(max_size=300)
 

@@ -222,8 +222,9 @@ def test_a_request_waits_for_a_peer_that_comes_up() -> None:
                     follower.network.send(1, fetch(2, request_id))
                     request_id += 1
                     await follower.handler.until(
-                        lambda seen=before: len(follower.handler.failed)
-                        + len(follower.handler.received) > seen
+                        lambda seen=before: (
+                            len(follower.handler.failed) + len(follower.handler.received) > seen
+                        )
                     )
             assert follower.handler.refused == []
 

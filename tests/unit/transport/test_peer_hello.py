@@ -12,6 +12,7 @@ from grpc import aio
 from quorum.transport.framing import encode_frame
 from quorum.transport.hello import Hello, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import CLIENT_OPTIONS, MESSAGE_BYTES_MAX, SERVER_OPTIONS
+from quorum.types import ReplicaKey
 from tests.support.peer_harness import CLUSTER, Replica, answer_to, fetch, key, replica, run, vote
 
 OURS = Hello(CLUSTER, key(1), b"digest")
@@ -23,7 +24,8 @@ OURS = Hello(CLUSTER, key(1), b"digest")
         (Hello("other", key(2), b"digest"), ["'other'", CLUSTER]),
         (Hello(CLUSTER, key(2), b"else"), [b"else".hex(), b"digest".hex(), "settings"]),
         (Hello(CLUSTER, key(2), b""), ["(none)"]),
-        (Hello(CLUSTER, key(1), b"digest"), ["both call themselves node 1"]),
+        (Hello(CLUSTER, ReplicaKey(1, b"x" * 16), b"digest"), ["both call themselves node 1"]),
+        (Hello(CLUSTER, key(1), b"digest"), ["this node's own"]),
         (Hello(CLUSTER, key(2), b"digest", 2, 3), ["frame versions 2 to 3"]),
         (Hello(CLUSTER, key(2), b"digest", 0, 0), ["frame versions 0 to 0"]),
     ],
@@ -69,6 +71,24 @@ def test_a_refused_stream_carries_nothing_and_says_why(
     with caplog.at_level(logging.WARNING):
         run(scenario())
     assert words in caplog.text
+
+
+def test_a_nodes_own_address_among_the_bootstrap_servers_is_no_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Requests there fail, the status says why, and neither log nor counters mind."""
+
+    async def scenario() -> None:
+        async with replica(1) as node:
+            node.network.set_peers({-2: node.address})
+            node.network.send(-2, fetch(1, 1))
+            await node.handler.until(lambda: node.handler.failed == [(-2, 1)])
+            assert "own" in node.network.statuses()[0].problem
+            assert node.link.counters.hellos_refused == 0
+
+    with caplog.at_level(logging.INFO, logger="quorum"):
+        run(scenario())
+    assert [r for r in caplog.records if r.name.startswith("quorum")] == []
 
 
 async def dial(peer: Replica) -> tuple[aio.Channel, aio.StreamStreamCall]:
@@ -192,8 +212,9 @@ def test_too_many_open_requests_make_the_oldest_give_way(monkeypatch: pytest.Mon
             for request_id in range(4, 6):
                 follower.network.send(1, fetch(2, request_id))
             await leader.handler.until(
-                lambda: bool(leader.handler.received)
-                and leader.handler.received[-1][1].request_id == 5
+                lambda: (
+                    bool(leader.handler.received) and leader.handler.received[-1][1].request_id == 5
+                )
             )
             assert leader.link.counters.routes_evicted >= 2
 
