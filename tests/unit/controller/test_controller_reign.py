@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorum.batch import encode_batch, iterate_records, scan_batches
@@ -9,7 +11,7 @@ from quorum.control import SnapshotFooter, SnapshotHeader, encode_control_batch
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import OffsetAndEpoch
 from statemachine.codec import decode_record, encode_record
-from statemachine.commands import BrokerHeartbeat, CreateTopic, RegisterBroker
+from statemachine.commands import BrokerHeartbeat, CreateTopic, FeatureRange, RegisterBroker
 from statemachine.dump import dump_values
 from statemachine.machine import StateMachine
 from statemachine.prepare import JUDGES, Prepared
@@ -101,7 +103,7 @@ def test_activation_waits_until_everything_older_is_applied():
 
 
 def test_a_transaction_left_open_is_aborted_first():
-    bench = Bench()
+    bench = Bench(groups_unflushed_max=9)
     bench.log.depose()
     image = bench.controller.image
     bench.log.append_foreign(
@@ -174,6 +176,7 @@ def test_contact_counts_even_when_the_command_is_refused_or_waits():
     assert bench.codes() == [("refused", ErrorCode.RESOURCE_EXHAUSTED)]
     bench.log.settle()
     bench.tick(189)
+    bench.log.settle()
     assert not bench.controller.image.cluster.broker(1).fenced
     bench.submit(BrokerHeartbeat(1, 99, 0), "another life")
     bench.tick(190)
@@ -194,6 +197,17 @@ def test_a_new_leader_gives_every_unfenced_broker_a_fresh_session():
     assert last_records(bench) == [BrokerFencedEvent(1, 1)]
 
 
+def test_a_broker_that_is_fenced_already_is_not_fenced_again():
+    bench = Bench(session_timeout_ms=100)
+    bench.ask(BrokerHeartbeat(1, 1, 100, want_fence=True))
+    bench.tick(100)
+    assert len(bench.log.proposals) == 1
+    bench.log.depose()
+    bench.log.elect()
+    bench.flush()
+    assert len(bench.controller.sessions) == 0
+
+
 def test_a_quiet_heartbeat_is_answered_without_a_round_trip():
     bench = Bench()
     bench.submit(HEARTBEAT, "h")
@@ -203,13 +217,26 @@ def test_a_quiet_heartbeat_is_answered_without_a_round_trip():
     assert bench.controller.sessions.get(1, 1).metadata_offset == 100
 
 
-def test_registration_takes_the_next_offset_as_epoch():
+def test_a_broker_lives_its_life_through_the_log():
+    """Register, unfence, shut down, come back: one epoch per life, rising, and no waiting."""
     bench = Bench()
-    bench.now = 100_000
-    command = RegisterBroker(
-        2, "c", b"x" * 16, features=(), log_dirs=(b"d" * 16,)
+    life = RegisterBroker(
+        2,
+        "c",
+        b"x" * 16,
+        features=(FeatureRange("metadata.version", 7, 33),),
+        log_dirs=(b"d" * 16,),
     )
-    assert bench.ask(command).code is ErrorCode.INVALID_REGISTRATION
+    epoch = bench.log.log_end
+    assert bench.ask(life).result["broker_epoch"] == epoch
+    assert bench.ask(BrokerHeartbeat(2, epoch, epoch)).result["is_fenced"] is False
+    again = replace(life, incarnation_id=b"y" * 16)
+    assert bench.ask(again).code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    stopped = bench.ask(BrokerHeartbeat(2, epoch, epoch, want_shutdown=True))
+    assert stopped.result["should_shut_down"] is True
+    second = bench.ask(again)
+    assert second.result["broker_epoch"] > epoch
+    assert bench.ask(BrokerHeartbeat(2, epoch, 99)).code is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_producers_not_heard_of_are_forgotten():

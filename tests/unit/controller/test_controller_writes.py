@@ -169,6 +169,19 @@ def test_a_control_batch_behind_a_group_is_delivered_with_the_group_before_the_n
     assert bench.codes() == [("b", OK)]
 
 
+def test_a_control_batch_before_a_group_is_applied_when_it_is_committed():
+    bench = Bench()
+    bench.log.append_control()
+    middle = bench.log.log_end
+    bench.submit(set_config(1), "a")
+    bench.flush()
+    bench.log.flush_disk()
+    bench.log.commit(middle)
+    assert bench.controller.image.provenance.end_offset == middle
+    bench.log.commit()
+    assert bench.codes() == [("a", OK)]
+
+
 # ---------------------------------------------------------------------- duplicates
 
 
