@@ -18,6 +18,7 @@ from quorum.core.majority import VoteResult
 from quorum.core.messages import VoteRequest, VoteResponse
 from quorum.core.peers import backoff_ms
 from quorum.core.refusals import (
+    EPOCH_MAX,
     OFFSET_MAX,
     has_wrong_cluster,
     ignore,
@@ -46,6 +47,8 @@ def why_not_stand(core: CoreState) -> str:
         return "not a voter"
     if core.is_shutting_down:
         return "shutting down"
+    if core.epoch >= EPOCH_MAX:
+        return f"no epoch above {core.epoch} is left"
     floor = core.election.vote_floor
     if floor is not None and not core.log.end.is_at_least(floor):
         return f"log end {core.log.end} is below the vote floor {floor}"

@@ -40,6 +40,8 @@ def pursue_follower(core: CoreState, role: Follower) -> None:
         reason = "the leader is gone" if is_gone else "the fetch timer expired"
         if stand(core, fail_fast=is_gone, reason=reason):
             return
+        # It may not stand itself, but must not stand in the way of those who may.
+        role.has_fetched = False
         role.stand_at_ms = NEVER_MS
         role.fetch_deadline_ms = core.now_ms + core.config.fetch_timeout_ms
     pursue_fetch(core)

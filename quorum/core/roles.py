@@ -102,7 +102,7 @@ class Follower:
     leader_id: NodeId
     fetch_deadline_ms: int
     has_fetched: bool = False
-    """Whether this leader has answered a Fetch successfully: then pre-votes are refused."""
+    """Whether this leader has answered a Fetch within the fetch timer: then no pre-votes."""
     stand_at_ms: int = NEVER_MS
     """When to ask for pre-votes because the leader's process is gone."""
     read_round: ReadRound = NO_ROUND

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from quorum.config import QuorumConfig
 from quorum.control_records import Voters
@@ -49,6 +50,7 @@ from quorum.types import (
 )
 
 CLUSTER = "cluster"
+Sent = TypeVar("Sent")
 
 
 def key(node_id: NodeId) -> ReplicaKey:
@@ -159,6 +161,37 @@ class Member:
     is_up: bool = True
 
 
+def disk_with(
+    log: str = "",
+    *,
+    start: OffsetAndEpoch = LOG_BEGINNING,
+    epoch: int = 0,
+    leader: NodeId = -1,
+    voted: NodeId | None = None,
+    vote_floor: OffsetAndEpoch | None = None,
+    snapshots: dict[SnapshotId, int] | None = None,
+    high_watermark: int = 0,
+) -> Disk:
+    """A disk whose log holds ``log`` (``"1:a 2:b"``, epoch:value) from ``start`` on.
+
+    The epoch on file is ``epoch``, or that of the last record if that is higher.
+    """
+    records = log_of(log, start=start)
+    last_epoch = records[-1][1] if records else start.epoch
+    return Disk(
+        start=start,
+        records=records,
+        election=ElectionState(
+            max(epoch, last_epoch),
+            leader,
+            key(voted) if voted is not None else None,
+            vote_floor,
+        ),
+        snapshots=dict(snapshots or {}),
+        high_watermark=high_watermark,
+    )
+
+
 class CoreCluster:
     """Nodes 1..n with the same configuration; ``observers`` are not in the voter set."""
 
@@ -178,8 +211,11 @@ class CoreCluster:
         self.seed = seed
         self.now_ms = 1000
         self.queue: list[tuple[NodeId, NodeId, Message]] = []
+        self.sent: list[tuple[NodeId, NodeId, Message]] = []
+        """Everything that ever left a node, delivered or not."""
         self.cut: set[tuple[NodeId, NodeId]] = set()
         self.slow_disks: set[NodeId] = set()
+        self.records_per_answer = 1 << 30
         self.members: dict[NodeId, Member] = {}
         for node_id in (*voters, *observers):
             disk = (disks or {}).get(node_id, Disk())
@@ -230,6 +266,7 @@ class CoreCluster:
         return output
 
     def _send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        self.sent.append((sender, to, message))
         if (sender, to) in self.cut or to not in self.members:
             return
         self.queue.append((sender, to, self._filled(sender, message)))
@@ -242,7 +279,7 @@ class CoreCluster:
                 each
                 for each in disk.records
                 if message.serve_offset <= each[0] < message.serve_end_offset
-            ]
+            ][: self.records_per_answer]
             epochs: list[EpochStart] = []
             for offset, epoch in wanted:
                 if not epochs or epochs[-1].epoch != epoch:
@@ -302,7 +339,7 @@ class CoreCluster:
                 ))
         return len(chosen)
 
-    def settle(self, rounds: int = 100) -> None:
+    def settle(self, rounds: int = 1000) -> None:
         """Deliver until the network is quiet; held Fetches stay held."""
         for _ in range(rounds):
             if not self.deliver():
@@ -370,6 +407,10 @@ class CoreCluster:
 
     def heal(self) -> None:
         self.cut.clear()
+
+    def sent_by(self, sender: NodeId, kind: type[Sent]) -> list[Sent]:
+        """Every message of ``kind`` that ``sender`` ever sent."""
+        return [message for by, _, message in self.sent if by == sender and isinstance(message, kind)]
 
     def leaders(self) -> list[NodeId]:
         return [

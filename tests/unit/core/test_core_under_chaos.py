@@ -12,10 +12,13 @@ from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster
 
 CONFIG = QuorumConfig(
-    election_timeout_ms=200,
-    fetch_timeout_ms=400,
-    fetch_max_wait_ms=50,
-    request_timeout_ms=150,
+    election_timeout_ms=60,
+    fetch_timeout_ms=120,
+    fetch_max_wait_ms=20,
+    request_timeout_ms=60,
+    retry_backoff_ms=5,
+    lost_leader_jitter_ms=20,
+    lost_leader_retry_ms=30,
     snapshot_chunk_bytes=16,
     start_offset_lag_max_ms=500,
     observer_session_ms=1000,
@@ -31,6 +34,7 @@ class Chaos:
         self.cluster = CoreCluster(
             ids, range(11, 11 + observers), config=CONFIG, seed=seed
         )
+        self.cluster.records_per_answer = self.rng.choice([3, 1000])
         self.committed: dict[int, int] = {}
         self.leader_of: dict[int, int] = {}
         self.watermarks: dict[int, int] = {}
@@ -78,10 +82,10 @@ class Chaos:
         member = cluster.members[node_id]
         roll = rng.random()
         if not member.is_up:
-            if roll < 0.5:
+            if roll < 0.7:
                 cluster.restart(node_id)
                 self.watermarks[node_id] = 0
-        elif roll < 0.15 and sum(not m.is_up for m in cluster.members.values()) == 0:
+        elif roll < 0.2:
             cluster.crash(node_id)
             self.counts["crashes"] += 1
             for other in cluster.members:
@@ -89,7 +93,7 @@ class Chaos:
                     cluster.call(other, lambda node: node.notice(
                         cluster.now_ms, ConnectionRefused(node_id)
                     ))
-        elif roll < 0.35:
+        elif roll < 0.4:
             cluster.slow_disks ^= {node_id}
         elif roll < 0.6:
             self.snapshot(node_id)

@@ -1,0 +1,164 @@
+"""No message may crash the core or break what it promises, however senseless."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.core.events import MessageIgnored
+from quorum.core.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    ReadRound,
+    ReceivedRecords,
+    VoteRequest,
+    VoteResponse,
+    VotersAt,
+)
+from quorum.errors import ErrorCode
+from quorum.types import EpochStart, OffsetAndEpoch, ReplicaKey
+from tests.support.core_cluster import CLUSTER, CoreCluster, key, voter
+
+INTEGERS = (-(1 << 63), -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 9, 100, (1 << 31) - 1, (1 << 63) - 1)
+CODES = tuple(ErrorCode)
+
+
+class Nonsense:
+    """Messages with every field drawn on its own, now and then the one a node waits for."""
+
+    def __init__(self, rng: random.Random, waiting: list[int]) -> None:
+        self.rng = rng
+        self.waiting = waiting
+
+    def number(self) -> int:
+        return self.rng.choice(INTEGERS)
+
+    def small(self) -> int:
+        return self.rng.choice(INTEGERS[2:11])
+
+    def request_id(self) -> int:
+        if self.waiting and self.rng.random() < 0.6:
+            return self.rng.choice(self.waiting)
+        return self.number()
+
+    def pair(self) -> OffsetAndEpoch:
+        return OffsetAndEpoch(self.rng.choice([self.small(), self.number()]), self.small())
+
+    def replica(self) -> ReplicaKey:
+        return self.rng.choice(
+            [key(self.small() % 5), ReplicaKey(self.number()), ReplicaKey(self.small(), bytes(16))]
+        )
+
+    def cluster(self) -> str:
+        return self.rng.choice([CLUSTER, CLUSTER, CLUSTER, "", "other"])
+
+    def error(self) -> ErrorCode:
+        return self.rng.choice([ErrorCode.NONE] * 3 + [self.rng.choice(CODES)])
+
+    def records(self) -> ReceivedRecords | None:
+        if self.rng.random() < 0.3:
+            return None
+        base = self.small()
+        starts = sorted({base, base + self.rng.randrange(3)})
+        epochs = tuple(EpochStart(self.small(), start) for start in starts)
+        voters = (
+            (VotersAt(self.small(), (voter(1), voter(self.rng.choice([1, 2])))),)
+            if self.rng.random() < 0.3
+            else ()
+        )
+        return ReceivedRecords(base, base + self.rng.randrange(4), epochs, voters, b"")
+
+    def round(self) -> ReadRound:
+        return ReadRound(self.small(), self.number())
+
+    def message(self) -> Message:
+        maybe = self.rng.random() < 0.3
+        match self.rng.randrange(10):
+            case 0:
+                return VoteRequest(self.request_id(), self.cluster(), self.replica(),
+                                   self.replica(), self.small(), self.pair(), maybe)
+            case 1:
+                return VoteResponse(self.request_id(), self.error(), self.small(),
+                                    self.small(), maybe)
+            case 2:
+                return BeginQuorumEpochRequest(self.request_id(), self.cluster(),
+                                               self.replica(), self.replica(), self.small())
+            case 3:
+                return BeginQuorumEpochResponse(self.request_id(), self.error(), self.small(),
+                                                self.number())
+            case 4:
+                return EndQuorumEpochRequest(self.request_id(), self.cluster(), self.replica(),
+                                             self.small(), (self.replica(), self.replica()))
+            case 5:
+                return EndQuorumEpochResponse(self.request_id(), self.error(), self.small(),
+                                              self.number())
+            case 6:
+                return FetchRequest(self.request_id(), self.cluster(), self.replica(),
+                                    self.small(), self.number(), self.small(), self.number(),
+                                    self.number(), self.number(), self.round())
+            case 7:
+                return FetchResponse(
+                    self.request_id(), self.error(), self.small(), self.small(), self.number(),
+                    self.number(), self.pair() if maybe else None,
+                    self.pair() if self.rng.random() < 0.2 else None,
+                    received=self.records(), read_round=self.round(),
+                )
+            case 8:
+                return FetchSnapshotRequest(self.request_id(), self.cluster(), self.replica(),
+                                            self.small(), self.pair(), self.number(),
+                                            self.number(), self.round())
+            case _:
+                return FetchSnapshotResponse(self.request_id(), self.error(), self.small(),
+                                             self.small(), self.pair(), self.number(),
+                                             self.number(), chunk=bytes(self.rng.randrange(4)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_message_crashes_a_node_or_breaks_its_invariants(seed: int) -> None:
+    """Goal: totality. Method: throw nonsense at nodes in every role and check after each."""
+    rng = random.Random(seed)
+    cluster = CoreCluster(observers=(4,), seed=seed)
+    if seed % 3:
+        cluster.elect(1)
+        cluster.propose(1, 3)
+        cluster.settle()
+    watermarks = dict.fromkeys(cluster.members, 0)
+    epochs = dict.fromkeys(cluster.members, 0)
+    for _ in range(600):
+        node_id = rng.choice(sorted(cluster.members))
+        node = cluster[node_id]
+        waiting = [
+            message.request_id
+            for sender, _, message in cluster.queue[-8:]
+            if sender == node_id and hasattr(message, "cluster_id")
+        ]
+        message = Nonsense(rng, waiting).message()
+        sender = rng.choice([-2, -1, 1, 2, 3, 4, 99])
+        cluster.call(node_id, lambda n, s=sender, m=message: n.receive(cluster.now_ms, s, m))
+        assert node.log_start.offset <= node.high_watermark <= node.log_end_offset
+        assert node.high_watermark >= watermarks[node_id]
+        assert node.epoch >= epochs[node_id]
+        watermarks[node_id], epochs[node_id] = node.high_watermark, node.epoch
+        if rng.random() < 0.1:
+            cluster.now_ms += rng.randrange(400)
+            cluster.tick(node_id)
+        if rng.random() < 0.1:
+            cluster.deliver(count=3)
+        del cluster.queue[:-50]
+
+
+def test_something_that_is_no_message_is_ignored_as_a_violation() -> None:
+    """Goal: totality beyond the message types. Method: hand in an object."""
+    cluster = CoreCluster()
+    output = cluster[1].receive(cluster.now_ms, 2, object())  # type: ignore[arg-type]
+    assert [event.is_violation for event in output.events if isinstance(event, MessageIgnored)] == [
+        True
+    ]
