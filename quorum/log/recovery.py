@@ -139,7 +139,6 @@ class _Recovery:
         if self._is_replaced_by_snapshot():
             newest = self._newest_snapshot
             plan = LogStart(newest, self._snapshot_digest(newest), is_replacing=True)
-            self._files.lower_durable_end(newest, b"")
             self._files.start.save(plan)
             self._replace(plan)
             return self._finish(newest)

@@ -41,7 +41,8 @@ LOSE_ALL = CrashMode()
 TORN_TAIL = CrashMode(keep_writes=1.0, torn=True, keep_names=0.5)
 REORDERED = CrashMode(keep_writes=0.5, reordered=True, keep_names=0.5)
 KEEP_ALL = CrashMode(keep_writes=2.0, keep_names=2.0)
-"""A process that died on a machine that lived: nothing is lost (chances above 1 keep all)."""
+"""A process that died on a machine that lived: nothing is lost, and nothing that was not synced
+has become durable by that. Chances above 1 keep everything in this way."""
 
 
 class PowerLost(BaseException):
@@ -118,6 +119,8 @@ class _Inode:
 
     def crash(self, rng: random.Random, mode: CrashMode) -> None:
         """Turn ``data`` into what is found after power comes back."""
+        if mode.keep_writes > 1:
+            return
         changes, doomed, synced = self.pending, self.doomed, self.synced
         self.pending, self.doomed, self.synced = [], 0, 0
         if not changes:
@@ -165,8 +168,6 @@ class _Inode:
 
 def _kept(rng: random.Random, chance: float, count: int) -> int:
     """How many changes, in their order, survive."""
-    if chance > 1:
-        return count
     return rng.randint(0, count) if rng.random() < chance else 0
 
 
@@ -201,6 +202,8 @@ class _Directory:
         self.pending.clear()
 
     def crash(self, rng: random.Random, mode: CrashMode) -> None:
+        if mode.keep_names > 1:
+            return
         if mode.reordered:
             kept = [change for change in self.pending if rng.random() < mode.keep_names]
         else:
@@ -454,6 +457,13 @@ class MemoryFileSystem:
     def flip_bit(self, path: Path, position: int, bit: int = 0) -> None:
         """Let one bit rot on the disk."""
         self._inode(path).data[position] ^= 1 << bit
+
+    def write_back(self) -> None:
+        """Let the kernel write everything to the disk by itself, as it does after a while."""
+        for directory in self._directories.values():
+            directory.sync()
+            for inode in directory.names.values():
+                inode.sync()
 
     def clone(self) -> MemoryFileSystem:
         """A disk with the present content, all of it durable: a stale copy to put back."""

@@ -160,8 +160,10 @@ def test_a_bad_last_batch_below_the_durable_end_is_damage(bench):
     bench.append(1, "a")
     bench.append(1, "b")
     bench.fs.flip_bit(FIRST, len(bench.fs.read_bytes(FIRST)) - 2)
-    with pytest.raises(LogDamagedError, match="on disk up to offset 2"):
+    before = bench.fs.read_bytes(FIRST)
+    with pytest.raises(LogDamagedError, match="damaged batch.*on disk up to offset 2"):
         bench.open()
+    assert bench.fs.read_bytes(FIRST) == before
 
 
 def test_a_bad_last_batch_above_the_durable_end_is_a_torn_tail(bench):
@@ -286,6 +288,7 @@ def test_an_interrupted_replacement_is_finished(bench):
 )
 def test_a_snapshot_newer_than_the_log_takes_its_place(bench, snapshot):
     bench.fill(1, 5)
+    bench.fs.write_back()
     bench.crash()
     log, report = open_log(
         bench.fs,
@@ -296,6 +299,7 @@ def test_a_snapshot_newer_than_the_log_takes_its_place(bench, snapshot):
     assert report.finished_replacement == snapshot
     assert log.start == log.end == snapshot
     assert log.digest_at(snapshot.offset) == bytes([snapshot.offset]) * 16
+    bench.crash()
     log, report = open_log(bench.fs, HOME, snapshots=(snapshot,))
     assert (report.finished_replacement, log.end) == (None, snapshot)
 
@@ -335,6 +339,7 @@ def test_a_log_start_without_its_checkpoint_is_refused_before_anything_is_delete
     bench.snapshots = [OffsetAndEpoch(bases[2], 1)]
     assert bench.open().start.offset == bases[2]
     assert bench.report.removed_segments == bases[:2]
+    assert FIRST.name not in bench.names()
 
 
 def test_a_log_start_that_is_no_place_in_the_log_is_damage(bench):

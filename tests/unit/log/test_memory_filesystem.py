@@ -102,6 +102,15 @@ def test_a_dead_process_on_a_living_machine_loses_nothing(fs):
     make(fs, "a", b"data", durable=False)
     fs.crash(random.Random(0), KEEP_ALL)
     assert fs.read_bytes(HOME / "a") == b"data"
+    fs.crash(random.Random(0))
+    assert fs.list_directory(HOME) == []
+
+
+def test_the_kernel_writes_back_in_its_own_time(fs):
+    make(fs, "a", b"data", durable=False)
+    fs.write_back()
+    fs.crash(random.Random(0))
+    assert fs.read_bytes(HOME / "a") == b"data"
 
 
 def test_names_survive_in_their_order(fs):

@@ -19,7 +19,7 @@ from quorum.errors import (
 from quorum.log.config import LogConfig
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.log_builder import HOME, LogBench, contents, make_batch
-from tests.support.memory_filesystem import Faults
+from tests.support.memory_filesystem import CrashMode, Faults
 
 
 @pytest.fixture
@@ -280,6 +280,19 @@ def test_truncation_below_the_high_watermark_stops_the_process(bench):
         bench.log.truncate_to(1)
 
 
+def test_what_is_appended_behind_a_cut_is_found_at_every_offset():
+    """Batches of another size than those cut, so that stale positions would be wrong."""
+    bench = LogBench(index_interval_bytes=150)
+    bench.fill(1, 40, size=50)
+    bench.log.truncate_to(3)
+    for number in range(30):
+        bench.append(2, "w" * (1 + number))
+    for offset in range(33):
+        data = bench.log.read(offset, 1)
+        assert scan_batches(data)[0].base_offset == offset
+    assert chain_values(bench.log)[20] == bench.log.digest_at(20)
+
+
 def test_a_truncated_segment_leaves_no_stale_index_file(small):
     for _ in range(20):
         small.fill(1, 1)
@@ -335,6 +348,7 @@ def test_what_lies_below_a_stored_start_was_flushed_first(bench):
     bench.log.advance_start(OffsetAndEpoch(1, 1))
     bench.snapshots = [OffsetAndEpoch(1, 1)]
     assert bench.reopen().end == OffsetAndEpoch(1, 1)
+    assert bench.report.finished_replacement is None
 
 
 # ---------------------------------------------------------------------- replacement
@@ -379,6 +393,15 @@ def test_a_snapshot_of_a_newer_epoch_may_lie_below_the_log_end(bench):
     assert contents(bench.reopen()) == [(5, 3, b"x")]
 
 
+def test_an_old_durable_end_does_not_come_back_behind_a_replacement(bench):
+    """The bound stored before was on the disk; the one stored after is lost."""
+    bench.fill(1, 10)
+    bench.fs.write_back()
+    bench.log.replace_with(OffsetAndEpoch(5, 3))
+    bench.snapshots = [OffsetAndEpoch(5, 3)]
+    assert bench.reopen().end == OffsetAndEpoch(5, 3)
+
+
 # ---------------------------------------------------------------------- failures
 
 
@@ -395,6 +418,7 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_may_pass(bench):
 
 def test_a_disk_full_at_every_write_never_loses_or_invents(small):
     """Including those of a roll, an epoch change and a new log start."""
+    full = 0
     for full_at in range(40):
         bench = LogBench(segment_bytes=600, index_interval_bytes=150)
         written = []
@@ -402,13 +426,18 @@ def test_a_disk_full_at_every_write_never_loses_or_invents(small):
         for number in range(12):
             if number == 8:
                 bench.fs.faults = Faults()
+            # The small ones still fit where the large ones made a new segment.
+            value = f"value {number}".ljust(10 if number >= 8 and number % 2 == 0 else 80)
             try:
-                bench.append(1 + number // 4, f"value {number}".ljust(80))
+                bench.append(1 + number // 4, value)
             except DiskFullError:
+                full += 1
                 continue
-            written.append(f"value {number}".ljust(80).encode())
+            written.append(value.encode())
         assert [value for _, _, value in contents(bench.log)] == written
-        assert [value for _, _, value in contents(bench.reopen())] == written
+        bench.reopen(CrashMode(keep_names=1.0), seed=full_at)
+        assert [value for _, _, value in contents(bench.log)] == written
+    assert full > 40
 
 
 def test_after_a_failed_sync_the_log_refuses_all_work(bench):
