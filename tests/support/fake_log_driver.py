@@ -34,6 +34,7 @@ class FakeLogDriver:
         self.tokens: list[int] = []
         """Read rounds that wait for an outcome."""
         self.resigned: list[str] = []
+        self._epoch_start = 0
         controller.attach(self)
 
     # ------------------------------------------------------------------ the port
@@ -58,6 +59,7 @@ class FakeLogDriver:
         self.epoch += 1
         self.is_leader, self.leader_id = True, ME
         self._tell()
+        self._epoch_start = self.log_end
         self.append_control()
         if is_committed:
             self.flush_disk()
@@ -85,6 +87,9 @@ class FakeLogDriver:
     def commit(self, end_offset: int | None = None) -> None:
         """Everything below ``end_offset`` (default: all) is committed and delivered."""
         end_offset = self.log_end if end_offset is None else end_offset
+        if self.is_leader and not self.can_write and end_offset <= self._epoch_start:
+            # Older epochs become committed with this one's first record, never before it.
+            return
         data = b"".join(
             batch
             for base, end, batch in self.batches
