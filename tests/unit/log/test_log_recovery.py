@@ -161,7 +161,7 @@ def test_a_bad_last_batch_below_the_durable_end_is_damage(bench):
     bench.append(1, "b")
     bench.fs.flip_bit(FIRST, len(bench.fs.read_bytes(FIRST)) - 2)
     before = bench.fs.read_bytes(FIRST)
-    with pytest.raises(LogDamagedError, match="damaged batch.*on disk up to offset 2"):
+    with pytest.raises(LogDamagedError, match=r"damaged batch.*on disk up to offset 2"):
         bench.open()
     assert bench.fs.read_bytes(FIRST) == before
 
