@@ -123,7 +123,7 @@ class Conversation:
             writer = asyncio.create_task(outbox.run())
             writer.add_done_callback(forget_failure)
             self._on_established(outbox)
-            await self._read(call, outbox)
+            await self._read(call)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
             return self._judge(error)
         finally:
@@ -157,7 +157,7 @@ class Conversation:
         if problem is not None:
             raise _HelloRefusedError(problem)
 
-    async def _read(self, call: Any, outbox: Outbox) -> None:
+    async def _read(self, call: Any) -> None:
         loop_time = asyncio.get_running_loop().time
         counters = self._link.counters
         read, on_message, end = call.read, self._on_message, aio.EOF
@@ -171,10 +171,7 @@ class Conversation:
             if data and data[0] == GOODBYE:
                 self._said_goodbye = True
                 continue
-            message = decode_frame(data)
-            outbox.hold()
-            on_message(message)
-            await outbox.release()
+            on_message(decode_frame(data))
 
     def _judge(self, error: BaseException) -> Ended:
         """What it means that the stream ended with this; foreign bugs and our own are raised."""

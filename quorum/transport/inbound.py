@@ -104,7 +104,7 @@ class InboundStream:
         return theirs
 
     async def _read(self, hello: Hello) -> None:
-        counters, routes, outbox = self._link.counters, self._routes, self._outbox
+        counters, routes = self._link.counters, self._routes
         read, deliver, end = self._context.read, self._link.deliver, aio.EOF
         sender, open_requests, key = self._sender, self._open, hello.key
         while True:
@@ -129,9 +129,7 @@ class InboundStream:
                 routes.close(sender, oldest, self)
                 counters.routes_evicted += 1
             routes.open(sender, request_id, self)
-            outbox.hold()
             deliver(sender, message)
-            await outbox.release()
 
     def _complain(self, problem: str) -> None:
         # Without the port: it is another one after every reconnect.

@@ -1,8 +1,7 @@
 """Frames on their way out of one stream: bounded, in order, without blocking the sender.
 
-gRPC takes one write at a time and each is awaited. A task per stream does that; but an answer
-born while the stream's own reader handles a frame is written by the reader itself, which saves
-waking another task on every turn (a fifth of the turn's cost, measured).
+gRPC takes one write at a time and each is awaited: a task per stream does that, so that a slow
+receiver of records never keeps the stream's votes unread.
 """
 
 from __future__ import annotations
@@ -13,10 +12,6 @@ from collections.abc import Awaitable, Callable
 
 from quorum.transport.counters import TransportCounters
 from quorum.transport.limits import MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX
-
-_INLINE_BYTES_MAX = 256 << 10
-"""The reader hands more than this to the writer task: a slow receiver of records must not keep
-the stream's votes unread."""
 
 
 class Outbox:
@@ -37,7 +32,6 @@ class Outbox:
         self._wake: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
         self._is_writing = False
-        self._is_held = False
 
     def push(self, frame: bytes) -> bool:
         """Queue a frame.
@@ -55,36 +49,20 @@ class Outbox:
             return False
         self._frames.append(frame)
         self._bytes += size
-        if not self._is_held and not self._is_writing:
-            self._wake_writer()
+        wake = self._wake
+        if wake is not None and not wake.done():
+            wake.set_result(None)
         return True
-
-    def hold(self) -> None:
-        """The stream's reader begins to handle a frame and will ``release``."""
-        self._is_held = True
-
-    async def release(self) -> None:
-        """The reader is done: write what gathered meanwhile, or leave much to the writer task.
-
-        Raises:
-            Whatever the write raises; the stream is then over.
-        """
-        self._is_held = False
-        if self._frames and not self._is_writing:
-            if self._bytes <= _INLINE_BYTES_MAX:
-                await self._drain()
-            else:
-                self._wake_writer()
 
     async def run(self) -> None:
         """The writer task; ends by cancellation or with what a write raises."""
         loop = asyncio.get_running_loop()
         while True:
-            if self._frames and not self._is_writing and not self._is_held:
+            if self._frames and not self._is_writing:
                 await self._drain()
-            else:
-                self._wake = loop.create_future()
-                await self._wake
+            self._wake = loop.create_future()
+            await self._wake
+            self._wake = None
 
     async def finish(self, last: bytes) -> None:
         """Write everything queued and then ``last``. For an orderly end of the stream."""
@@ -110,8 +88,3 @@ class Outbox:
             self._is_writing = False
             if self._idle is not None and not self._idle.done():
                 self._idle.set_result(None)
-
-    def _wake_writer(self) -> None:
-        wake = self._wake
-        if wake is not None and not wake.done():
-            wake.set_result(None)

@@ -1,4 +1,4 @@
-"""The queue of one stream: order, bounds, and who writes."""
+"""The queue of one stream: order, bounds and its orderly end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ class Wire:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
-        self.writers: list[asyncio.Task[None] | None] = []
         self.under_way = 0
         self.is_open = asyncio.Event()
         self.is_open.set()
@@ -25,7 +24,6 @@ class Wire:
     async def write(self, frame: bytes) -> None:
         assert self.under_way == 0, "two writes at a time"
         self.under_way += 1
-        self.writers.append(asyncio.current_task())
         await self.is_open.wait()
         self.sent.append(frame)
         self.under_way -= 1
@@ -37,65 +35,27 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_frames_leave_in_order_by_whoever_is_free() -> None:
-    """Pushed from outside: the task writes. Pushed while held: the reader writes at release."""
+def test_frames_leave_in_order_one_write_at_a_time() -> None:
+    """Pushed while idle, while a write is stuck, and before the task ran at all."""
 
     async def scenario() -> None:
         wire = Wire()
         box = Outbox(wire.write, TransportCounters())
+        box.push(b"0")
         writer = asyncio.create_task(box.run())
         await settle()
-        box.push(b"1")
-        await settle()
-        box.hold()
-        box.push(b"2")
-        await settle()
-        assert wire.sent == [b"1"]
-        await box.release()
-        assert wire.sent == [b"1", b"2"]
-        assert wire.writers == [writer, asyncio.current_task()]
-        writer.cancel()
-
-    run(scenario())
-
-
-def test_writes_never_overlap_when_reader_and_task_meet() -> None:
-    """A write is stuck in the task; the reader's release must not start another."""
-
-    async def scenario() -> None:
-        wire = Wire()
-        box = Outbox(wire.write, TransportCounters())
-        writer = asyncio.create_task(box.run())
         wire.is_open.clear()
         box.push(b"1")
         await settle()
-        box.hold()
         box.push(b"2")
-        await box.release()
         box.push(b"3")
+        await settle()
+        assert wire.sent == [b"0"]
         wire.is_open.set()
         await settle()
-        assert wire.sent == [b"1", b"2", b"3"]
-        writer.cancel()
-
-    run(scenario())
-
-
-def test_much_is_left_to_the_task_so_that_the_reader_can_read() -> None:
-    """A mebibyte of records does not keep the stream's reader."""
-
-    async def scenario() -> None:
-        wire = Wire()
-        box = Outbox(wire.write, TransportCounters())
-        writer = asyncio.create_task(box.run())
+        box.push(b"4")
         await settle()
-        wire.is_open.clear()
-        box.hold()
-        box.push(bytes(1 << 20))
-        await box.release()
-        wire.is_open.set()
-        await settle()
-        assert wire.writers == [writer]
+        assert wire.sent == [b"0", b"1", b"2", b"3", b"4"]
         writer.cancel()
 
     run(scenario())
