@@ -7,8 +7,10 @@ import random
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, RequestContext
+from quorum.batch import encode_batch, iterate_records, scan_batches
 from quorum.errors import ErrorCode
 from quorum.types import SnapshotId
+from statemachine.codec import decode_record, encode_record
 from statemachine.commands import Command, ConfigChange, IncrementalAlterConfigs, InitProducerId
 from statemachine.machine import StateMachine
 from statemachine.records import (
@@ -93,6 +95,10 @@ class Bench:
         """A fresh producer id, already committed."""
         return int(str(self.ask(InitProducerId()).result["producer_id"]))
 
+    def last_records(self) -> list[MetadataRecord]:
+        """The records of the log's last batch."""
+        return records_of(self.log.batches[-1][2])
+
     def value(self, key: str = "retention.ms") -> str | None:
         return self.controller.image.configs.value(2, "t", key)
 
@@ -102,3 +108,18 @@ def set_config(
 ) -> IncrementalAlterConfigs:
     change = ConfigChange(key, 0, str(value))
     return IncrementalAlterConfigs(2, topic, (change,), dry_run=dry_run)
+
+
+def records_of(data: bytes) -> list[MetadataRecord]:
+    """The data records of whole batches, decoded."""
+    return [
+        decode_record(record.value or b"")
+        for header in scan_batches(data)
+        if not header.is_control
+        for record in iterate_records(data, header)
+    ]
+
+
+def foreign_batch(*records: MetadataRecord) -> bytes:
+    """One batch as another leader would have written it."""
+    return encode_batch([encode_record(r) for r in records], base_offset=0, epoch=1, timestamp=5)

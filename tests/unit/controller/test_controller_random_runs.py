@@ -9,15 +9,50 @@ import random
 
 import pytest
 
-from quorum.batch import iterate_records, scan_batches
+from quorate.controller.requests import Answer
 from quorum.errors import ErrorCode
-from statemachine.codec import decode_record
 from statemachine.commands import BrokerHeartbeat, CreateTopic, DeleteTopic
 from statemachine.machine import StateMachine
 from statemachine.records import ConfigRecord
-from tests.support.controller_bench import Bench, set_config
+from tests.support.controller_bench import Bench, records_of, set_config
 
 STEPS = 500
+WRITER_VALUES = 1_000_000
+
+
+class Writer:
+    """An idempotent writer: it repeats a command until it knows that it was applied."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._producer_id = bench.producer()
+        self._is_waiting = False
+        self.repeats = 0
+        self.done = 0
+        """Commands known to be applied; the next one has this sequence number."""
+
+    def go_on(self) -> None:
+        if self._is_waiting:
+            return
+        self._is_waiting = True
+        self._bench.submit(
+            set_config(WRITER_VALUES + self.done, key="segment.ms"),
+            "writer",
+            producer_id=self._producer_id,
+            producer_epoch=0,
+            sequence=self.done,
+            oldest_open=self.done,
+        )
+
+    def answered(self, answer: Answer) -> None:
+        self._is_waiting = False
+        if answer.code is ErrorCode.NONE:
+            self.done += 1
+        else:
+            assert answer.code in (
+                ErrorCode.OUTCOME_UNKNOWN, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            )
+            self.repeats += 1
 
 
 class Run:
@@ -36,6 +71,7 @@ class Run:
         self.applied_end = 0
         self.submitted = 0
         self.codes: dict[int, list[ErrorCode]] = {}
+        self.writer = Writer(self.bench)
         self.follow()
 
     def step(self) -> None:
@@ -47,6 +83,7 @@ class Run:
         )[0]
         if kind == "submit":
             self.submit()
+            self.writer.go_on()
         elif kind == "flush":
             bench.flush()
         elif kind == "disk":
@@ -94,6 +131,9 @@ class Run:
                 self.reference.apply(batch)
                 self.applied_end = end
         for number, answer in bench.answers:
+            if number == "writer":
+                self.writer.answered(answer)
+                continue
             self.codes.setdefault(number, []).append(answer.code)
             assert answer.offset <= bench.controller.image.provenance.end_offset
         bench.answers.clear()
@@ -105,16 +145,15 @@ class Run:
 
     def written(self) -> list[int]:
         """Numbers of the commands whose value stands in the committed log, in order."""
-        found = []
-        for _, end, batch in self.bench.log.batches:
-            for header in scan_batches(batch):
-                if header.is_control or end > self.bench.log.high_watermark:
-                    continue
-                for record in iterate_records(batch, header):
-                    decoded = decode_record(record.value)
-                    if type(decoded) is ConfigRecord and decoded.value != "refused":
-                        found.append(int(decoded.value))
-        return found
+        data = b"".join(
+            batch for _, end, batch in self.bench.log.batches
+            if end <= self.bench.log.high_watermark
+        )
+        return [
+            int(record.value)
+            for record in records_of(data)
+            if type(record) is ConfigRecord and record.value is not None
+        ]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -131,10 +170,25 @@ def test_every_command_gets_one_answer_and_the_log_bears_it_out(seed):
     run.follow()
     written = run.written()
     assert len(set(written)) == len(written)
+    of_writer = [value - WRITER_VALUES for value in written if value >= WRITER_VALUES]
+    assert of_writer[: run.writer.done] == list(range(run.writer.done))
+    assert len(of_writer) <= run.writer.done + 1
     for number, (code,) in run.codes.items():
         if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             assert number not in written
     assert len(written) > 10
+
+
+def test_the_schedules_make_writers_repeat_themselves():
+    repeats = done = 0
+    for seed in range(5):
+        run = Run(seed)
+        for _ in range(STEPS):
+            run.step()
+        repeats += run.writer.repeats
+        done += run.writer.done
+    assert repeats > 20
+    assert done > 50
 
 
 def test_one_seed_runs_the_same_twice():
