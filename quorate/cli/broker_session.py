@@ -23,20 +23,27 @@ async def stand_in(session: Session, client: Client, broker_id: int, broker_epoc
     Raises:
         RefusedError: The cluster refused a heartbeat.
     """
-    stopping = asyncio.Event()
+    beating = asyncio.create_task(_keep_beating(session, client, broker_id, broker_epoch))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    while not stopping.is_set():
-        await _beat(session, client, broker_id, broker_epoch)
-        try:
-            async with asyncio.timeout(HEARTBEAT_INTERVAL_S):
-                await stopping.wait()
-        except TimeoutError:
-            continue
+        loop.add_signal_handler(number, beating.cancel)
+    try:
+        await beating
+    except asyncio.CancelledError:
+        # A second signal ends the process at once.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
     for _ in range(SHUTDOWN_BEATS_MAX):
-        if await _beat(session, client, broker_id, broker_epoch, want_shut_down=True):
+        if await _beat(session, client, broker_id, broker_epoch, want_shut_down=True) is not False:
             break
+
+
+async def _keep_beating(
+    session: Session, client: Client, broker_id: int, broker_epoch: int
+) -> None:
+    while True:
+        await _beat(session, client, broker_id, broker_epoch)
+        await asyncio.sleep(HEARTBEAT_INTERVAL_S)
 
 
 async def _beat(
@@ -46,8 +53,8 @@ async def _beat(
     broker_epoch: int,
     *,
     want_shut_down: bool = False,
-) -> bool:
-    """One heartbeat; whether the broker should stop now."""
+) -> bool | None:
+    """One heartbeat; whether the broker should stop now, None when nobody answered."""
     try:
         position = (await client.describe_cluster()).position
         applied = await client.heartbeat(
@@ -62,5 +69,5 @@ async def _beat(
         raise
     except ClientError as error:
         session.say(f"heartbeat lost: {error}")
-        return False
+        return None
     return bool(applied.result.broker_heartbeat.should_shut_down)

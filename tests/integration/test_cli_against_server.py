@@ -1,0 +1,205 @@
+"""One real node, and every cluster command of the command line against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metrics.catalog import CATALOG
+
+pytestmark = pytest.mark.integration
+
+START_LINES_MAX = 200
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Node:
+    """A standalone server process and the commands given to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port, self.metrics_port = free_port(), free_port()
+        self._environment = {
+            **os.environ,
+            "QUORATE__NODE__ID": "1",
+            "QUORATE__NODE__DATA_DIR": str(folder / "data"),
+            "QUORATE__LISTENERS__CLIENT": f"127.0.0.1:{self.port}",
+            "QUORATE__METRICS__LISTEN": f"127.0.0.1:{self.metrics_port}",
+            "QUORATE_BOOTSTRAP": f"127.0.0.1:{self.port}",
+        }
+        assert self.run("format", "--cluster-id", "cli-test", "--standalone")[0] == 0
+        self.process = self.start("server")
+        self.wait_for(self.process, "event=serving")
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "quorate", *arguments],
+            env=self._environment,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @staticmethod
+    def wait_for(process: subprocess.Popen[str], words: str) -> None:
+        assert process.stderr is not None
+        seen = []
+        for _ in range(START_LINES_MAX):
+            line = process.stderr.readline()
+            seen.append(line)
+            if words in line:
+                return
+            if not line:
+                break
+        raise AssertionError(f"{words!r} never came:\n{''.join(seen)}")
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "quorate", *arguments],
+            env=self._environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def ask(self, *arguments: str) -> Any:
+        status, out, err = self.run("-o", "json", *arguments)
+        assert status == 0, err
+        return json.loads(out)
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{self.metrics_port}{path}", timeout=10
+        ) as answer:
+            return str(answer.read().decode())
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        _, err = self.process.communicate(timeout=30)
+        assert "event=stopped" in err
+        return self.process.returncode
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    node = Node(tmp_path_factory.mktemp("node"))
+    try:
+        yield node
+    finally:
+        if node.process.poll() is None:
+            assert node.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def broker(node: Node) -> Iterator[None]:
+    stand_in = node.start("broker", "register", "5", "--listener", "PLAINTEXT://b5:9092", "--stay")
+    try:
+        node.wait_for(stand_in, "sending heartbeats")
+        yield
+    finally:
+        stand_in.send_signal(signal.SIGINT)
+        _, err = stand_in.communicate(timeout=30)
+        assert (stand_in.returncode, err) == (0, "")
+
+
+def test_quorum_describe(node: Node) -> None:
+    status = node.ask("quorum", "describe", "status")
+    assert (status["cluster_id"], status["leader_id"]) == ("cli-test", 1)
+    assert status["max_follower_lag"] == 0
+    assert status["current_voters"][0]["endpoints"] == [f"CONTROLLER://127.0.0.1:{node.port}"]
+    (row,) = node.ask("quorum", "describe", "replication")["rows"]
+    assert (row["node_id"], row["status"], row["lag"]) == (1, "Leader", 0)
+
+
+def test_features(node: Node) -> None:
+    rows = {row["feature"]: row for row in node.ask("feature", "describe")["rows"]}
+    assert rows["metadata.version"]["finalized"] == rows["metadata.version"]["supported_max"]
+    status, _, err = node.run("feature", "upgrade", "metadata.version=999")
+    assert status != 0
+    assert "metadata.version" in err
+
+
+def test_a_topics_life(node: Node, broker: None) -> None:
+    del broker
+    dry = node.ask(
+        "topic", "create", "t", "--partitions", "2", "--replication-factor", "1", "--dry-run"
+    )
+    assert dry["dry_run"] is True
+    assert node.ask("topic", "list")["rows"] == []
+    created = node.ask("topic", "create", "t", "--assignment", "5,5", "--config", "retention.ms=7")
+    assert created["partitions"] == 2
+    (listed,) = node.ask("topic", "list")["rows"]
+    assert (listed["name"], listed["topic_id"]) == ("t", created["topic_id"])
+    node.ask("topic", "add-partitions", "t", "--total", "3")
+    rows = node.ask("topic", "describe", "t")["rows"]
+    assert [(row["partition"], row["leader"]) for row in rows] == [(0, 5), (1, 5), (2, 5)]
+    assert node.ask("config", "get", "topic", "t")["rows"][0]["value"] == "7"
+    node.ask("config", "set", "topic", "t", "retention.ms=8", "--reason", "test")
+    assert node.ask("config", "get", "topic", "t")["rows"][0]["value"] == "8"
+    node.ask("config", "delete", "topic", "t", "retention.ms")
+    assert node.ask("config", "get", "topic", "t")["rows"] == []
+    assert node.run("topic", "create", "t", "--assignment", "5")[0] == 5
+    assert node.run("topic", "delete", "t")[0] == 6
+    node.ask("topic", "delete", "t", "--yes")
+    status, _, err = node.run("topic", "describe", "t")
+    assert (status, err) == (4, "error: no such topic: t\n")
+
+
+def test_brokers(node: Node, broker: None) -> None:
+    del broker
+    (row,) = node.ask("broker", "list")["rows"]
+    assert (row["broker_id"], row["state"]) == (5, "active")
+    assert node.ask("broker", "fence-status", "5")["state"] == "active"
+    assert node.ask("broker", "describe", "5")["listeners"] == ["PLAINTEXT://b5:9092"]
+    node.ask("broker", "register", "6", "--listener", "PLAINTEXT://b6:9092")
+    assert node.run("broker", "fence-status", "6")[0] == 3
+    node.ask("broker", "unregister", "6", "--yes")
+    assert node.run("broker", "describe", "6")[0] == 4
+
+
+def test_probes_and_metrics(node: Node) -> None:
+    assert node.page("/livez").endswith("ok\n")
+    assert json.loads(node.page("/readyz?format=json"))["ok"] is True
+    page = node.page("/metrics")
+    assert 'quorate_raft_state{state="leader"} 1.0' in page
+    named = {line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE quorate_")}
+    assert {name for name in named if not name.endswith("_created")} <= set(CATALOG)
+
+
+def test_the_log_says_who_and_why(node: Node) -> None:
+    """What a command was given for can be read from the files of a running node."""
+    node.ask("config", "set", "broker", "", "log.retention.ms=9", "--reason", "test")
+    folder = Path(node.ask("config", "show")["rows"][1]["value"])
+    status, out, err = node.run(
+        "log", "dump", "-o", "jsonl", *map(str, (folder / "__cluster_metadata-0").glob("*.log"))
+    )
+    assert status == 0, err
+    batches = [json.loads(line) for line in out.splitlines()]
+    reasons = {
+        record.get("headers", {}).get("reason") for batch in batches for record in batch["records"]
+    }
+    assert "test" in reasons
+    assert not [record for batch in batches for record in batch["records"] if "error" in record]
+
+
+def test_a_stopped_node_is_unreachable(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    assert node.stop() == 0
+    assert node.run("topic", "list", "--timeout", "0.5")[0] == 7

@@ -1,0 +1,98 @@
+"""The quorum as shown: lag, unknown values, and the order of rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.cli.broker import parse_listener
+from quorate.cli.connection import refusal_exit
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.quorum import replication_rows, status_fields
+from quorate.cli.topic import parse_assignment, parse_pair
+from quorum.errors import ErrorCode
+from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
+
+
+def replica(node_id: int, end: int, caught_up: int = -1, directory: bytes = b"") -> QuorumReplica:
+    return QuorumReplica(
+        replica_id=node_id,
+        directory_id=directory,
+        log_end_offset=end,
+        last_fetch_timestamp_ms=caught_up,
+        last_caught_up_timestamp_ms=caught_up,
+    )
+
+
+def quorum(*voters: QuorumReplica, leader: int = 2) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        cluster_id="c",
+        leader_id=leader,
+        leader_epoch=3,
+        high_watermark=90,
+        voters=voters,
+        observers=[replica(9, 40)],
+    )
+
+
+def test_the_largest_lag_is_that_of_the_slowest_voter() -> None:
+    fields = status_fields(
+        quorum(replica(1, 70, 1000), replica(2, 100, 5000), replica(3, 95, 4000))
+    )
+    assert fields["max_follower_lag"] == 30
+    assert fields["max_follower_lag_time_ms"] == 4000
+
+
+def test_a_leader_that_is_the_slowest_has_no_lag() -> None:
+    fields = status_fields(quorum(replica(2, 100, 5000)))
+    assert (fields["max_follower_lag"], fields["max_follower_lag_time_ms"]) == (0, 0)
+
+
+@pytest.mark.parametrize("leader", [-1, 2])
+def test_what_a_follower_does_not_know_stays_unknown(leader: int) -> None:
+    fields = status_fields(quorum(replica(1, -1), replica(2, -1), leader=leader))
+    assert (fields["max_follower_lag"], fields["max_follower_lag_time_ms"]) == (-1, -1)
+    rows = replication_rows(quorum(replica(1, -1), replica(2, -1), leader=leader))
+    assert {row["lag"] for row in rows} == {-1}
+
+
+def test_the_leader_comes_first_then_voters_then_observers() -> None:
+    rows = replication_rows(quorum(replica(1, 70), replica(2, 100), replica(3, 95)))
+    assert [(row["node_id"], row["status"], row["lag"]) for row in rows] == [
+        (2, "Leader", 0),
+        (1, "Follower", 30),
+        (3, "Follower", 5),
+        (9, "Observer", 60),
+    ]
+
+
+def test_refusals_of_a_newer_server_are_plain_failures() -> None:
+    assert refusal_exit(ErrorCode.TOPIC_ALREADY_EXISTS) is Exit.CONFLICT
+    assert refusal_exit(31_337) is Exit.FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"), [("", []), ("1", [[1]]), ("1:2,2:3", [[1, 2], [2, 3]])]
+)
+def test_assignments(text: str, parsed: list[list[int]]) -> None:
+    assert parse_assignment(text) == parsed
+
+
+@pytest.mark.parametrize("text", ["a", "1:,2", "1;2"])
+def test_what_is_no_assignment(text: str) -> None:
+    with pytest.raises(CliError, match="write it like"):
+        parse_assignment(text)
+
+
+def test_pairs_may_hold_more_equals_signs() -> None:
+    assert parse_pair("a=b=c") == ("a", "b=c")
+    for text in ("a", "=b"):
+        with pytest.raises(CliError):
+            parse_pair(text)
+
+
+def test_listeners() -> None:
+    listener = parse_listener("plaintext://[::1]:9092")
+    assert (listener.name, listener.host, listener.port) == ("PLAINTEXT", "::1", 9092)
+    for text in ("h:1", "A://h", "A B://h:1", "A://h:99999"):
+        with pytest.raises(CliError):
+            parse_listener(text)
