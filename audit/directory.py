@@ -1,0 +1,238 @@
+"""Looking at a directory or file and planning what to read of it.
+
+Driver side only: an executor gets the finished ``ReadPlan``. Works on a node's data directory
+(ours or a Kafka controller's), on the partition directory in it, on a copy of either, and on a
+single segment or checkpoint file. Takes no lock and writes nothing.
+
+How far a log is committed (architecture, section 5.5):
+
+- A stored high watermark says so, and so does every checkpoint.
+- Without one (Kafka stores none): up to the log end if this node is the only voter, else up to
+  the newest checkpoint; the rest can be asked for and is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from audit.errors import AuditError
+from audit.plan import CheckpointFile, ReadPlan, SegmentFile
+from audit.segment_file import read_segment
+from quorum.batch import HEADER_BYTES, iterate_records, peek_size
+from quorum.control import SnapshotHeader, decode_control
+from quorum.control_records import LeaderChange, Voters
+from quorum.digest import EMPTY_LOG_DIGEST
+from quorum.errors import LogDamagedError, SnapshotCorruptError
+from quorum.log.config import LogConfig
+from quorum.log.digest_file import read_digest_file
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name
+from quorum.log.readonly import ReadOnlyLog, open_readonly
+from quorum.log.scan import SegmentScan, scan_segment
+from quorum.log.trail import Trail
+from quorum.ports import FileSystem
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId
+from snapshot.naming import FileState, parse_name
+from snapshot.reader import CheckpointReader
+
+
+def plan_source(source: Path, *, with_unknown: bool = False) -> ReadPlan:
+    """What can be read of a directory or file now.
+
+    ``with_unknown`` also takes in what is not known to be committed.
+
+    Raises:
+        AuditError: There is nothing to read.
+        LogDamagedError: The log is damaged below where it is known to be committed.
+        StorageError: A file cannot be read.
+    """
+    if source.is_dir():
+        return _plan_directory(source, with_unknown=with_unknown)
+    if not source.exists():
+        raise AuditError(f"{source}: no such file or directory")
+    if _is_checkpoint(source):
+        return _plan_checkpoint(source)
+    return _plan_segment(source, with_unknown=with_unknown)
+
+
+def _plan_directory(source: Path, *, with_unknown: bool) -> ReadPlan:
+    fs = OsFileSystem()
+    log = open_readonly(source, fs)
+    try:
+        checkpoints = _checkpoints(fs, log.directory)
+        segments = _segments(fs, log)
+    finally:
+        log.close()
+    if not segments and not checkpoints:
+        raise AuditError(f"{source}: neither log segments nor checkpoints are there")
+    problems = list(log.problems)
+    newest = checkpoints[-1].end_offset if checkpoints else 0
+    start, end = log.start.offset, log.end.offset
+    if newest > end or not segments:
+        problems.append(f"{log.directory}: the log ends before checkpoint {newest}, it is left out")
+        segments, start, end = (), newest, newest
+    committed = max(newest, _committed(log, segments, checkpoints, problems))
+    if committed > end:
+        _explain_damage(log, committed)
+    reached = end if with_unknown else min(committed, end)
+    return ReadPlan(
+        str(source),
+        log.identity.cluster_id if log.identity is not None else "",
+        start_offset=start,
+        end_offset=reached,
+        committed_offset=committed,
+        segments=_clipped(segments, start, reached),
+        checkpoints=tuple(
+            file for file in checkpoints if start <= file.end_offset <= max(reached, newest)
+        ),
+        epochs=log.epochs,
+        problems=tuple(problems),
+    )
+
+
+def _explain_damage(log: ReadOnlyLog, committed: int) -> None:
+    raise LogDamagedError(
+        f"readable up to offset {log.end.offset} only, committed up to {committed}: "
+        + "; ".join(log.problems or ["the segments end there"]),
+        path=log.directory,
+        position=0,
+        offset=log.end.offset,
+    )
+
+
+def _segments(fs: FileSystem, log: ReadOnlyLog) -> tuple[SegmentFile, ...]:
+    bases = log.segment_bases
+    found = []
+    for base, after in zip(bases, (*bases[1:], log.end.offset)):
+        digest = log.digest_at(base) or read_digest_file(fs, log.directory, base) or b""
+        path = log.directory / f"{base:020d}{SEGMENT_SUFFIX}"
+        found.append(SegmentFile(str(path), base, base, after, digest))
+    return tuple(found)
+
+
+def _clipped(segments: Iterable[SegmentFile], start: int, end: int) -> tuple[SegmentFile, ...]:
+    return tuple(
+        SegmentFile(
+            segment.path,
+            segment.base_offset,
+            max(start, segment.start_offset),
+            min(end, segment.end_offset),
+            segment.digest,
+            segment.epoch,
+        )
+        for segment in segments
+        if segment.end_offset > start and segment.start_offset < end
+    )
+
+
+def _checkpoints(fs: FileSystem, directory: Path) -> list[CheckpointFile]:
+    found = []
+    for name in fs.list_directory(directory):
+        parsed = parse_name(name)
+        if parsed and parsed[1] is FileState.FROZEN and parsed[0] != BOOTSTRAP_SNAPSHOT_ID:
+            found.append(CheckpointFile(str(directory / name), parsed[0]))
+    return sorted(found, key=lambda file: (file.snapshot_id.offset, file.snapshot_id.epoch))
+
+
+def _committed(
+    log: ReadOnlyLog,
+    segments: tuple[SegmentFile, ...],
+    checkpoints: list[CheckpointFile],
+    problems: list[str],
+) -> int:
+    if log.high_watermark is not None:
+        return log.high_watermark
+    node_id = log.identity.node_id if log.identity is not None else None
+    if _is_sole_voter(segments, checkpoints, node_id):
+        return log.end.offset
+    problems.append(
+        f"{log.directory}: no high watermark is stored and there are several voters, so nothing "
+        "behind the newest checkpoint is known to be committed"
+    )
+    return 0
+
+
+def _is_sole_voter(
+    segments: Iterable[SegmentFile], checkpoints: list[CheckpointFile], node_id: NodeId | None
+) -> bool:
+    """Whether the newest voter set has one member, and it is the owner of these files if known."""
+    voters: tuple[NodeId, ...] = ()
+    if checkpoints:
+        head = CheckpointReader(Path(checkpoints[-1].path)).head()
+        voters = tuple(voter.key.id for voter in head.voters)
+    for segment in segments:
+        for batch in read_segment(segment):
+            if not batch.header.is_control:
+                continue
+            for record in iterate_records(batch.data, batch.header, path=batch.path):
+                control = decode_control(record, path=batch.path, position=batch.position)
+                if isinstance(control, LeaderChange):
+                    voters = control.voters
+                elif isinstance(control, Voters):
+                    voters = tuple(voter.key.id for voter in control.voters)
+    return len(voters) == 1 and node_id in (None, voters[0])
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """By its first record, so that a copy may have any name."""
+    if parse_name(path.name) is not None:
+        return True
+    if parse_segment_name(path.name) is not None:
+        return False
+    try:
+        return isinstance(CheckpointReader(path).header(), SnapshotHeader)
+    except SnapshotCorruptError:
+        return False
+
+
+def _plan_checkpoint(path: Path) -> ReadPlan:
+    parsed = parse_name(path.name)
+    CheckpointReader(path).verify()
+    checkpoint = CheckpointFile(str(path), parsed[0] if parsed else BOOTSTRAP_SNAPSHOT_ID)
+    end = checkpoint.end_offset
+    return ReadPlan(
+        str(path),
+        start_offset=end,
+        end_offset=end,
+        committed_offset=end,
+        checkpoints=(checkpoint,),
+    )
+
+
+def _plan_segment(path: Path, *, with_unknown: bool) -> ReadPlan:
+    segment, scan = _scan(path)
+    problems = [] if scan.problem is None else [str(scan.problem)]
+    committed = segment.end_offset
+    if not _is_sole_voter((segment,), [], None):
+        committed = segment.base_offset
+        problems.append(f"{path}: a single segment does not say how far it is committed")
+    end = segment.end_offset if with_unknown else committed
+    return ReadPlan(
+        str(path),
+        start_offset=segment.base_offset,
+        end_offset=end,
+        committed_offset=committed,
+        segments=_clipped((segment,), segment.base_offset, end),
+        epochs=tuple(scan.epochs),
+        problems=tuple(problems),
+    )
+
+
+def _scan(path: Path) -> tuple[SegmentFile, SegmentScan]:
+    config = LogConfig()
+    with closing(OsFileSystem().open(path)) as file:
+        first = file.read_at(0, HEADER_BYTES)
+        if len(first) < HEADER_BYTES or peek_size(first, path=path) is None:
+            raise AuditError(f"{path}: too short for a log segment")
+        base = int.from_bytes(first[:8], "big")
+        digest = EMPTY_LOG_DIGEST if base == 0 else b""
+        scan = scan_segment(
+            file,
+            path,
+            Trail(base, 0, 0, digest),
+            window_bytes=config.scan_bytes,
+            index_interval=config.index_interval_bytes,
+        )
+    return SegmentFile(str(path), base, base, scan.trail.end_offset, digest), scan

@@ -1,0 +1,190 @@
+"""From walked batches to rows: those of ``history``, and the position columns of every table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from audit.schema import COMMITTED, UNKNOWN
+from audit.segment_file import FoundBatch
+from audit.typed_rows import resource_type_name
+from audit.walk import Step, Visible, WalkedBatch
+from quorum.control import DecodedControl
+from quorum.types import SnapshotId, uuid_to_text
+from statemachine import records
+from statemachine.payload import control_payload, record_payload, written_version
+from statemachine.records_schema import MetadataRecord
+from statemachine.sections.configs import ResourceType
+
+Row: TypeAlias = tuple[Any, ...]
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+TIMESTAMP_END_MS = 253_402_300_800_000
+"""Year 10000: what claims to be that late is shown as no time at all."""
+
+_HEADERS = ("principal", "client-id", "request-id", "reason", "traceparent")
+_NOBODY: tuple[str | None, ...] = (None,) * len(_HEADERS)
+
+_KEY_COLUMNS = (
+    "topic", "topic_id", "partition", "broker_id", "resource_type", "resource_name",
+    "config_name", "feature", "producer_id", "entity",
+)  # fmt: skip
+
+_KEYS: dict[type[MetadataRecord], dict[str, str]] = {
+    records.TopicRecord: {"topic": "name", "topic_id": "topic_id"},
+    records.RemoveTopicRecord: {"topic_id": "topic_id"},
+    records.PartitionRecord: {"topic_id": "topic_id", "partition": "partition_id"},
+    records.PartitionChangeRecord: {"topic_id": "topic_id", "partition": "partition_id"},
+    records.ClearElrRecord: {"topic": "topic_name"},
+    records.ConfigRecord: {
+        "resource_type": "resource_type",
+        "resource_name": "resource_name",
+        "config_name": "name",
+    },
+    records.RegisterBrokerRecord: {"broker_id": "broker_id"},
+    records.UnregisterBrokerRecord: {"broker_id": "broker_id"},
+    records.BrokerRegistrationChangeRecord: {"broker_id": "broker_id"},
+    records.BrokerFencedEvent: {"broker_id": "broker_id"},
+    records.BrokerUnfencedEvent: {"broker_id": "broker_id"},
+    records.BrokerShutdownEvent: {"broker_id": "broker_id"},
+    records.FenceBrokerRecord: {"broker_id": "id"},
+    records.UnfenceBrokerRecord: {"broker_id": "id"},
+    records.RegisterControllerRecord: {"broker_id": "controller_id"},
+    records.UnregisterControllerRecord: {"broker_id": "controller_id"},
+    records.FeatureLevelRecord: {"feature": "name"},
+    records.ProducerIdsRecord: {"broker_id": "broker_id"},
+    records.InitProducerRecord: {"producer_id": "producer_id"},
+    records.ExpireProducerRecord: {"producer_id": "producer_id"},
+    records.ProducerStateRecord: {"producer_id": "producer_id"},
+    records.TransactionalIdRecord: {"producer_id": "producer_id", "entity": "transactional_id"},
+    records.RemoveTransactionalIdRecord: {"entity": "transactional_id"},
+    records.ClientQuotaRecord: {},
+    records.AccessControlEntryRecord: {"resource_name": "resource_name", "entity": "id"},
+    records.RemoveAccessControlEntryRecord: {"entity": "id"},
+    records.UserScramCredentialRecord: {"entity": "name"},
+    records.RemoveUserScramCredentialRecord: {"entity": "name"},
+    records.DelegationTokenRecord: {"entity": "token_id"},
+    records.RemoveDelegationTokenRecord: {"entity": "token_id"},
+    records.BeginTransactionRecord: {"entity": "name"},
+    records.EndTransactionRecord: {},
+    records.AbortTransactionRecord: {},
+    records.NoOpRecord: {},
+    records.ZkMigrationStateRecord: {},
+    records.BrokerEpochRecord: {},
+}
+"""Key column -> attribute of the record. A test holds it against the table of record types."""
+
+
+def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
+    """What the record is about, one value per key column."""
+    known: dict[str, object] = {"topic": topic}
+    for column, attribute in _KEYS[type(content)].items():
+        value = getattr(content, attribute)
+        known[column] = uuid_to_text(value) if isinstance(value, bytes) else value
+    if isinstance(content, records.ConfigRecord):
+        known["resource_type"] = resource_type_name(content.resource_type)
+        if content.resource_type == ResourceType.TOPIC:
+            known["topic"] = content.resource_name
+    return [known.get(column) for column in _KEY_COLUMNS]
+
+
+def timestamp(value: int) -> int | None:
+    """Milliseconds since 1970, None for "no time" and for what no calendar has."""
+    return value if 0 <= value < TIMESTAMP_END_MS else None
+
+
+class Position:
+    """The position columns of the rows of one batch; its first record says who asked for it."""
+
+    __slots__ = ("_batch", "_commit", "_who")
+
+    def __init__(self, batch: FoundBatch, headers: Headers, committed_offset: int) -> None:
+        self._batch = batch.header
+        self._commit = COMMITTED if self._batch.end_offset <= committed_offset else UNKNOWN
+        self._who = _who(headers)
+
+    def of(self, step: Step, record_type: str, change_index: int, *, is_derived: bool) -> Row:
+        """Values of ``schema.POSITION`` for a record or for a change derived from it."""
+        batch = self._batch
+        return (
+            step.record.offset,
+            change_index,
+            batch.epoch,
+            batch.base_offset,
+            batch.end_offset,
+            timestamp(step.record.timestamp),
+            record_type,
+            *self._who,
+            is_derived,
+            False,
+            self._commit,
+        )
+
+
+def _who(headers: Headers) -> tuple[str | None, ...]:
+    if not headers:
+        return _NOBODY
+    found = dict(headers)
+    values = (found.get(name) for name in _HEADERS)
+    return tuple(None if value is None else value.decode(errors="replace") for value in values)
+
+
+def history_rows(walked: WalkedBatch, committed_offset: int) -> Iterator[Row]:
+    """The batch's rows of ``history``: each record, then what is derived from it."""
+    batch = walked.batch
+    position = Position(batch, walked.headers, committed_offset)
+    digest = batch.digest.hex() or None
+    for step in walked.steps:
+        content = step.content
+        here = position.of(step, type(content).__name__, 0, is_derived=False)
+        if isinstance(content, MetadataRecord):
+            version = written_version(step.record.value or b"")
+            yield (*here, *record_values(content, version, step.topic, digest))
+        else:
+            yield (*here, *control_values(content, digest))
+        for number, (change, topic) in enumerate(zip(step.derived, step.derived_topics), start=1):
+            here = position.of(step, type(change).__name__, number, is_derived=True)
+            version = records.lowest_version(change)
+            yield (*here, *record_values(change, version, topic, digest))
+
+
+def typed_row(change: Visible, position: Position) -> Row:
+    """A row of a typed table; ``record_type`` names what stands in the log, event or change."""
+    effect = change.effect
+    name = type(change.step.content).__name__
+    return (
+        *position.of(change.step, name, effect.change_index, is_derived=effect.is_derived),
+        change.effective_offset,
+        effect.change,
+        *effect.values,
+    )
+
+
+def baseline_row(
+    snapshot_id: SnapshotId, number: int, record_type: str, append_time: int, *values: object
+) -> Row:
+    """A row that stands for everything below a snapshot's end; ``values`` follow the position."""
+    end_offset = max(snapshot_id.offset, 1)
+    position = (
+        end_offset - 1, number, snapshot_id.epoch, 0, end_offset, timestamp(append_time),
+        record_type, *_NOBODY, False, True, COMMITTED,
+    )  # fmt: skip
+    return (*position, *values)
+
+
+def record_values(
+    content: MetadataRecord, version: int, topic: str | None, digest: str | None
+) -> Row:
+    """What ``history`` says of a metadata record behind its position."""
+    payload = _json(record_payload(content, version))
+    return (version, False, *key_values(content, topic), payload, digest)
+
+
+def control_values(content: DecodedControl, digest: str | None) -> Row:
+    """What ``history`` says of a control record behind its position."""
+    return (None, True, *(None,) * len(_KEY_COLUMNS), _json(control_payload(content)), digest)
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))

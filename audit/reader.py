@@ -1,0 +1,280 @@
+"""A planned range of the log as Arrow record batches. No Spark, no Java.
+
+Belongs here: the order of reading (baseline, then batches), where the replay begins, and the
+way from rows to Arrow. What a row says is ``history_rows``' and ``typed_rows``' work.
+
+Runs on Spark executors: nothing below imports an event loop, gRPC or protobuf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from audit.errors import AuditError
+from audit.history_rows import (
+    Position,
+    Row,
+    baseline_row,
+    control_values,
+    history_rows,
+    record_values,
+    typed_row,
+)
+from audit.plan import CheckpointFile, ReadPlan
+from audit.schema import HISTORY, SET, TABLES, arrow_schema, columns
+from audit.segment_file import FoundBatch, read_segment
+from audit.typed_rows import state_effects
+from audit.walk import Walk, WalkedBatch, load_state
+from quorum.batch import iterate_records, scan_batches
+from quorum.control import decode_control
+from quorum.types import SnapshotId
+from snapshot.reader import CheckpointReader
+from statemachine.codec import decode_record
+from statemachine.image import EMPTY_IMAGE, MetadataImage
+from statemachine.payload import written_version
+
+ROWS_PER_BATCH = 8192
+
+_STATED_BY = {
+    "topics": "TopicRecord",
+    "partitions": "PartitionRecord",
+    "configs": "ConfigRecord",
+    "brokers": "RegisterBrokerRecord",
+    "controllers": "RegisterControllerRecord",
+    "features": "FeatureLevelRecord",
+    "producer_ids": "ProducerIdsRecord",
+    "client_quotas": "ClientQuotaRecord",
+    "acls": "AccessControlEntryRecord",
+}
+"""Record type that states a row of each typed table whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The state below an offset, in the place of the records that made it."""
+
+    snapshot_id: SnapshotId
+    image: MetadataImage
+    checkpoint: CheckpointFile | None = None
+
+
+def walk_range(
+    plan: ReadPlan, start_offset: int, end_offset: int
+) -> Iterator[Baseline | WalkedBatch]:
+    """Everything in [start_offset, end_offset): the baseline if it lies there, then batches.
+
+    Raises:
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError: A file is damaged or holds
+            what this release does not know; names file, position and cause.
+        StorageError: A file cannot be read.
+    """
+    baseline = plan.baseline
+    if baseline is not None and start_offset < baseline.end_offset:
+        walk = Walk(None)
+        middle = min(baseline.end_offset, end_offset)
+        for batch in _batches(plan, start_offset, middle):
+            yield walk.take(batch)
+        if baseline.end_offset > end_offset:
+            return
+        walk = Walk(load_state(baseline))
+        yield Baseline(baseline.snapshot_id, walk.image(), baseline)
+        start_offset = baseline.end_offset
+    else:
+        walk = _walk_to(plan, start_offset)
+    for batch in _batches(plan, start_offset, end_offset):
+        yield walk.take(batch)
+
+
+def image_at(plan: ReadPlan, offset: int) -> Baseline:
+    """The state as of ``offset``: everything that is visible below it.
+
+    Raises:
+        AuditError: The state there is not known from this source.
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
+            ``walk_range``.
+    """
+    lowest = plan.baseline.end_offset if plan.baseline is not None else plan.start_offset
+    if not lowest <= offset <= plan.end_offset:
+        raise AuditError(
+            f"{plan.source}: the state as of offset {offset} is not known, only that as of "
+            f"offsets {lowest} to {plan.end_offset}"
+        )
+    image = _walk_to(plan, offset).image()
+    provenance = image.provenance
+    return Baseline(SnapshotId(offset, provenance.epoch), image)
+
+
+def _walk_to(plan: ReadPlan, offset: int) -> Walk:
+    """The state at ``offset``, replayed from the newest checkpoint below it."""
+    checkpoint = plan.replay_start(offset)
+    if checkpoint is not None:
+        walk, begin = Walk(load_state(checkpoint)), checkpoint.end_offset
+    elif plan.start_offset == 0:
+        walk, begin = Walk(EMPTY_IMAGE), 0
+    else:
+        return Walk(None)
+    for batch in _batches(plan, begin, offset):
+        if batch.header.end_offset <= offset:
+            walk.take(batch, observe=False)
+    return walk
+
+
+def _batches(plan: ReadPlan, start_offset: int, end_offset: int) -> Iterator[FoundBatch]:
+    for segment in plan.segments:
+        start = max(start_offset, segment.start_offset)
+        end = min(end_offset, segment.end_offset)
+        if start < end:
+            yield from read_segment(replace(segment, start_offset=start, end_offset=end))
+
+
+class TableRows:
+    """Collects the rows of the tables that are wanted, in the order of the log."""
+
+    def __init__(
+        self,
+        plan: ReadPlan,
+        tables: Sequence[str] = TABLES,
+        *,
+        start_offset: int = 0,
+        end_offset: int | None = None,
+        types: Collection[str] = (),
+    ) -> None:
+        """Rows of [start_offset, end_offset); ``types`` limits ``history`` to record types."""
+        self._committed_offset = plan.committed_offset
+        self._start_offset = start_offset
+        self._end_offset = plan.end_offset if end_offset is None else end_offset
+        self._types = frozenset(types)
+        self._type_column = [column.name for column in columns(HISTORY)].index("record_type")
+        self.rows: dict[str, list[Row]] = {table: [] for table in tables}
+
+    def add(self, item: Baseline | WalkedBatch) -> None:
+        """Take in the next thing that ``walk_range`` yields."""
+        if isinstance(item, Baseline):
+            self._add_baseline(item)
+            return
+        history = self.rows.get(HISTORY)
+        if history is not None:
+            start, end, types = self._start_offset, self._end_offset, self._types
+            history += [
+                row
+                for row in history_rows(item, self._committed_offset)
+                if start <= row[0] < end and (not types or row[self._type_column] in types)
+            ]
+        position: Position | None = None
+        batch = None
+        for change in item.visible:
+            rows = self.rows.get(change.effect.table)
+            if rows is None or not self._start_offset < change.effective_offset <= self._end_offset:
+                continue
+            if position is None or change.batch is not batch:
+                batch = change.batch
+                position = Position(batch, change.headers, self._committed_offset)
+            rows.append(typed_row(change, position))
+
+    def _add_baseline(self, baseline: Baseline) -> None:
+        image, snapshot_id = baseline.image, baseline.snapshot_id
+        for table, rows in self.rows.items():
+            if table == HISTORY:
+                if baseline.checkpoint is not None:
+                    found = _checkpoint_rows(baseline, baseline.checkpoint)
+                    rows += [
+                        row
+                        for row in found
+                        if not self._types or row[self._type_column] in self._types
+                    ]
+                continue
+            time = image.provenance.timestamp_ms
+            end_offset = max(snapshot_id.offset, 1)
+            rows += [
+                baseline_row(
+                    snapshot_id, number, _STATED_BY[table], time, end_offset, SET, *effect.values
+                )
+                for number, effect in enumerate(state_effects(image, table))
+            ]
+
+    def take(self, table: str, *, at_least: int = 1) -> pa.RecordBatch | None:
+        """Hand over what was collected for a table; None when it is less than ``at_least``."""
+        rows = self.rows[table]
+        if len(rows) < max(at_least, 1):
+            return None
+        self.rows[table] = []
+        return to_record_batch(table, rows)
+
+
+def _checkpoint_rows(baseline: Baseline, checkpoint: CheckpointFile) -> Iterator[Row]:
+    time = baseline.image.provenance.timestamp_ms
+    reader = CheckpointReader(Path(checkpoint.path))
+    digest = reader.head().log_digest.hex() or None
+    number = 0
+    for data in reader.batches():
+        for header in scan_batches(data):
+            for record in iterate_records(data, header):
+                if header.is_control:
+                    control = decode_control(record)
+                    name, values = type(control).__name__, control_values(control, digest)
+                else:
+                    content = decode_record(record.value or b"")
+                    version = written_version(record.value or b"")
+                    topic_id = getattr(content, "topic_id", None)
+                    topic = None if topic_id is None else baseline.image.topics.name_of(topic_id)
+                    name = type(content).__name__
+                    values = record_values(content, version, topic, digest)
+                yield baseline_row(baseline.snapshot_id, number, name, time, *values)
+                number += 1
+
+
+def to_record_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows of a table as one Arrow record batch."""
+    schema = arrow_schema(table)
+    arrays = [
+        pa.array(values, type=field.type) for values, field in zip(zip(*rows), schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_table(
+    plan: ReadPlan,
+    table: str,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    *,
+    types: Collection[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """One table's rows of [start_offset, end_offset), by default everything planned.
+
+    ``types`` limits ``history`` to these record types.
+
+    Raises:
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
+            ``walk_range``.
+    """
+    start = plan.first_offset if start_offset is None else start_offset
+    end = plan.end_offset if end_offset is None else min(end_offset, plan.end_offset)
+    collected = TableRows(plan, [table], start_offset=start, end_offset=end, types=types)
+    for item in walk_range(plan, start, end):
+        collected.add(item)
+        full = collected.take(table, at_least=ROWS_PER_BATCH)
+        if full is not None:
+            yield full
+    rest = collected.take(table)
+    if rest is not None:
+        yield rest
+
+
+def read_state(plan: ReadPlan, table: str, as_of: int) -> Iterator[pa.RecordBatch]:
+    """Everything of one typed table that exists as of an offset, as baseline rows.
+
+    Raises:
+        AuditError: The state there is not known from this source.
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
+            ``walk_range``.
+    """
+    collected = TableRows(plan, [table])
+    collected.add(image_at(plan, as_of))
+    rest = collected.take(table)
+    if rest is not None:
+        yield rest

@@ -1,0 +1,229 @@
+"""The tables of the audit trail: every column with its type and meaning, as plain data.
+
+Belongs here: what a row says. How rows come about is ``history_rows``' and ``typed_tables``'
+work; the Arrow form is ``arrow_schema``, the Spark form ``spark_schema``.
+
+Two kinds of table:
+
+- ``history``: one row per record of the log, control records included, plus the partition
+  changes that follow from a broker event (requirement 630.17).
+- Typed tables, one per family: one row per change of one thing, holding its whole state after
+  the change. The state of everything as of an offset is therefore the last row of each key.
+
+Offsets are half-open: a row is part of the state as of offset N when ``effective_offset`` is at
+most N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+
+class ColumnType(StrEnum):
+    """The few column types in use, by their names in Spark SQL."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "bigint"
+    DOUBLE = "double"
+    TEXT = "string"
+    TIME = "timestamp"
+    INTS = "array<int>"
+    TEXTS = "array<string>"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``key`` columns together name the thing that a typed row is about."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    key: bool = False
+
+
+_B, _I, _L, _T = ColumnType.BOOLEAN, ColumnType.INT, ColumnType.LONG, ColumnType.TEXT
+
+POSITION: tuple[Column, ...] = (
+    Column("offset", _L, "Of the record; for a baseline row the last offset it stands for."),
+    Column(
+        "change_index",
+        _I,
+        "0 for what stands in the log, from 1 for what is derived from it; "
+        "for a baseline row its number within the checkpoint.",
+    ),
+    Column("epoch", _I, "Epoch of the leader that wrote it."),
+    Column("batch_base_offset", _L, "First offset of its batch (of what a baseline covers: 0)."),
+    Column("batch_end_offset", _L, "Offset behind its batch, exclusive."),
+    Column("append_time", ColumnType.TIME, "When the leader appended it, milliseconds, UTC."),
+    Column("record_type", _T, "Name of the record type, such as PartitionChangeRecord."),
+    Column("principal", _T, "Who asked for it; null where the log does not say."),
+    Column("client_id", _T, "What the client called itself."),
+    Column("request_id", _T, "The client's request."),
+    Column("reason", _T, "Why, in the client's words."),
+    Column("traceparent", _T, "Trace of the request (W3C)."),
+    Column("is_derived", _B, "Not in the log itself: follows from the event at this offset."),
+    Column("is_baseline", _B, "From the checkpoint that stands for what the log no longer has."),
+    Column("commit_state", _T, "'committed', or 'unknown' where the directory cannot tell."),
+)
+"""Columns that every table begins with: where, when, who and why."""
+
+HISTORY = "history"
+
+_HISTORY: tuple[Column, ...] = (
+    Column("version", _I, "Schema version of the record as written; null for control records."),
+    Column("is_control", _B, "Written by the quorum itself."),
+    Column("topic", _T, "Topic name, also where the record only names the id."),
+    Column("topic_id", _T, "Topic id, base64url."),
+    Column("partition", _I, "Partition number."),
+    Column("broker_id", _I, "Broker, or controller for controller registrations."),
+    Column("resource_type", _T, "What a configuration belongs to: topic, broker, ..."),
+    Column("resource_name", _T, "Its name; empty for the cluster default."),
+    Column("config_name", _T, "Configuration key."),
+    Column("feature", _T, "Feature name."),
+    Column("producer_id", _L, "Producer that the record is about."),
+    Column("entity", _T, "Name of anything else: user, ACL id, token, transactional id."),
+    Column("payload", _T, "The whole record as JSON; credentials are hidden."),
+    Column("digest", _T, "Log digest at batch_end_offset, hexadecimal; null where not known."),
+)
+
+CHANGE: tuple[Column, ...] = (
+    Column(
+        "effective_offset",
+        _L,
+        "From here on (as-of offset, inclusive) the change is visible: "
+        "end of its batch, or of its metadata transaction.",
+    ),
+    Column("change", _T, "'set' or 'delete'; a deletion keeps only the key."),
+)
+"""Columns that every typed table has behind the position."""
+
+SET = "set"
+DELETE = "delete"
+COMMITTED = "committed"
+UNKNOWN = "unknown"
+
+_TYPED: dict[str, tuple[Column, ...]] = {
+    "topics": (
+        Column("topic_id", _T, "Topic id, base64url.", key=True),
+        Column("topic", _T, "Topic name, also in a deletion."),
+    ),
+    "partitions": (
+        Column("topic_id", _T, "Topic id, base64url.", key=True),
+        Column("partition", _I, "Partition number.", key=True),
+        Column("topic", _T, "Topic name, also in a deletion."),
+        Column("leader", _I, "Leading broker, -1 for none."),
+        Column("leader_epoch", _I, "Rises with every change that names a leader."),
+        Column("partition_epoch", _I, "Rises with every change."),
+        Column("replicas", ColumnType.INTS, "Brokers that hold it, preferred leader first."),
+        Column("isr", ColumnType.INTS, "In-sync replicas."),
+        Column("removing_replicas", ColumnType.INTS, "Leaving by a reassignment."),
+        Column("adding_replicas", ColumnType.INTS, "Joining by a reassignment."),
+        Column("elr", ColumnType.INTS, "Eligible leader replicas."),
+        Column("last_known_elr", ColumnType.INTS, "Last known eligible leader replicas."),
+        Column("leader_recovery_state", _I, "0 recovered, 1 recovering from an unclean election."),
+        Column("directories", ColumnType.TEXTS, "Log directory of each replica, base64url."),
+    ),
+    "configs": (
+        Column(
+            "resource_type", _T, "topic, broker, broker_logger, client_metrics or group.", key=True
+        ),
+        Column(
+            "resource_name", _T, "Name; empty with type broker for the cluster default.", key=True
+        ),
+        Column("config_name", _T, "Configuration key.", key=True),
+        Column("value", _T, "Value from here on; null in a deletion."),
+        Column("old_value", _T, "Value before; null when none was set."),
+    ),
+    "brokers": (
+        Column("broker_id", _I, "Broker.", key=True),
+        Column("broker_epoch", _L, "Epoch of the registration."),
+        Column("incarnation_id", _T, "One process life of the broker."),
+        Column("rack", _T, "Rack, null for none."),
+        Column("fenced", _B, "Whether it may not serve."),
+        Column("in_controlled_shutdown", _B, "Whether it is going down in order."),
+        Column("endpoints", ColumnType.TEXTS, "NAME://host:port of each listener."),
+        Column("log_dirs", ColumnType.TEXTS, "Online log directories, base64url."),
+    ),
+    "controllers": (
+        Column("controller_id", _I, "Controller.", key=True),
+        Column("incarnation_id", _T, "One process life of the controller."),
+        Column("endpoints", ColumnType.TEXTS, "NAME://host:port of each listener."),
+    ),
+    "features": (
+        Column("feature", _T, "Feature name.", key=True),
+        Column("level", _I, "Finalised level; null in a deletion."),
+    ),
+    "producer_ids": (
+        Column(
+            "kind", _T, "'block' for the counter of blocks, 'producer' for one producer.", key=True
+        ),
+        Column("producer_id", _L, "The producer; null for the counter.", key=True),
+        Column("producer_epoch", _I, "Epoch of the producer."),
+        Column("next_producer_id", _L, "Every id below has been handed out."),
+    ),
+    "client_quotas": (
+        Column("entity", _T, "Parts of the entity as JSON, sorted by type.", key=True),
+        Column("quota", _T, "Quota key.", key=True),
+        Column("value", ColumnType.DOUBLE, "The limit; null in a deletion."),
+    ),
+    "acls": (
+        Column("acl_id", _T, "ACL id, base64url.", key=True),
+        Column("resource_type", _I, "Kafka's number of the resource type."),
+        Column("resource_name", _T, "Resource or prefix."),
+        Column("pattern_type", _I, "Kafka's number of the pattern type."),
+        Column("acl_principal", _T, "Who it is about."),
+        Column("host", _T, "From where."),
+        Column("operation", _I, "Kafka's number of the operation."),
+        Column("permission_type", _I, "Kafka's number: 2 deny, 3 allow."),
+    ),
+}
+
+TYPED_TABLES: tuple[str, ...] = tuple(_TYPED)
+TABLES: tuple[str, ...] = (HISTORY, *TYPED_TABLES)
+
+
+def columns(table: str) -> tuple[Column, ...]:
+    """Every column of a table, in order.
+
+    Raises:
+        KeyError: There is no such table.
+    """
+    if table == HISTORY:
+        return (*POSITION, *_HISTORY)
+    return (*POSITION, *CHANGE, *_TYPED[table])
+
+
+def own_columns(table: str) -> tuple[Column, ...]:
+    """The columns of a typed table behind ``POSITION`` and ``CHANGE``."""
+    return _TYPED[table]
+
+
+def key_columns(table: str) -> tuple[str, ...]:
+    """Names of the columns that name the thing a typed row is about."""
+    return tuple(column.name for column in _TYPED[table] if column.key)
+
+
+_ARROW: dict[ColumnType, pa.DataType] = {
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.INT: pa.int32(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.DOUBLE: pa.float64(),
+    ColumnType.TEXT: pa.string(),
+    ColumnType.TIME: pa.timestamp("ms", tz="UTC"),
+    ColumnType.INTS: pa.list_(pa.field("element", pa.int32())),
+    ColumnType.TEXTS: pa.list_(pa.field("element", pa.string())),
+}
+
+
+def arrow_schema(table: str) -> pa.Schema:
+    """The table's schema in Arrow and Parquet."""
+    return pa.schema([pa.field(column.name, _ARROW[column.type]) for column in columns(table)])
+
+
+def spark_schema(table: str) -> str:
+    """The table's schema as Spark DDL."""
+    return ", ".join(f"`{column.name}` {column.type.value}" for column in columns(table))

@@ -1,0 +1,148 @@
+"""Reading a segment file batch by batch with nothing but the standard library and crc32c.
+
+For executors, which have no ``quorum.log``. Every batch is proven by its checksum and must
+follow the one before it; the log digest is folded along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from audit.plan import ReadPlan, SegmentFile
+from quorum.batch import BatchHeader, check_crc, peek_size, read_header
+from quorum.digest import fold
+from quorum.errors import CorruptBatchError, StorageError
+
+WINDOW_BYTES = 1 << 20
+"""How much of a file is read at once."""
+
+
+class FoundBatch(NamedTuple):
+    """One batch: ``header.position`` is its place in ``data``, ``position`` that in the file."""
+
+    data: bytes
+    header: BatchHeader
+    position: int
+    digest: bytes
+    """Log digest behind it; empty when not known."""
+    path: str
+
+
+def read_segment(segment: SegmentFile) -> Iterator[FoundBatch]:
+    """The batches with a record in the segment's range, in order.
+
+    Raises:
+        CorruptBatchError: A batch is damaged, cut off, or does not follow; names file,
+            position and cause.
+        StorageError: The file cannot be read, or ends before the range does.
+    """
+    expected = _Follower(segment)
+    try:
+        with Path(segment.path).open("rb") as file:
+            for window, position in _windows(file, segment.path):
+                for header in expected.follow(window, position):
+                    if header.end_offset > segment.start_offset:
+                        yield FoundBatch(
+                            window,
+                            header,
+                            position + header.position,
+                            expected.digest,
+                            segment.path,
+                        )
+                    if header.end_offset >= segment.end_offset:
+                        return
+    except OSError as error:
+        raise StorageError(f"cannot read: {error.strerror}", segment.path) from error
+    if expected.next_offset < segment.end_offset:
+        raise StorageError(
+            f"ends at offset {expected.next_offset}, where {segment.end_offset} was planned; "
+            "has the log been cut meanwhile?",
+            segment.path,
+        )
+
+
+class _Follower:
+    """Checks that batches follow one another, and folds the digest."""
+
+    def __init__(self, segment: SegmentFile) -> None:
+        self._path = segment.path
+        self.next_offset = segment.base_offset
+        self._epoch = segment.epoch
+        self.digest = segment.digest
+
+    def follow(self, window: bytes, base: int) -> Iterator[BatchHeader]:
+        """Every batch of a window that holds whole batches, proven."""
+        position = 0
+        view = memoryview(window)
+        while position < len(window):
+            header = read_header(window, position, path=self._path, base_position=base)
+            check_crc(window, header, path=self._path, base_position=base)
+            if header.base_offset != self.next_offset or header.epoch < self._epoch:
+                raise CorruptBatchError(
+                    f"base offset {header.base_offset}, epoch {header.epoch} where offset "
+                    f"{self.next_offset} of epoch {self._epoch} or later follows",
+                    path=self._path,
+                    position=base + position,
+                )
+            self.next_offset, self._epoch = header.end_offset, header.epoch
+            if self.digest:
+                self.digest = fold(self.digest, view[position : header.end_position])
+            yield header
+            position = header.end_position
+
+
+def _windows(file: BinaryIO, path: str) -> Iterator[tuple[bytes, int]]:
+    """The file in pieces of whole batches, each with its position; a cut-off end comes last."""
+    base = 0
+    wanted = WINDOW_BYTES
+    carried = b""
+    while True:
+        read = file.read(wanted)
+        data = carried + read
+        end = _whole_batches_end(data, path, base) if read else len(data)
+        if end:
+            yield data[:end], base
+        if not read:
+            return
+        carried = data[end:]
+        base += end
+        size = peek_size(carried, path=path, base_position=base)
+        wanted = max(WINDOW_BYTES, (size or 0) - len(carried))
+
+
+def _whole_batches_end(data: bytes, path: str, base: int) -> int:
+    """Where the last whole batch ends; damage counts as whole, to be judged if it is reached."""
+    position = 0
+    while True:
+        try:
+            size = peek_size(data, position, path=path, base_position=base)
+        except CorruptBatchError:
+            return len(data)
+        if size is None or position + size > len(data):
+            return position
+        position += size
+
+
+def digest_at(plan: ReadPlan, offset: int) -> bytes:
+    """Log digest below ``offset``; empty when not known or not the end of a batch.
+
+    Raises:
+        CorruptBatchError, StorageError: As ``read_segment``.
+    """
+    for segment in plan.segments:
+        if segment.base_offset == offset:
+            return segment.digest
+        if segment.base_offset < offset <= segment.end_offset:
+            return _digest_inside(segment, offset)
+    return b""
+
+
+def _digest_inside(segment: SegmentFile, offset: int) -> bytes:
+    if not segment.digest:
+        return b""
+    for batch in read_segment(segment):
+        if batch.header.end_offset >= offset:
+            return batch.digest if batch.header.end_offset == offset else b""
+    return b""
