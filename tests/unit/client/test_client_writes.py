@@ -281,3 +281,19 @@ def test_closing_ends_what_is_on_its_way():
                 await client.set_config(TOPIC, "t", "retention.ms", "1")
 
     asyncio.run(scenario())
+
+
+def test_a_deposed_leader_that_does_not_know_it_yet_is_not_believed():
+    async def scenario():
+        _, (deposed,) = cluster(1)
+        log, (current,) = cluster(1)
+        log.epoch = 2
+        async with serving(deposed), serving(current):
+            async with client_of([deposed, current]) as client:
+                client._nodes.leader_epoch = 2
+                for n in range(5):
+                    await client.set_config(TOPIC, f"t{n}", "retention.ms", "1")
+        assert deposed.contexts == []
+        assert len(log.applied) == 5
+
+    asyncio.run(scenario())

@@ -205,3 +205,21 @@ def test_an_epoch_the_leader_does_not_know_yet_is_waited_for():
                 await client.list_offsets(-1, leader_epoch=10)
 
     asyncio.run(scenario())
+
+
+def test_every_fetch_is_checked_by_the_server_too():
+    """The position was found valid before; the log changes between that and the fetch."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        truncated(log, nodes)
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(4, 1))
+            consumer._must_validate = False
+            with pytest.raises(LogTruncationError) as caught:
+                await consumer.poll()
+            assert (caught.value.divergent_offset, caught.value.divergent_epoch) == (2, 1)
+
+    asyncio.run(scenario())

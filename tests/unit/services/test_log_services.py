@@ -138,3 +138,24 @@ def test_an_offset_beyond_the_end_is_out_of_range_with_the_bounds():
         )
 
     with_client(scenario)
+
+
+def test_fetch_names_the_point_of_divergence_instead_of_records():
+    """Epoch 1 ends at 2 here; a reader that has more of it, or an epoch in between, differs."""
+
+    async def scenario(log, nodes, client):
+        nodes[0].commit()
+        log.epoch, log.epoch_start = 4, log.end
+        for _ in range(3):
+            nodes[0].commit()
+        for offset, epoch, expected in [(4, 1, (1, 2)), (3, 2, (1, 2)), (4, 3, (1, 2))]:
+            request = FetchLogRequest(offset=offset, last_fetched_epoch=epoch)
+            answer = await client.fetch_log(request)
+            assert (answer.diverging.epoch, answer.diverging.offset) == expected
+            assert answer.records == b""
+        for offset, epoch in [(2, 1), (1, 1), (5, 4), (4, -1)]:
+            request = FetchLogRequest(offset=offset, last_fetched_epoch=epoch)
+            answer = await client.fetch_log(request)
+            assert not answer.HasField("diverging")
+
+    with_client(scenario)
