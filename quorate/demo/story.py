@@ -28,6 +28,7 @@ CHUNKS_MIN = 20
 SECONDS_MAX = 120.0
 _CHUNKS_WANTED = 24
 _CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) size=(\d+)")
+_INSTALLED = re.compile(r"event=download_ended .*outcome=installed")
 _POLL_SECONDS = 0.05
 
 SETTINGS: dict[str, object] = {
@@ -273,11 +274,10 @@ class Story:
         chunks = 0
         position = self._log_sizes.get(node.id, 0)
         deadline = time.monotonic() + SECONDS_MAX
-        is_ready = False
-        while not (chunks and is_ready):
+        is_ready = is_installed = False
+        while not (is_installed and is_ready):
             if not node.is_running or time.monotonic() > deadline:
                 raise ClusterError(f"node {node.id} did not catch up:\n{node.log_tail()}")
-            # Asked before the log is read, so that the log then holds every chunk.
             is_ready = await asyncio.to_thread(self.cluster.is_ready, node)
             text = node.log_path.read_text(errors="replace")
             for match in _CHUNK.finditer(text, position):
@@ -285,6 +285,7 @@ class Story:
                 done, size = int(match[1]) + int(match[2]), int(match[3])
                 self._stage.say(f"chunk {chunks}: {done} of {size} bytes")
                 position = match.end()
+            is_installed = _INSTALLED.search(text, position) is not None
             await asyncio.sleep(_POLL_SECONDS)
         if chunks < CHUNKS_MIN:
             raise ClusterError(f"only {chunks} chunks were fetched, {CHUNKS_MIN} expected")

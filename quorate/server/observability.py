@@ -155,6 +155,8 @@ class Observability:
         return None
 
     def _caught_up(self) -> str | None:
+        if self._node.is_downloading:
+            return "a snapshot is being fetched, because the leader's log starts beyond this one"
         facts = self.controller()
         if facts.applied_end_offset == 0:
             return "nothing has been applied yet"

@@ -183,6 +183,11 @@ class RaftNode:
         return self._core.leader_id
 
     @property
+    def is_downloading(self) -> bool:
+        """Whether a snapshot is being fetched, so that the log is about to be replaced."""
+        return self._core.download is not None
+
+    @property
     def voted_id(self) -> NodeId:
         """Whom this node voted for in the current epoch, ``NO_NODE`` for nobody."""
         voted = self._core.election.voted
