@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from quorum.errors import DiskFullError, invariant
+from quorum.errors import invariant
 from quorum.log.digest_file import write_digest_file
 from quorum.log.layout import (
     DELETED_SUFFIX,
@@ -72,21 +72,17 @@ def create_segment(fs: FileSystem, directory: Path, base: Trail) -> Segment:
     """Make an empty segment behind ``base``; its name and digest file are durable on return.
 
     Raises:
-        DiskFullError: Nothing of it is left.
+        DiskFullError: There is no new segment.
         StorageError: The caller must stop.
     """
     path = segment_path(directory, base.end_offset)
-    try:
-        write_digest_file(fs, directory, base.end_offset, base.digest)
-        file = fs.open(path, create=True, writable=True)
-        size = file.size()
-        invariant(size == 0, "a new segment has content already", path=path, size=size)
-        fs.sync_directory(directory)
-    except DiskFullError:
-        # Durably: were the name to come back after a crash, it would cut into later appends.
-        remove_segment(fs, directory, base.end_offset)
-        fs.sync_directory(directory)
-        raise
+    # Only this and the creation itself need space; what it leaves then is an orphan that the
+    # next start removes.
+    write_digest_file(fs, directory, base.end_offset, base.digest)
+    file = fs.open(path, create=True, writable=True)
+    size = file.size()
+    invariant(size == 0, "a new segment has content already", path=path, size=size)
+    fs.sync_directory(directory)
     return Segment(file, path, base._replace(position=0, unindexed_bytes=0))
 
 

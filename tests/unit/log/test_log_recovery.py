@@ -185,6 +185,20 @@ def test_a_bad_batch_in_an_older_segment_is_damage():
     assert caught.value.path == path
 
 
+@pytest.mark.parametrize(
+    ("base_offset", "epoch", "reason"),
+    [(5, 3, "base offset 5 where 1 follows"), (1, 2, "leader epoch 2 after epoch 3")],
+    ids=["gap", "older-epoch"],
+)
+def test_a_valid_batch_that_does_not_join_is_damage(bench, base_offset, epoch, reason):
+    bench.append(3, "a")
+    unmark(bench)
+    stranger = make_batch(base_offset, epoch, [b"stranger"])
+    bench.fs.write_bytes(FIRST, bench.fs.read_bytes(FIRST) + stranger)
+    with pytest.raises(LogDamagedError, match=reason):
+        bench.open()
+
+
 @pytest.mark.parametrize("which", [0, 2, -1], ids=["first", "middle", "last"])
 def test_a_missing_segment_is_damage(which):
     bench = rolled()
