@@ -148,7 +148,8 @@ class TableRows:
         self._start_offset = start_offset
         self._end_offset = plan.end_offset if end_offset is None else end_offset
         self._types = frozenset(types)
-        self._type_column = [column.name for column in columns(HISTORY)].index("record_type")
+        self._names = [column.name for column in columns(HISTORY)]
+        self._type_column = self._names.index("record_type")
         self.rows: dict[str, list[Row]] = {table: [] for table in tables}
 
     def add(self, item: Baseline | WalkedBatch) -> None:
@@ -195,6 +196,11 @@ class TableRows:
                 )
                 for number, effect in enumerate(state_effects(image, table))
             ]
+
+    def drop_behind(self, end_offset: int) -> None:
+        """Forget the history collected of batches that end behind ``end_offset``."""
+        end_column = self._names.index("batch_end_offset")
+        self.rows[HISTORY] = [row for row in self.rows[HISTORY] if row[end_column] <= end_offset]
 
     def take(self, table: str, *, at_least: int = 1) -> pa.RecordBatch | None:
         """Hand over what was collected for a table; None when it is less than ``at_least``."""

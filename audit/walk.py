@@ -71,6 +71,8 @@ class WalkedBatch:
     batch: FoundBatch
     steps: list[Step]
     visible: list[Visible]
+    is_settled: bool = True
+    """Whether no metadata transaction is open behind it."""
 
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
@@ -151,7 +153,7 @@ class Walk:
         ]
         if self._delta is not None:
             self._delta.skip_batch(batch.header)
-        return WalkedBatch(batch, steps, [])
+        return WalkedBatch(batch, steps, [], self.is_settled)
 
     def _take_data(self, batch: FoundBatch, *, observe: bool) -> WalkedBatch:
         found = iterate_records(batch.data, batch.header, path=batch.path)
@@ -169,7 +171,8 @@ class Walk:
         else:
             delta.replay_batch(batch.header, contents, found[0].headers)
             steps = []
-        return WalkedBatch(batch, steps, self._settle(batch.header.end_offset))
+        visible = self._settle(batch.header.end_offset)
+        return WalkedBatch(batch, steps, visible, self.is_settled)
 
     def hold(self, visible: list[Visible]) -> None:
         """Keep changes until they are visible."""

@@ -1,0 +1,137 @@
+"""Whether a log still is what was read from it before, and if not, from which offset on.
+
+An unsafe recovery may cut a log and go on in a newer epoch. Whoever exported the lost part must
+be told exactly where (requirements 320.4 and 320.9): the first batch whose epoch, bounds or log
+digest differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from audit.errors import AuditError, LogTruncatedError
+from audit.export_files import ExportedRange, ExportFolder
+from audit.plan import ReadPlan
+from audit.schema import HISTORY
+from audit.segment_file import read_segment
+from quorum.errors import StorageError
+
+CLUSTER_ID_KEY = b"quorate.cluster_id"
+"""Metadata key of ``history`` files."""
+
+_COLUMNS = ["batch_base_offset", "batch_end_offset", "epoch", "digest", "is_baseline"]
+
+
+class BatchMark(NamedTuple):
+    """What identifies a batch: bounds, epoch, and the log digest behind it if known."""
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    digest: str | None
+
+    def differs_from(self, other: BatchMark) -> bool:
+        """Whether the two cannot be the same batch of the same log."""
+        is_digest_known = self.digest is not None and other.digest is not None
+        return self[:3] != other[:3] or (is_digest_known and self.digest != other.digest)
+
+
+def check_same_log(plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRange]) -> None:
+    """Prove, as far as the log reaches down, that what is exported still is in the log.
+
+    Raises:
+        LogTruncatedError: It is not; carries the first divergent offset.
+        AuditError: The export is of another cluster.
+    """
+    if not ranges:
+        return
+    _check_cluster(plan, folder.path / HISTORY / ranges[-1].file_name)
+    common = min(ranges[-1].end, plan.end_offset)
+    if common <= plan.start_offset:
+        return
+    holder = next(found for found in ranges if found.start < common <= found.end)
+    exported = _mark_ending(_exported_marks(folder, [holder], common - 1), common)
+    in_log = _mark_ending(_log_marks(plan, common - 1, common), common)
+    if exported is None or in_log is None:
+        if exported is in_log:
+            return
+    elif not exported.differs_from(in_log):
+        return
+    offset, epoch = _first_difference(plan, folder, ranges, common)
+    raise LogTruncatedError(
+        f"{plan.source} no longer contains what was exported to {folder.path}",
+        offset=offset,
+        epoch=epoch,
+    )
+
+
+def _check_cluster(plan: ReadPlan, path: Path) -> None:
+    with _readable(path):
+        metadata = pq.read_schema(path).metadata or {}
+    cluster_id = metadata.get(CLUSTER_ID_KEY, b"").decode(errors="replace")
+    if cluster_id and plan.cluster_id and cluster_id != plan.cluster_id:
+        raise AuditError(
+            f"{path}: exported from cluster {cluster_id}, {plan.source} is of {plan.cluster_id}"
+        )
+
+
+def _exported_marks(
+    folder: ExportFolder, ranges: Iterable[ExportedRange], start_offset: int = 0
+) -> Iterator[BatchMark]:
+    """The exported batches that end behind ``start_offset``, in order."""
+    for exported in ranges:
+        path = folder.path / HISTORY / exported.file_name
+        with _readable(path):
+            rows = pq.read_table(path, columns=_COLUMNS)
+        rows = rows.filter(pc.invert(rows["is_baseline"])).drop_columns(["is_baseline"])
+        before = None
+        for values in zip(*(column.to_pylist() for column in rows.columns)):
+            mark = BatchMark(*values)
+            if mark != before and mark.end_offset > start_offset:
+                yield mark
+            before = mark
+
+
+def _log_marks(plan: ReadPlan, start_offset: int, end_offset: int) -> Iterator[BatchMark]:
+    for segment in plan.segments:
+        if segment.end_offset <= start_offset or segment.start_offset >= end_offset:
+            continue
+        for batch in read_segment(segment):
+            header = batch.header
+            if header.end_offset > end_offset:
+                return
+            if header.end_offset > start_offset:
+                digest = batch.digest.hex() or None
+                yield BatchMark(header.base_offset, header.end_offset, header.epoch, digest)
+
+
+def _mark_ending(marks: Iterable[BatchMark], offset: int) -> BatchMark | None:
+    return next((mark for mark in marks if mark.end_offset == offset), None)
+
+
+def _first_difference(
+    plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRange], end_offset: int
+) -> tuple[int, int]:
+    """Offset of the first exported batch that is not in the log, and its epoch."""
+    start = plan.start_offset
+    in_log = _log_marks(plan, start, end_offset)
+    for exported in _exported_marks(folder, ranges, start):
+        found = next(in_log, None)
+        if found is None or exported.differs_from(found):
+            return exported.base_offset, exported.epoch
+    return end_offset, plan.epoch_at(end_offset)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"unreadable export file: {error}", path) from error

@@ -1,0 +1,173 @@
+"""The incremental exporter: a metadata log as Parquet files, one folder per table.
+
+Needs no Java. Running it again exports what was committed since; running it twice writes
+nothing twice. What is kept of an interrupted run, and how, is ``export_files``' work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from audit.directory import plan_source
+from audit.divergence import CLUSTER_ID_KEY, check_same_log
+from audit.errors import AuditError
+from audit.export_files import ExportedRange, ExportFolder
+from audit.plan import ReadPlan
+from audit.reader import Baseline, TableRows, walk_range
+from audit.schema import HISTORY, TABLES, arrow_schema
+from audit.walk import WalkedBatch
+from quorum.errors import StorageError
+
+ROWS_PER_FILE = 1_000_000
+"""A range is closed when its history has this many rows."""
+ROWS_PER_GROUP = 64 * 1024
+_PROGRESS_EVERY = 500
+
+
+@dataclass(slots=True)
+class ExportReport:
+    """What one run did. Offsets [start_offset, end_offset) are exported now."""
+
+    start_offset: int
+    end_offset: int
+    written: list[ExportedRange] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows written by table; tables without new rows are left out."""
+    removed: list[str] = field(default_factory=list)
+    """Leftovers of an interrupted run that were removed."""
+    problems: tuple[str, ...] = ()
+    """What is wrong or missing in the source."""
+
+
+def export_log(
+    source: Path,
+    target: Path,
+    *,
+    with_unknown: bool = False,
+    rows_per_file: int = ROWS_PER_FILE,
+    progress: Callable[[int, int], None] | None = None,
+) -> ExportReport:
+    """Export what is committed in ``source`` and not yet in ``target``.
+
+    ``with_unknown`` takes in what is not known to be committed; such rows are marked and may
+    turn out to be cut from the log later. ``progress`` is told offsets done and offsets in all.
+
+    Raises:
+        LogTruncatedError: The log no longer contains what was exported.
+        AuditError: Nothing to read; the log lost offsets before they were exported; the export
+            is of another cluster, was changed by hand, or is being written by another process.
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError: The source is damaged. Ranges
+            before the damage may have been exported.
+        StorageError: A file cannot be read or written.
+    """
+    plan = plan_source(source, with_unknown=with_unknown)
+    folder = ExportFolder(target)
+    with folder.locked():
+        removed = folder.remove_unfinished()
+        ranges = folder.ranges()
+        check_same_log(plan, folder, ranges)
+        start = ranges[-1].end if ranges else plan.first_offset
+        if start < plan.start_offset and plan.baseline is None:
+            raise AuditError(
+                f"{source}: the log begins at {plan.start_offset} and no checkpoint stands for "
+                f"offsets {start} to {plan.start_offset}, which are not exported"
+            )
+        first = ranges[0].start if ranges else plan.first_offset
+        report = ExportReport(first, start, removed=removed, problems=plan.problems)
+        if plan.end_offset > start:
+            _Exporter(plan, folder, report, rows_per_file).run(start, progress)
+    return report
+
+
+class _Exporter:
+    """One run over [start, plan.end_offset)."""
+
+    def __init__(
+        self, plan: ReadPlan, folder: ExportFolder, report: ExportReport, rows_per_file: int
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._report = report
+        self._rows_per_file = rows_per_file
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._counts: dict[str, int] = {}
+
+    def run(self, start: int, progress: Callable[[int, int], None] | None) -> None:
+        """Export range after range; each ends outside any metadata transaction."""
+        total = self._plan.end_offset - start
+        collected = TableRows(self._plan, TABLES, start_offset=start)
+        done = ExportedRange(start, start, 0)
+        try:
+            for number, item in enumerate(walk_range(self._plan, start, self._plan.end_offset)):
+                collected.add(item)
+                if isinstance(item, WalkedBatch) and not item.is_settled:
+                    continue
+                end, epoch = _behind(item)
+                done = done._replace(end=end, epoch=epoch)
+                self._write(collected, at_least=ROWS_PER_GROUP)
+                if self._is_full(collected):
+                    done = self._close_range(collected, done)
+                if progress is not None and number % _PROGRESS_EVERY == 0:
+                    progress(end - start, total)
+            collected.drop_behind(done.end)
+            if done.end > done.start:
+                self._close_range(collected, done)
+        finally:
+            for writer in self._writers.values():
+                writer.close()
+        if progress is not None:
+            progress(total, total)
+
+    def _is_full(self, collected: TableRows) -> bool:
+        waiting = len(collected.rows[HISTORY])
+        return self._counts.get(HISTORY, 0) + waiting >= self._rows_per_file
+
+    def _write(self, collected: TableRows, *, at_least: int) -> None:
+        for table in TABLES:
+            batch = collected.take(table, at_least=at_least)
+            if batch is not None:
+                self._write_batch(table, batch)
+
+    def _write_batch(self, table: str, batch: pa.RecordBatch) -> None:
+        try:
+            if table not in self._writers:
+                self._writers[table] = self._open(table)
+            self._writers[table].write_batch(batch)
+        except OSError as error:
+            path = self._folder.temporary(table)
+            raise StorageError(f"cannot write the export: {error}", path) from error
+        self._counts[table] = self._counts.get(table, 0) + batch.num_rows
+
+    def _open(self, table: str) -> pq.ParquetWriter:
+        schema = arrow_schema(table)
+        if table == HISTORY:
+            schema = schema.with_metadata({CLUSTER_ID_KEY: self._plan.cluster_id.encode()})
+        return pq.ParquetWriter(self._folder.temporary(table), schema, compression="zstd")
+
+    def _close_range(self, collected: TableRows, done: ExportedRange) -> ExportedRange:
+        """Commit everything collected as one range; returns the empty range that follows."""
+        self._write(collected, at_least=1)
+        temporaries = {}
+        for table, writer in self._writers.items():
+            writer.close()
+            temporaries[table] = self._folder.temporary(table)
+        self._writers.clear()
+        self._folder.commit(done, temporaries)
+        self._report.written.append(done)
+        self._report.end_offset = done.end
+        for table, count in self._counts.items():
+            self._report.rows[table] = self._report.rows.get(table, 0) + count
+        self._counts.clear()
+        return ExportedRange(done.end, done.end, done.epoch)
+
+
+def _behind(item: Baseline | WalkedBatch) -> tuple[int, int]:
+    """End offset and epoch of what was walked."""
+    if isinstance(item, Baseline):
+        return max(item.snapshot_id.offset, 1), item.snapshot_id.epoch
+    return item.batch.header.end_offset, item.batch.header.epoch

@@ -1,0 +1,165 @@
+"""The folder of an export: which files it has, and how a range of the log becomes part of it.
+
+Layout: ``<folder>/<table>/<from>-<to>-e<epoch>.parquet`` with offsets [from, to) and the epoch
+of the record before ``to``. The names are the state of the export; there is no other.
+
+Invariants:
+    1. A range is exported when, and only when, its ``history`` file exists: it is renamed last.
+    2. Everything unfinished begins with ``_``, which Spark and pyarrow do not read.
+    3. A file with its final name is complete and synced.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from audit.errors import AuditError
+from audit.schema import HISTORY, TABLES, TYPED_TABLES
+from quorum.errors import StorageError
+
+LOCK_NAME = "_lock"
+_NAME = re.compile(r"([0-9]{20})-([0-9]{20})-e([0-9]{10})\.parquet")
+
+
+class ExportedRange(NamedTuple):
+    """Offsets [start, end) and the epoch of the last record in it."""
+
+    start: int
+    end: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """The name of its files, one per table."""
+        return f"{self.start:020d}-{self.end:020d}-e{self.epoch:010d}.parquet"
+
+
+def parse_range(name: str) -> ExportedRange | None:
+    """The range in a file's name; None for any other file."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else ExportedRange(*map(int, match.groups()))
+
+
+class ExportFolder:
+    """One export on disk. Changed only by whoever holds ``locked``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other exporters out; the folder is made if it is missing.
+
+        Raises:
+            AuditError: Another exporter is at work in it.
+            StorageError: The folder cannot be made or written to.
+        """
+        with _named_errors(self.path):
+            for table in TABLES:
+                (self.path / table).mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise AuditError(f"{self.path}: another export is writing here") from error
+            yield
+        finally:
+            os.close(lock)
+
+    def ranges(self) -> list[ExportedRange]:
+        """What is exported, ascending and without gaps.
+
+        Raises:
+            AuditError: Files were added or removed by hand.
+        """
+        found = sorted(self._ranges_of(HISTORY))
+        for before, after in pairwise(found):
+            if before.end != after.start:
+                raise AuditError(
+                    f"{self.path / HISTORY}: {after.file_name} does not follow {before.file_name}; "
+                    "files were removed or added by hand"
+                )
+        return found
+
+    def _ranges_of(self, table: str) -> list[ExportedRange]:
+        folder = self.path / table
+        with _named_errors(folder):
+            names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        return [found for name in names if (found := parse_range(name)) is not None]
+
+    def files(self, table: str) -> list[Path]:
+        """Every complete file of a table, ascending; typed files only of exported ranges."""
+        exported = set(self._ranges_of(HISTORY))
+        return [
+            self.path / table / found.file_name
+            for found in sorted(self._ranges_of(table))
+            if found in exported
+        ]
+
+    def remove_unfinished(self) -> list[str]:
+        """Remove what an interrupted export left, and return the names.
+
+        Temporary files, and typed files whose range has no history.
+        """
+        exported = set(self._ranges_of(HISTORY))
+        removed = []
+        for table in TABLES:
+            folder = self.path / table
+            with _named_errors(folder):
+                for entry in sorted(folder.iterdir()):
+                    found = parse_range(entry.name)
+                    is_orphan = table in TYPED_TABLES and found is not None
+                    if entry.name.startswith("_") or (is_orphan and found not in exported):
+                        entry.unlink()
+                        removed.append(f"{table}/{entry.name}")
+        return removed
+
+    def temporary(self, table: str) -> Path:
+        """Where a table's part of the range under way is written."""
+        return self.path / table / "_unfinished.parquet"
+
+    def commit(self, exported: ExportedRange, temporaries: Mapping[str, Path]) -> None:
+        """Make written files part of the export: typed tables first, ``history`` last.
+
+        Durability: after a crash at any point either all of the range is there or, once
+        ``remove_unfinished`` has run, nothing of it.
+
+        Raises:
+            StorageError: A file could not be synced or renamed; the range may be exported.
+        """
+        for path in temporaries.values():
+            _sync(path)
+        order = [table for table in TYPED_TABLES if table in temporaries]
+        for table in (*order, HISTORY):
+            path = temporaries[table]
+            if table == HISTORY:
+                for typed in order:
+                    _sync(self.path / typed)
+            with _named_errors(path):
+                path.replace(path.with_name(exported.file_name))
+        _sync(self.path / HISTORY)
+
+
+def _sync(path: Path) -> None:
+    with _named_errors(path):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write the export: {error.strerror or error}", path) from error
