@@ -72,8 +72,14 @@ class Proposer:
         return len(self._queue)
 
     def next_deadline_ms(self) -> int | None:
-        """When a chore is due; None while not active."""
-        return None if self.active_epoch is None else self._chores.next_deadline_ms()
+        """When a chore is due; None while not active, and while one waits for its group.
+
+        A chore that is due waits for the disk or for a commit; whoever reports that calls
+        ``flush``. A deadline in the past would only make the shell spin until then.
+        """
+        if self.active_epoch is None or self._are_chores_due:
+            return None
+        return self._chores.next_deadline_ms()
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
         """A heartbeat came in, whatever becomes of the command."""

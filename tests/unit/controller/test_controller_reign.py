@@ -117,6 +117,18 @@ def test_noops_keep_an_idle_log_moving_and_only_then():
     assert len(bench.log.proposals) == 3
 
 
+def test_a_chore_that_waits_for_the_disk_sets_no_deadline():
+    bench = Bench(idle_interval_ms=500)
+    bench.submit(set_config(1))
+    bench.flush()
+    bench.tick(500)
+    assert bench.controller.next_deadline_ms() is None
+    bench.log.settle()
+    bench.flush()
+    assert bench.log.proposals == [1, 1]
+    assert bench.controller.next_deadline_ms() == 1_000
+
+
 def test_a_silent_broker_is_fenced_when_its_session_ends():
     bench = Bench(session_timeout_ms=100)
     bench.tick(99)
