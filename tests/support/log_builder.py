@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quorum.batch import encode_batch, record_values, scan_batches
+from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.log.config import LogConfig
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.log.segmented_log import SegmentedLog
@@ -95,3 +96,15 @@ def contents(log: SegmentedLog, max_bytes: int = 1 << 20) -> list[tuple[int, int
                     found.append((header.base_offset + number, header.epoch, bytes(value)))
             offset = header.end_offset
     return found
+
+
+def chain_values(log: SegmentedLog) -> dict[int, bytes]:
+    """The log digest at every batch boundary, computed from the bytes."""
+    values = {0: EMPTY_LOG_DIGEST}
+    digest, offset = EMPTY_LOG_DIGEST, 0
+    while data := log.read(offset, 1):
+        (header,) = scan_batches(data)
+        digest = fold(digest, data)
+        offset = header.end_offset
+        values[offset] = digest
+    return values

@@ -5,8 +5,7 @@ What a real disk may do to data that was not synced is decided at the crash, by 
 durable when made, as ``OsFileSystem`` makes them; files, their names and their bytes are not
 before ``sync`` and ``sync_directory``.
 
-Each file is one bytearray. A sync drops the list of changes since the last one, so it costs
-nothing; only a crash works through them, newest first, to find the durable content again.
+``memory_disk`` holds the content and decides what survives.
 """
 
 from __future__ import annotations
@@ -15,34 +14,29 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from quorum.errors import DiskFullError, StorageError
+from tests.support.memory_disk import (
+    KEEP_ALL,
+    LOSE_ALL,
+    REORDERED,
+    TORN_TAIL,
+    CrashMode,
+    Directory,
+    Inode,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class CrashMode:
-    """What may become of changes that were not synced.
-
-    The default keeps none of them, which is the worst a disk does to data it never promised.
-    """
-
-    keep_writes: float = 0.0
-    """Chance that the un-synced changes of a file survive up to some point in their order."""
-    torn: bool = False
-    """The write at that point may survive in part: a prefix of it."""
-    reordered: bool = False
-    """Each un-synced change survives by itself, whatever came before; holes read as zeros."""
-    keep_names: float = 0.0
-    """Chance that creations, renames and removals survive up to some point in their order."""
-
-
-LOSE_ALL = CrashMode()
-TORN_TAIL = CrashMode(keep_writes=1.0, torn=True, keep_names=0.5)
-REORDERED = CrashMode(keep_writes=0.5, reordered=True, keep_names=0.5)
-KEEP_ALL = CrashMode(keep_writes=2.0, keep_names=2.0)
-"""A process that died on a machine that lived: nothing is lost, and nothing that was not synced
-has become durable by that. Chances above 1 keep everything in this way."""
+__all__ = [
+    "KEEP_ALL",
+    "LOSE_ALL",
+    "REORDERED",
+    "TORN_TAIL",
+    "CrashMode",
+    "Faults",
+    "MemoryFile",
+    "MemoryFileSystem",
+    "PowerLost",
+]
 
 
 class PowerLost(BaseException):
@@ -65,161 +59,12 @@ class Faults:
     """Power is lost right after this call that changes something (any but open, read, look)."""
 
 
-class _Change(NamedTuple):
-    """One un-synced change of a file, with what is needed to undo it."""
-
-    position: int
-    size: int
-    """Bytes written; 0 for a cut."""
-    before: bytes
-    """What was there: overwritten bytes, or those that a cut removed."""
-    length: int
-    """Length of the file before."""
-
-
-class _Inode:
-    """Content of a file, and the way back to what is durable."""
-
-    __slots__ = ("data", "doomed", "pending", "synced")
-
-    def __init__(self, data: bytes | bytearray = b"") -> None:
-        self.data = bytearray(data)
-        self.pending: list[_Change] = []
-        self.doomed = 0
-        """How many of ``pending`` a failed sync dropped: they never reach the disk."""
-        self.synced = 0
-        """How many of ``pending`` are durable; only counted once something is doomed."""
-
-    def write(self, position: int, data: bytes) -> None:
-        content = self.data
-        length = len(content)
-        if position > length:
-            self.write(length, bytes(position - length))
-            length = position
-        before = b"" if position == length else bytes(content[position : position + len(data)])
-        self.pending.append(_Change(position, len(data), before, length))
-        content[position : position + len(data)] = data
-
-    def cut(self, size: int) -> None:
-        length = len(self.data)
-        if size >= length:
-            self.write(length, bytes(size - length))
-            return
-        self.pending.append(_Change(size, 0, bytes(self.data[size:]), length))
-        del self.data[size:]
-
-    def sync(self) -> None:
-        if self.doomed:
-            self.synced = len(self.pending)
-        else:
-            self.pending.clear()
-
-    def fail_sync(self) -> None:
-        self.doomed = self.synced = len(self.pending)
-
-    def crash(self, rng: random.Random, mode: CrashMode) -> None:
-        """Turn ``data`` into what is found after power comes back."""
-        if mode.keep_writes > 1:
-            return
-        changes, doomed, synced = self.pending, self.doomed, self.synced
-        self.pending, self.doomed, self.synced = [], 0, 0
-        if not changes:
-            return
-        redo = self._undo(changes)
-        for change in redo[doomed:synced]:
-            self._redo(*change)
-        self._survive(redo[max(doomed, synced) :], rng, mode)
-
-    def _undo(self, changes: list[_Change]) -> list[tuple[int, bytes, bool]]:
-        data = self.data
-        redo = []
-        for position, size, before, length in reversed(changes):
-            redo.append((position, bytes(data[position : position + size]), size == 0))
-            data[position : position + size] = before
-            del data[length:]
-        redo.reverse()
-        return redo
-
-    def _survive(
-        self, redo: list[tuple[int, bytes, bool]], rng: random.Random, mode: CrashMode
-    ) -> None:
-        if mode.reordered:
-            for change in redo:
-                if rng.random() < mode.keep_writes:
-                    self._redo(*change)
-            return
-        kept = _kept(rng, mode.keep_writes, len(redo))
-        for change in redo[:kept]:
-            self._redo(*change)
-        if mode.torn and kept < len(redo):
-            position, written, is_cut = redo[kept]
-            if not is_cut:
-                self._redo(position, written[: rng.randint(0, len(written))], is_cut)
-
-    def _redo(self, position: int, written: bytes, is_cut: bool) -> None:
-        data = self.data
-        if is_cut:
-            del data[position:]
-            return
-        if written and len(data) < position:
-            data.extend(bytes(position - len(data)))
-        data[position : position + len(written)] = written
-
-
-def _kept(rng: random.Random, chance: float, count: int) -> int:
-    """How many changes, in their order, survive."""
-    return rng.randint(0, count) if rng.random() < chance else 0
-
-
-class _Directory:
-    """Names in one directory; changes of names are pending until it is synced."""
-
-    __slots__ = ("durable", "folders", "names", "pending")
-
-    def __init__(self) -> None:
-        self.folders: set[str] = set()
-        self.names: dict[str, _Inode] = {}
-        self.durable: dict[str, _Inode] = {}
-        self.pending: list[tuple[str, str, _Inode | None]] = []
-
-    def change(self, old: str, new: str, inode: _Inode | None) -> None:
-        """``old`` is gone (if named), ``new`` is ``inode`` (if one is given)."""
-        self.pending.append((old, new, inode))
-        self._apply(self.names, old, new, inode)
-
-    @staticmethod
-    def _apply(names: dict[str, _Inode], old: str, new: str, inode: _Inode | None) -> None:
-        if old and (inode is None or names.get(old) is inode):
-            names.pop(old, None)
-        elif old:
-            return
-        if inode is not None:
-            names[new] = inode
-
-    def sync(self) -> None:
-        for change in self.pending:
-            self._apply(self.durable, *change)
-        self.pending.clear()
-
-    def crash(self, rng: random.Random, mode: CrashMode) -> None:
-        if mode.keep_names > 1:
-            return
-        if mode.reordered:
-            kept = [change for change in self.pending if rng.random() < mode.keep_names]
-        else:
-            kept = self.pending[: _kept(rng, mode.keep_names, len(self.pending))]
-        for change in kept:
-            self._apply(self.durable, *change)
-        self.pending = []
-        self.names = dict(self.durable)
-
-
 class MemoryFile:
     """An open file of a ``MemoryFileSystem``; dead after a crash."""
 
     __slots__ = ("_era", "_fs", "_inode", "_is_open", "_path")
 
-    def __init__(self, fs: MemoryFileSystem, inode: _Inode, path: str) -> None:
+    def __init__(self, fs: MemoryFileSystem, inode: Inode, path: str) -> None:
         self._fs = fs
         self._inode = inode
         self._path = path
@@ -277,7 +122,7 @@ class MemoryFileSystem:
     """``ports.FileSystem`` whose un-synced state a ``crash`` may take. Used by one thread."""
 
     def __init__(self) -> None:
-        self._directories: dict[str, _Directory] = {"/": _Directory(), ".": _Directory()}
+        self._directories: dict[str, Directory] = {"/": Directory(), ".": Directory()}
         self._faults = Faults()
         self._is_off = False
         self.is_watched = False
@@ -339,7 +184,7 @@ class MemoryFileSystem:
 
         Faults are lifted.
         """
-        inodes: dict[int, _Inode] = {}
+        inodes: dict[int, Inode] = {}
         for _, directory in sorted(self._directories.items()):
             directory.crash(rng, mode)
             for _, inode in sorted(directory.names.items()):
@@ -359,7 +204,7 @@ class MemoryFileSystem:
             if not create:
                 raise StorageError("cannot open: no such file", path)
             self.before_change()
-            inode = _Inode()
+            inode = Inode()
             directory.change("", name, inode)
             self.after_change()
         return MemoryFile(self, inode, str(path))
@@ -383,7 +228,7 @@ class MemoryFileSystem:
         for folder in (path, *path.parents):
             if str(folder) in self._directories:
                 break
-            self._directories[str(folder)] = _Directory()
+            self._directories[str(folder)] = Directory()
         for folder in (path, *path.parents):
             if folder.name:
                 self._directories[str(folder.parent)].folders.add(folder.name)
@@ -418,7 +263,7 @@ class MemoryFileSystem:
         directory.sync()
         self.after_change()
 
-    def _locate(self, path: Path) -> tuple[_Directory, str]:
+    def _locate(self, path: Path) -> tuple[Directory, str]:
         text = str(path)
         parent, slash, name = text.rpartition("/")
         directory = self._directories.get(parent or slash or ".")
@@ -448,7 +293,7 @@ class MemoryFileSystem:
         directory, name = self._locate(path)
         inode = directory.names.get(name)
         if inode is None:
-            inode = _Inode()
+            inode = Inode()
             directory.change("", name, inode)
             directory.sync()
         inode.pending.clear()
@@ -469,12 +314,12 @@ class MemoryFileSystem:
         """A disk with the present content, all of it durable: a stale copy to put back."""
         copy = MemoryFileSystem()
         for path, directory in self._directories.items():
-            other = copy._directories.setdefault(path, _Directory())
+            other = copy._directories.setdefault(path, Directory())
             other.folders = set(directory.folders)
-            other.names = {name: _Inode(inode.data) for name, inode in directory.names.items()}
+            other.names = {name: Inode(inode.data) for name, inode in directory.names.items()}
             other.durable = dict(other.names)
         return copy
 
-    def _inode(self, path: Path) -> _Inode:
+    def _inode(self, path: Path) -> Inode:
         directory, name = self._locate(path)
         return directory.names[name]
