@@ -69,13 +69,14 @@ def _of_others(core: CoreState) -> Iterator[int]:
 
 
 def _of_fetching(core: CoreState) -> Iterator[int]:
-    flight = core.in_flight
+    flight, role, download = core.in_flight, core.role, core.download
+    leader_id = role.leader_id if isinstance(role, Follower) else None
     if flight is not None:
         if flight.deadline_ms is not None:
             yield flight.deadline_ms
+            if leader_id is not None and flight.peer != leader_id:
+                yield core.peers.ready_ms(leader_id)
         return
-    role, download = core.role, core.download
-    leader_id = role.leader_id if isinstance(role, Follower) else None
     not_before = role.discover_at_ms if isinstance(role, Unattached) else 0
     if leader_id is not None and download is not None and is_downloading(core, leader_id):
         if download.is_complete:

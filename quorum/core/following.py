@@ -50,16 +50,32 @@ def pursue_follower(core: CoreState, role: Follower) -> None:
 def pursue_fetch(core: CoreState) -> None:
     """Keep one Fetch under way: to the leader, or to anybody who may know it."""
     flight = core.in_flight
-    if flight is not None:
-        if flight.deadline_ms is None or core.now_ms < flight.deadline_ms:
-            return
-        core.in_flight = None
-        core.peers.failed(flight.peer, core.now_ms)
+    if flight is not None and flight.deadline_ms is not None:
+        if core.now_ms >= flight.deadline_ms:
+            core.in_flight = None
+            core.peers.failed(flight.peer, core.now_ms)
+        elif is_search_to_end(core, flight):
+            core.in_flight = None
+    if core.in_flight is not None:
+        return
     peer = _whom_to_ask(core)
     if peer is None:
         return
     if not is_downloading(core, peer) or pursue_download(core, peer):
         _fetch_from(core, peer)
+
+
+def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
+    """Whether a question to another peer stands in the way of the leader, who is ready again.
+
+    Its answer is not missed: it could only have told who leads.
+    """
+    role = core.role
+    return (
+        isinstance(role, Follower)
+        and flight.peer != role.leader_id
+        and core.now_ms >= core.peers.ready_ms(role.leader_id)
+    )
 
 
 def _whom_to_ask(core: CoreState) -> NodeId | None:

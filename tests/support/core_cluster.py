@@ -20,6 +20,8 @@ from quorum.core.messages import (
     FetchSnapshotResponse,
     Message,
     ReceivedRecords,
+    VoteRequest,
+    VoteResponse,
     VotersAt,
 )
 from quorum.core.node import RaftNode
@@ -382,6 +384,27 @@ class CoreCluster:
             self.now_ms = max(self.now_ms, member.deadline_ms)
             self.tick(node_id)
             self.settle()
+        raise AssertionError(f"node {node_id} was not elected: {self[node_id].role_name}")
+
+    def elect_without_replicating(self, node_id: NodeId) -> None:
+        """As ``elect``, but every Fetch is lost, so nothing of the new epoch is copied."""
+        for _ in range(20):
+            if self[node_id].is_leader:
+                self.queue.clear()
+                return
+            deadline_ms = self.members[node_id].deadline_ms
+            assert deadline_ms is not None
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.tick(node_id)
+            for _ in range(10):
+                self.queue = [
+                    item
+                    for item in self.queue
+                    if isinstance(item[2], VoteRequest | VoteResponse)
+                ]
+                self.deliver()
+                for each in self.members:
+                    self.persist(each)
         raise AssertionError(f"node {node_id} was not elected: {self[node_id].role_name}")
 
     def propose(self, node_id: NodeId, count: int = 1) -> Output:
