@@ -133,9 +133,7 @@ class Queries:
         )
         return response
 
-    async def describe_image(
-        self, *, read: ReadOptions = LOCAL
-    ) -> admin_pb2.DescribeImageResponse:
+    async def describe_image(self, *, read: ReadOptions = LOCAL) -> admin_pb2.DescribeImageResponse:
         """The digest of a node's image, to compare replicas with."""
         request = admin_pb2.DescribeImageRequest(read=read)
         response: admin_pb2.DescribeImageResponse = await self._ask(

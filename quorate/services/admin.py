@@ -93,7 +93,9 @@ class AdminService:
     ) -> admin_pb2.DescribeImageResponse:
         image = await self._reads.image(request.read)
         # The image is immutable, and digesting a large one takes seconds: not on the loop.
-        digest, records = await asyncio.to_thread(lambda: (state_digest(image), count_records(image)))
+        digest, records = await asyncio.to_thread(
+            lambda: (state_digest(image), count_records(image))
+        )
         return admin_pb2.DescribeImageResponse(
             position=self._reads.position(image), state_digest=digest, record_count=records
         )
