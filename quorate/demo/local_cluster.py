@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from quorum.types import uuid_to_text
 
 HOST = "127.0.0.1"
 _POLL_SECONDS = 0.02
+_PORTS = (20_000, 32_000)
 STOP_SECONDS_MAX = 15.0
 START_SECONDS_MAX = 30.0
 
@@ -283,12 +285,20 @@ class LocalCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Ports of the loopback interface that nobody listens on, all different.
+
+    Below the range that the kernel hands out by itself: a node that is down for a while must
+    find its port free when it comes back.
+    """
+    chosen: list[int] = []
+    draw = random.SystemRandom()
+    while len(chosen) < count:
+        port = draw.randrange(*_PORTS)
+        with socket.socket() as one:
+            try:
+                one.bind((HOST, port))
+            except OSError:
+                continue
+        if port not in chosen:
+            chosen.append(port)
+    return chosen
