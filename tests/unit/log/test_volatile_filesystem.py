@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from quorum.log.filesystem import OsFileSystem
+from quorum.log.recovery import open_log
 from tests.support.volatile_filesystem import NoSyncFileSystem, VolatileFileSystem
 
 ROOT = Path(__file__).parents[3]
@@ -100,3 +101,29 @@ def test_a_killed_process_leaves_what_it_synced(tmp_path):
     file = OsFileSystem().open(tmp_path / "a")
     assert file.read_at(0, 99) == b"kept"
     file.close()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("VolatileFileSystem", 3), ("NoSyncFileSystem", 0)])
+def test_a_killed_node_keeps_its_flushed_log_and_only_that(tmp_path, kind, kept):
+    """The same kill finds out a build without fsync: what it acknowledged is gone."""
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from quorum.log.config import LogConfig\n"
+        "from quorum.log.recovery import open_log\n"
+        f"from tests.support.volatile_filesystem import {kind}\n"
+        "from tests.support.log_builder import make_batch\n"
+        f"log, _ = open_log({kind}(), Path(sys.argv[1]), LogConfig(segment_bytes=150))\n"
+        "for offset in range(4):\n"
+        "    data = make_batch(offset, 1, [b'v' * 40])\n"
+        "    log.append(data, base_offset=offset, end_offset=offset + 1)\n"
+        "    if offset == 2:\n"
+        "        log.flush()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    folder = tmp_path / "log"
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    log, report = open_log(OsFileSystem(), folder)
+    assert report.end.offset == kept
+    log.close()
