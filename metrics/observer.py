@@ -105,17 +105,17 @@ class Observer:
         elif not equal:
             self._families.count("quorate_digest_mismatches_total")
 
-    def queue_refused(self, queue: str) -> None:
+    def queue_refused(self, queue: str, *, by: int = 1) -> None:
         """Work was refused because ``queue`` was full."""
-        self._families.count("quorate_queue_rejections_total", queue)
+        self._families.count("quorate_queue_rejections_total", queue, by=by)
 
     def metadata_failed(self) -> None:
         """A committed record could not be applied or published."""
         self._families.count("quorate_metadata_errors_total")
 
-    def command_judged(self, command: str, result: str) -> None:
-        """A client command of type ``command`` ended in ``ok``, ``duplicate`` or an error name."""
-        self._families.count("quorate_commands_total", command, result)
+    def command_judged(self, command: str, result: str, *, by: int = 1) -> None:
+        """Client commands of type ``command`` ended in ``ok`` or an error's name."""
+        self._families.count("quorate_commands_total", command, result, by=by)
 
     def rpc_started(self, service: str, method: str) -> None:
         """A call began. Names must come from our own service table, never from the wire."""

@@ -6,17 +6,16 @@ See: metadata-records.md (levels of metadata.version), KIP-584, KIP-853 (kraft.v
 from __future__ import annotations
 
 from statemachine.commands import FeatureRange
-from statemachine.records import ELR_VERSION, METADATA_VERSION
+from statemachine.prepare.features import SUPPORTED_FEATURES as JUDGED_FEATURES
+from statemachine.records import METADATA_VERSION
 
 KRAFT_VERSION = "kraft.version"
 KRAFT_VERSION_MAX = 1
-METADATA_VERSION_MIN = 7
-METADATA_VERSION_MAX = 33
+METADATA_VERSION_MAX = JUDGED_FEATURES[METADATA_VERSION][1]
 
-SUPPORTED_FEATURES = (
-    FeatureRange(ELR_VERSION, 0, 1),
-    FeatureRange(KRAFT_VERSION, 0, KRAFT_VERSION_MAX),
-    FeatureRange(METADATA_VERSION, METADATA_VERSION_MIN, METADATA_VERSION_MAX),
+SUPPORTED_FEATURES = tuple(
+    FeatureRange(name, low, high)
+    for name, (low, high) in sorted({**JUDGED_FEATURES, KRAFT_VERSION: (0, KRAFT_VERSION_MAX)}.items())
 )
 """By name."""
 

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
+from quorate.controller.ports import LogDriver
 from quorate.controller.publishing import Published
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
@@ -26,7 +27,7 @@ from quorum.core.notices import ListenerEndpoints, Notice
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
 from quorum.runtime.persistence import Persistence
-from quorum.runtime.ports import Network, WriteDone, Writer
+from quorum.runtime.ports import Listener, Network, WriteDone, Writer
 from quorum.types import Endpoint, NodeId
 from snapshot.config import SnapshotConfig
 from snapshot.generator import CheckpointGenerator, CheckpointTrigger
@@ -60,7 +61,14 @@ class Replica:
         bootstrap: Sequence[NodeId] = (),
         endpoints: Sequence[Endpoint] = (),
         on_checkpoint: OnCheckpoint | None = None,
+        around_listener: Callable[[Listener], Listener] = lambda listener: listener,
+        around_log: Callable[[LogDriver], LogDriver] = lambda log: log,
     ) -> None:
+        """Put everything together; nothing runs before ``start``.
+
+        ``around_listener`` and ``around_log`` may wrap the two seams between driver and
+        controller, for metrics.
+        """
         self.stores = stores
         self.key = stores.key
         self._clock = clock
@@ -88,11 +96,11 @@ class Replica:
             writer=writer,
             network=network,
             clock=clock,
-            listener=self.controller,
+            listener=around_listener(self.controller),
             on_event=on_event,
             on_deadline=on_deadline,
         )
-        self.controller.attach(self.driver)
+        self.controller.attach(around_log(self.driver))
         self.checkpoints = CheckpointKeeper(
             controller=self.controller,
             driver=self.driver,

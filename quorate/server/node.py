@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -24,9 +25,10 @@ from quorate import __version__
 from quorate.config import ServerConfig
 from quorate.config_addresses import CONTROLLER_LISTENER, parse_address, parse_voter
 from quorate.logs import log_event
-from quorate.replica.boot import BootReport, open_stores
+from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica
 from quorate.server.listeners import Listeners
+from quorate.server.metering import CommandMeter, MeteredListener, MeteredLog
 from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.served_node import ReplicaNode
@@ -81,8 +83,32 @@ class ServerNode:
         self._ready_task: asyncio.Task[None] | None = None
         self._registry = CollectorRegistry()
         self._observer = Observer(Families(self._registry))
+        self._meter = CommandMeter(self._observer)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        stores = open_stores(
+        self._tls = self._load_tls()
+        began = time.perf_counter()
+        stores = self._open_stores(fs)
+        self._count_boot(stores.report, time.perf_counter() - began)
+        self.boot_report: BootReport = stores.report
+        self.node_id = stores.identity.node_id
+        self.client_address = config.listeners.reached_by_clients_at
+        self._shell = Shell(
+            Replica.persistence_of(stores),
+            self._clock,
+            on_failure=on_failure,
+            on_written=self._on_written,
+        )
+        self._bootstrap = self._bootstrap_peers()
+        self._network = PeerNetwork(self._link(stores))
+        self.replica = self._make_replica(stores, fs, rng)
+        self._shell.attach(self.replica)
+        self._observability = Observability(self.replica, config, self._clock)
+        self._metrics = self._metrics_server()
+        self._serve_clients()
+
+    def _open_stores(self, fs: FileSystem) -> Stores:
+        config = self._config
+        return open_stores(
             fs,
             config.node.data_dir,
             node_id=config.node.id,
@@ -91,31 +117,33 @@ class ServerNode:
             clock=self._clock,
             static_voters=tuple(parse_voter(text) for text in config.bootstrap.voters),
         )
-        self.boot_report: BootReport = stores.report
-        self.node_id = stores.identity.node_id
-        self.client_address = config.listeners.reached_by_clients_at
-        tls = self._tls()
-        self._shell = Shell(
-            Replica.persistence_of(stores),
-            self._clock,
-            on_failure=on_failure,
-            on_written=self._on_written,
-        )
-        identity = stores.identity
-        key = stores.key
-        link = Link(
-            Hello(identity.cluster_id, key, config.cluster.digest()),
+
+    def _count_boot(self, report: BootReport, seconds: float) -> None:
+        if report.loaded_snapshot is not None:
+            self._observer.snapshot_load_took(seconds)
+        for _ in report.corrupt_snapshots:
+            self._observer.file_quarantined("checkpoint")
+            self._observer.snapshot_failed("load")
+        for _, loss in report.losses:
+            for _ in loss.segments:
+                self._observer.file_quarantined("segment")
+
+    def _link(self, stores: Stores) -> Link:
+        return Link(
+            Hello(stores.identity.cluster_id, stores.key, self._config.cluster.digest()),
             self,
-            config.quorum.request_timeout_ms / 1000,
-            tls.channel_credentials if tls else None,
+            self._config.quorum.request_timeout_ms / 1000,
+            self._tls.channel_credentials if self._tls else None,
         )
-        self._network = PeerNetwork(link)
-        bootstrap = self._bootstrap_peers()
-        self.replica = Replica(
+
+    def _make_replica(self, stores: Stores, fs: FileSystem, rng: random.Random) -> Replica:
+        config = self._config
+        controller = config.controller_of(stores.identity.cluster_id)
+        return Replica(
             stores,
             fs,
             quorum_config=config.quorum,
-            controller_config=config.controller_of(identity.cluster_id),
+            controller_config=replace(controller, kraft_version=stores.kraft_version),
             snapshot_config=config.snapshot,
             clock=self._clock,
             rng=rng,
@@ -125,31 +153,35 @@ class ServerNode:
             to_driver=self._to_driver,
             on_event=self._on_event,
             on_deadline=self._shell.arm,
-            on_failure=on_failure,
+            on_failure=self._on_failure,
             on_fault=self._on_fault,
-            bootstrap=tuple(bootstrap),
+            bootstrap=tuple(self._bootstrap),
             endpoints=self._own_endpoints(),
             on_checkpoint=self._on_checkpoint,
+            around_listener=lambda listener: MeteredListener(listener, self._observer),
+            around_log=lambda log: MeteredLog(log, self._observer),
         )
-        self._bootstrap = bootstrap
-        self._shell.attach(self.replica)
-        self._served = ReplicaNode(
-            self.replica,
-            clock=self._clock,
-            client_address=self.client_address,
-            guard=self._shell.guard,
+
+    def _serve_clients(self) -> None:
+        self._services = ClientServices(
+            ReplicaNode(
+                self.replica,
+                clock=self._clock,
+                client_address=self.client_address,
+                guard=self._shell.guard,
+                meter=self._meter,
+            ),
+            other_service_names=(SERVICE_NAME,),
         )
-        self._services = ClientServices(self._served, other_service_names=(SERVICE_NAME,))
+        listeners = self._config.listeners
         self._listeners = Listeners(
             self._network.service,
             self._services,
-            client_address=config.listeners.client,
-            peer_address=config.listeners.peer_address,
-            credentials=tls.server_credentials() if tls else None,
+            client_address=listeners.client,
+            peer_address=listeners.peer_address,
+            credentials=self._tls.server_credentials() if self._tls else None,
             interceptors=(RpcCounter(self._observer),),
         )
-        self._observability = Observability(self.replica, config, self._clock)
-        self._metrics = self._metrics_server()
 
     # ------------------------------------------------------------------ life
 
@@ -174,13 +206,17 @@ class ServerNode:
         await self._services.drain()
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
         self._shell.guard(lambda: self.replica.notice(ShutDown()))
-        # A lone voter has nobody to hand over to.
         while (
             self.replica.node.role_name == "Resigned"
-            and len(self.replica.node.voters) > 1
+            and self._has_successor()
             and self._loop.time() < deadline
         ):
             await asyncio.sleep(_POLL_S)
+
+    def _has_successor(self) -> bool:
+        """Whether any other voter can still be reached; a cluster that stops has none left."""
+        connected = {each.peer for each in self._network.statuses() if each.is_connected}
+        return any(voter.key.id in connected for voter in self.replica.node.voters)
 
     async def stop(self) -> None:
         """Close everything; what was submitted to the writer is still written."""
@@ -253,6 +289,7 @@ class ServerNode:
             if is_ready is not said:
                 said = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)
+            self._meter.hand_over()
             await asyncio.sleep(_READY_POLL_S)
 
     def _metrics_server(self) -> HttpServer | None:
@@ -291,7 +328,7 @@ class ServerNode:
         servers = [text for text in self._config.bootstrap.servers if text != own]
         return {_FIRST_BOOTSTRAP_ID - place: text for place, text in enumerate(servers)}
 
-    def _tls(self) -> TlsIdentity | None:
+    def _load_tls(self) -> TlsIdentity | None:
         tls = self._config.tls
         if not tls.is_enabled:
             return None

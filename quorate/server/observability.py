@@ -124,6 +124,9 @@ class Observability:
         """The bounded queues of the write path."""
         config = self._controller.config
         return [
+            QueueFacts(
+                "held_fetches", self._node.held_fetches, self._config.quorum.held_fetches_max
+            ),
             QueueFacts("commands", self._controller.queue_length, config.queue_commands_max),
             QueueFacts(
                 "groups_in_flight", self._controller.groups_in_flight, config.groups_in_flight_max

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.replica import Replica
+from quorate.server.metering import CommandMeter
 from quorate.services.ports import Cancel, Leadership, QuorumStatus, ReplicaStatus
 from quorum.core.progress import ReplicaView
 from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, SnapshotId
@@ -38,6 +39,7 @@ class ReplicaNode:
         clock: Clock,
         client_address: str,
         guard: Callable[[Callable[[], None]], None],
+        meter: CommandMeter,
     ) -> None:
         self._replica = replica
         self._node = replica.node
@@ -45,6 +47,7 @@ class ReplicaNode:
         self._clock = clock
         self._client_address = client_address
         self._guard = guard
+        self._meter = meter
         self._loop = asyncio.get_running_loop()
         self._is_turn_due = False
 
@@ -111,12 +114,12 @@ class ReplicaNode:
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Give a command to the controller; it is judged at the next turn of the loop."""
-        self._controller.submit(command, context, on_answer)
+        self._controller.submit(command, context, self._meter.counted(command, on_answer))
         self._schedule_turn()
 
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         """Begin a leadership confirmation; the image holds everything when it succeeds."""
-        self._controller.confirm_read(on_outcome)
+        self._controller.confirm_read(self._meter.timed(on_outcome))
         self._schedule_turn()
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:

@@ -183,6 +183,12 @@ class RaftNode:
         return self._core.leader_id
 
     @property
+    def held_fetches(self) -> int:
+        """Fetches this leader holds until there is something to answer."""
+        role = self._core.role
+        return len(role.held) if isinstance(role, Leader) else 0
+
+    @property
     def is_downloading(self) -> bool:
         """Whether a snapshot is being fetched, so that the log is about to be replaced."""
         return self._core.download is not None

@@ -1,0 +1,140 @@
+"""Times and counts what passes between the driver and the controller, and what clients ask.
+
+Thin wrappers around the two seams, so that neither room knows about metrics. Commands are
+counted in a plain dictionary and handed to the observer now and then: a counter update for
+each of ten thousand commands a second would cost more than judging some of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from metrics.observer import Observer
+from quorate.controller.ports import LogDriver
+from quorate.controller.requests import Answer, OnAnswer
+from quorum.core.output import LeadershipChanged
+from quorum.errors import ErrorCode
+from quorum.runtime.ports import Listener
+from quorum.types import NodeId, SnapshotId
+from statemachine.commands import Command
+
+_QUEUE_FULL = frozenset({ErrorCode.RESOURCE_EXHAUSTED, ErrorCode.QUEUE_FULL})
+
+
+class MeteredListener:
+    """A ``Listener`` that times what the one behind it does."""
+
+    def __init__(self, listener: Listener, observer: Observer) -> None:
+        self._listener = listener
+        self._observer = observer
+        self.on_leadership: Callable[[LeadershipChanged], None] = listener.on_leadership
+        self.on_truncated: Callable[[int], None] = listener.on_truncated
+        self.on_read_confirmed: Callable[[int, int], None] = listener.on_read_confirmed
+        self.on_read_failed: Callable[[int], None] = listener.on_read_failed
+
+    def on_committed(self, data: bytes, end_offset: int) -> None:
+        """Time one committed range."""
+        began = time.perf_counter()
+        self._listener.on_committed(data, end_offset)
+        self._observer.apply_took(time.perf_counter() - began)
+
+    def on_snapshot(self, snapshot_id: SnapshotId) -> None:
+        """Time the load of a checkpoint that was fetched."""
+        began = time.perf_counter()
+        try:
+            self._listener.on_snapshot(snapshot_id)
+        except Exception:
+            self._observer.snapshot_failed("load")
+            raise
+        self._observer.snapshot_load_took(time.perf_counter() - began)
+
+
+class MeteredLog:
+    """A ``LogDriver`` that counts the batches of every group."""
+
+    def __init__(self, log: LogDriver, observer: Observer) -> None:
+        self._log = log
+        self._observer = observer
+        self.read: Callable[[int], None] = log.read
+        self.resign: Callable[[str], None] = log.resign
+
+    @property
+    def is_leader(self) -> bool:
+        """As the log says."""
+        return self._log.is_leader
+
+    @property
+    def can_write(self) -> bool:
+        """As the log says."""
+        return self._log.can_write
+
+    @property
+    def epoch(self) -> int:
+        """As the log says."""
+        return self._log.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        """As the log says."""
+        return self._log.leader_id
+
+    @property
+    def log_end(self) -> int:
+        """As the log says."""
+        return self._log.log_end
+
+    @property
+    def high_watermark(self) -> int:
+        """As the log says."""
+        return self._log.high_watermark
+
+    @property
+    def flushed_end(self) -> int:
+        """As the log says."""
+        return self._log.flushed_end
+
+    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+        """Append, and count what was appended."""
+        self._observer.group_appended(len(batches))
+        return self._log.propose(batches, record_counts)
+
+
+class CommandMeter:
+    """Counts answered commands by type and result, and times confirmed reads."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._judged: Counter[tuple[str, ErrorCode]] = Counter()
+
+    def counted(self, command: Command, on_answer: OnAnswer) -> OnAnswer:
+        """``on_answer`` with counting in front of it."""
+        judged, kind = self._judged, type(command).__name__
+
+        def answered(answer: Answer) -> None:
+            judged[kind, answer.code] += 1
+            on_answer(answer)
+
+        return answered
+
+    def timed(self, on_outcome: Callable[[int | None], None]) -> Callable[[int | None], None]:
+        """``on_outcome`` with timing of a read that was confirmed."""
+        began = time.perf_counter()
+
+        def decided(read_offset: int | None) -> None:
+            if read_offset is not None:
+                self._observer.read_took(time.perf_counter() - began)
+            on_outcome(read_offset)
+
+        return decided
+
+    def hand_over(self) -> None:
+        """Give the observer what was counted since the last call."""
+        judged = dict(self._judged)
+        self._judged.clear()
+        for (kind, code), count in judged.items():
+            result = "ok" if code is ErrorCode.NONE else code.name
+            self._observer.command_judged(kind, result, by=count)
+            if code in _QUEUE_FULL:
+                self._observer.queue_refused("commands", by=count)
