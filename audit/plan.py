@@ -98,3 +98,10 @@ class ReadPlan:
         """Epoch of the record at ``offset``; 0 where the log does not say."""
         found = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
         return self.epochs[found - 1].epoch if found else 0
+
+    def last_epoch(self, end_offset: int) -> Epoch:
+        """Epoch of the record before ``end_offset``; 0 where neither log nor checkpoint says."""
+        for checkpoint in self.checkpoints:
+            if checkpoint.end_offset == end_offset:
+                return checkpoint.snapshot_id.epoch
+        return self.epoch_at(end_offset - 1)

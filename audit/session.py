@@ -1,0 +1,122 @@
+"""A quiet local Spark session with the metadata log as a data source.
+
+Belongs here: how Spark is started. Which Java it runs on is ``audit.java``'s, what it is asked
+``audit.views``' work.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from audit.errors import AuditError
+from audit.java import find_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.log.level": "ERROR",
+}
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Where small files that can be made again are kept (XDG base directories)."""
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "quorate"
+
+
+@contextmanager
+def local_session(
+    *, cores: int = 2, environment: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A Spark session in this process, with ``cluster_metadata`` registered; stopped at the end.
+
+    Nothing is written but to a temporary folder, and only errors are shown.
+
+    Raises:
+        AuditError: pyspark or Java is missing; says what to install.
+    """
+    environment = dict(os.environ) if environment is None else dict(environment)
+    require_pyspark()
+    java_home = find_java_home(environment, cache_folder(environment))
+    with (
+        tempfile.TemporaryDirectory(prefix="quorate-spark-") as scratch,
+        _process_settings(java_home, Path(scratch)),
+    ):
+        spark = _start(cores, Path(scratch))
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def require_pyspark() -> None:
+    """Check that Spark's Python package is there.
+
+    Raises:
+        AuditError: It is not; names the extra to install.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise AuditError("Spark is not installed; pip install 'quorate[spark]' brings it")
+
+
+def _start(cores: int, scratch: Path) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from audit.source import ClusterMetadataSource
+
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("quorate-audit")
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    builder = builder.config("spark.local.dir", str(scratch))
+    builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+    spark = builder.getOrCreate()
+    spark.dataSource.register(ClusterMetadataSource)
+    return spark
+
+
+@contextmanager
+def _process_settings(java_home: Path, scratch: Path) -> Iterator[None]:
+    """Environment variables that Spark's launcher reads, put back afterwards."""
+    wanted = {
+        "JAVA_HOME": str(java_home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "SPARK_CONF_DIR": str(scratch),
+    }
+    (scratch / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
