@@ -18,7 +18,7 @@ from quorate.client.errors import ClientError, RefusedError
 from quorum.v1 import commands_pb2 as wire
 
 HEARTBEAT_SECONDS = 2.0
-METADATA_VERSION = ("metadata.version", 7, 33)
+FEATURES = (("metadata.version", 7, 33), ("kraft.version", 0, 1))
 CAUGHT_UP_OFFSET = (1 << 62) - 1
 _RACKS = ("rack-a", "rack-b", "rack-c")
 _TOPIC_WORDS = ("orders", "payments", "clicks", "shipments", "audit", "sessions", "prices")
@@ -75,8 +75,8 @@ class Workload:
         registration.listeners.add(
             name="PLAINTEXT", host=f"broker-{broker.id}.example", port=9092, security_protocol=0
         )
-        name, low, high = METADATA_VERSION
-        registration.features.add(name=name, min_version=low, max_version=high)
+        for name, low, high in FEATURES:
+            registration.features.add(name=name, min_version=low, max_version=high)
         applied = await self._client.register_broker(registration)
         broker.epoch = applied.result.register_broker.broker_epoch
         self.counts.add("register broker")

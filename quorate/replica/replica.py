@@ -81,14 +81,7 @@ class Replica:
             rng=rng,
             bootstrap=bootstrap,
         )
-        self.controller = Controller(
-            controller_config,
-            stores.machine,
-            rng=rng,
-            open_checkpoint=lambda snapshot_id: stores.snapshots.reader(snapshot_id).batches(),
-            bootstrap=tuple(decode_record(value) for value in stores.report.bootstrap_values),
-            on_fault=on_fault,
-        )
+        self.controller = _controller_of(stores, controller_config, rng, on_fault)
         self.driver = Driver(
             self.node,
             log=stores.log,
@@ -177,3 +170,19 @@ class Replica:
 
     def _published(self, _: Published) -> None:
         self._has_published = True
+
+
+def _controller_of(
+    stores: Stores,
+    config: ControllerConfig,
+    rng: random.Random,
+    on_fault: Callable[[str], None],
+) -> Controller:
+    return Controller(
+        config,
+        stores.machine,
+        rng=rng,
+        open_checkpoint=lambda snapshot_id: stores.snapshots.reader(snapshot_id).batches(),
+        bootstrap=tuple(decode_record(value) for value in stores.report.bootstrap_values),
+        on_fault=on_fault,
+    )

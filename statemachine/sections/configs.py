@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
@@ -29,18 +30,18 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-class ConfigsView:
+class ConfigsView(ABC):
     """Lookups that the configurations image and a delta over it answer alike."""
 
     __slots__ = ()
 
+    @abstractmethod
     def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
         """One value that was set for exactly this resource."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
         """Everything set for exactly this resource, empty when nothing is."""
-        raise NotImplementedError
 
     def topic_value(self, topic: str, key: str) -> str | None:
         """A topic's value, or else the cluster default's; None when neither is set."""

@@ -10,6 +10,7 @@ Invariants:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from immutables import Map
@@ -37,7 +38,7 @@ _NO_PARTITIONS: Map[int, PartitionState] = EMPTY_MAP
 _NO_KEYS: Map[PartitionKey, None] = EMPTY_MAP
 
 
-class TopicsView:
+class TopicsView(ABC):
     """Lookups that the topics image and a delta over it answer alike."""
 
     __slots__ = ()
@@ -55,25 +56,25 @@ class TopicsView:
         """The name of the topic with that id."""
         return self.names.get(topic_id)
 
+    @abstractmethod
     def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
         """One partition's state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
         """All partitions of a topic by number; empty for an unknown topic."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
         """Partitions in whose ISR the broker is. Iteration order is not defined: sort."""
-        raise NotImplementedError
 
+    @abstractmethod
     def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
         """Partitions the broker leads; ``NO_NODE`` asks for those without a leader."""
-        raise NotImplementedError
 
+    @abstractmethod
     def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
         """Partitions in whose ELR the broker is."""
-        raise NotImplementedError
 
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads at least one partition."""
