@@ -45,6 +45,8 @@ def on_snapshot_rejected(core: CoreState, notice: SnapshotRejected) -> None:
     download = core.download
     if download is not None and download.snapshot_id == notice.snapshot_id:
         core.download = None
+        if core.in_flight is not None and core.in_flight.is_snapshot:
+            core.in_flight = None
         core.event(DownloadEnded(notice.snapshot_id, notice.reason))
         core.peers.failed(core.leader_id, core.now_ms)
 

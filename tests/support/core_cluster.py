@@ -433,7 +433,7 @@ class CoreCluster:
 
     def sent_by(self, sender: NodeId, kind: type[Sent]) -> list[Sent]:
         """Every message of ``kind`` that ``sender`` ever sent."""
-        return [message for by, _, message in self.sent if by == sender and isinstance(message, kind)]
+        return [each for by, _, each in self.sent if by == sender and isinstance(each, kind)]
 
     def leaders(self) -> list[NodeId]:
         return [

@@ -53,7 +53,7 @@ def ask(
 )
 @pytest.mark.parametrize("pre_vote", [True, False])
 def test_a_vote_goes_to_a_log_at_least_as_new(
-    last: OffsetAndEpoch, granted: bool, pre_vote: bool  # noqa: FBT001
+    last: OffsetAndEpoch, granted: bool, pre_vote: bool
 ) -> None:
     """Goal: Raft 5.4.1. Method: candidates around our log end, epoch first."""
     cluster = node_with(disk_with(LOG))

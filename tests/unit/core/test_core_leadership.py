@@ -181,7 +181,8 @@ def test_a_resigned_leader_leaves_its_epoch_by_raising_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "count", "expected"), [(0, 3, 0), (1, 3, 250), (2, 3, 500), (1, 2, 500), (9, 3, 1000)]
+    ("position", "count", "expected"),
+    [(0, 3, 0), (1, 3, 250), (2, 3, 500), (1, 2, 500), (9, 3, 1000)],
 )
 def test_successors_wait_longer_the_less_they_are_preferred(
     position: int, count: int, expected: int

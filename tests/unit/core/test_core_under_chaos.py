@@ -106,9 +106,9 @@ class Chaos:
             cluster.call(node_id, lambda node: node.read(cluster.now_ms, 1))
             self.counts["reads"] += 1
         else:
-            cluster.call(node_id, lambda node: node.notice(
-                cluster.now_ms, RequestFailed(rng.choice(sorted(cluster.members)), rng.getrandbits(8))
-            ))
+            peer = rng.choice(sorted(cluster.members))
+            failed = RequestFailed(peer, rng.getrandbits(8))
+            cluster.call(node_id, lambda node: node.notice(cluster.now_ms, failed))
 
     def snapshot(self, node_id: int) -> None:
         cluster = self.cluster

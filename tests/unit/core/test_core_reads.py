@@ -1,0 +1,132 @@
+"""Linearizable reads are confirmed by echoes of a round that began after them."""
+
+from __future__ import annotations
+
+from quorum.config import QuorumConfig
+from quorum.core.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, ReadRound
+from quorum.core.notices import SnapshotCreated
+from quorum.core.output import Output, ReadConfirmed, ReadFailed
+from quorum.types import OffsetAndEpoch
+from tests.support.core_cluster import CLUSTER, CoreCluster, key
+
+
+def led(voters: tuple[int, ...] = (1, 2, 3), config: QuorumConfig | None = None) -> CoreCluster:
+    cluster = CoreCluster(voters, config=config)
+    cluster.elect(1)
+    return cluster
+
+
+def read(cluster: CoreCluster, token: int, node_id: int = 1) -> Output:
+    return cluster.call(node_id, lambda node: node.read(cluster.now_ms, token))
+
+
+def told(cluster: CoreCluster) -> list[object]:
+    return [
+        each for each in cluster.members[1].progress if isinstance(each, ReadConfirmed | ReadFailed)
+    ]
+
+
+def echo(cluster: CoreCluster, sender: int, number: int, *, epoch: int = 1) -> Output:
+    leader = cluster[1]
+    request = FetchRequest(
+        900, CLUSTER, key(sender), leader.epoch, leader.log_end_offset, leader.log_end.epoch,
+        leader.high_watermark, 500, read_round=ReadRound(epoch, number),
+    )
+    return cluster.call(1, lambda node: node.receive(cluster.now_ms, sender, request))
+
+
+def test_a_read_completes_held_fetches_and_is_confirmed_by_their_echo() -> None:
+    """Goal: one round trip begun after the read. Method: read, deliver, look."""
+    cluster = led()
+    output = read(cluster, 7)
+    answers = [each.message for each in output.immediate]
+    assert [each.read_round for each in answers if isinstance(each, FetchResponse)] == [
+        ReadRound(1, 1)
+    ] * 2
+    assert told(cluster) == []
+    cluster.settle()
+    assert told(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
+
+
+def test_a_fetch_that_was_already_on_its_way_proves_nothing() -> None:
+    """Goal: its sender may since have voted for another. Method: a Fetch without the echo."""
+    cluster = led()
+    cluster.isolate(1)
+    read(cluster, 7)
+    echo(cluster, 2, 0)
+    assert told(cluster) == []
+    echo(cluster, 2, 1)
+    assert told(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
+
+
+def test_echoes_of_another_epoch_or_of_rounds_to_come_do_not_count() -> None:
+    """Goal: rounds live within one epoch. Method: senseless echoes."""
+    cluster = led()
+    cluster.isolate(1)
+    read(cluster, 7)
+    echo(cluster, 2, 1, epoch=9)
+    echo(cluster, 2, 99)
+    echo(cluster, 9, 1)
+    assert told(cluster) == []
+
+
+def test_reads_that_arrive_during_a_round_share_the_next_one() -> None:
+    """Goal: a round must begin after its reads. Method: three reads, two rounds."""
+    cluster = led()
+    cluster.isolate(1)
+    for token in (1, 2, 3):
+        read(cluster, token)
+    watermark = cluster[1].high_watermark
+    echo(cluster, 2, 1)
+    assert told(cluster) == [ReadConfirmed(1, watermark)]
+    echo(cluster, 3, 1)
+    assert told(cluster) == [ReadConfirmed(1, watermark)]
+    echo(cluster, 3, 2)
+    assert told(cluster) == [ReadConfirmed(each, watermark) for each in (1, 2, 3)]
+
+
+def test_a_downloading_voter_echoes_as_well() -> None:
+    """Goal: FetchSnapshot carries the round. Method: an echo in one."""
+    cluster = led()
+    cluster.isolate(1)
+    snapshot = OffsetAndEpoch(3, 1)
+    created = SnapshotCreated(snapshot, 9)
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, created))
+    read(cluster, 7)
+    request = FetchSnapshotRequest(5, CLUSTER, key(2), 1, snapshot, 0, 9, ReadRound(1, 1))
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, request))
+    assert told(cluster) == [ReadConfirmed(7, 3)]
+
+
+def test_a_single_voter_confirms_itself_at_once() -> None:
+    """Goal: a quorum of one. Method: read and look at the same output."""
+    cluster = led((1,))
+    output = read(cluster, 7)
+    assert ReadConfirmed(7, cluster[1].high_watermark) in output.progress
+
+
+def test_a_read_fails_where_it_cannot_be_confirmed() -> None:
+    """Goal: refuse rather than guess. Method: a follower, and a leader that loses its office."""
+    cluster = led()
+    assert ReadFailed(5) in read(cluster, 5, node_id=2).progress
+    cluster.isolate(1)
+    read(cluster, 6)
+    read(cluster, 7)
+    cluster.advance(4_000)
+    assert told(cluster) == [ReadFailed(6), ReadFailed(7)]
+
+
+def test_waiting_reads_are_bounded() -> None:
+    """Goal: a named limit. Method: one more than fits."""
+    cluster = led(config=QuorumConfig(pending_reads_max=2))
+    cluster.isolate(1)
+    outputs = [read(cluster, token) for token in (1, 2, 3)]
+    assert [ReadFailed(3) in each.progress for each in outputs] == [False, False, True]
+
+
+def test_a_new_leader_does_not_answer_reads_before_its_epoch_has_committed() -> None:
+    """Goal: its high watermark may lie below what was acknowledged. Method: read too early."""
+    cluster = CoreCluster()
+    cluster.elect_without_replicating(1)
+    assert cluster[1].is_leader
+    assert ReadFailed(5) in read(cluster, 5).progress

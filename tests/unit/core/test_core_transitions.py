@@ -1,0 +1,56 @@
+"""The transition table is complete, closed and enforced."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.config import QuorumConfig
+from quorum.core import transitions
+from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.state import CoreState
+from quorum.core.transitions import TRANSITIONS, Step
+from quorum.errors import InvariantViolation
+from tests.support.core_cluster import key
+
+ROLES = (Unattached, Prospective, Candidate, Leader, Follower, Resigned)
+
+
+def test_only_a_candidate_becomes_leader_and_only_a_prospective_a_candidate() -> None:
+    """Goal: the forbidden changes of the reference. Method: read the table backwards."""
+    assert {before for before, after, _ in TRANSITIONS if after is Leader} == {Candidate}
+    assert {before for before, after, _ in TRANSITIONS if after is Candidate} == {Prospective}
+    assert (Leader, Follower, Step.SAME) not in TRANSITIONS
+    assert not any(before is Resigned and step is Step.SAME for before, _, step in TRANSITIONS)
+
+
+def test_every_role_gives_way_to_a_newer_epoch() -> None:
+    """Goal: nobody holds on to an old epoch. Method: both exits exist for each role."""
+    for role in ROLES:
+        assert (role, Unattached, Step.HIGHER) in TRANSITIONS
+        assert (role, Follower, Step.HIGHER) in TRANSITIONS
+
+
+def test_a_change_that_is_not_in_the_table_stops_the_node() -> None:
+    """Goal: our own mistakes are loud. Method: make leaders and candidates of the wrong roles."""
+    core = CoreState(
+        config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=()
+    )
+    with pytest.raises(InvariantViolation, match="Unattached to Leader"):
+        transitions.become_leader(core, (1,))
+    with pytest.raises(InvariantViolation, match="Unattached to Candidate"):
+        transitions.become_candidate(core, fail_fast=False, reason="test")
+    assert isinstance(core.role, Unattached)
+
+
+def test_a_vote_cannot_change_within_its_epoch() -> None:
+    """Goal: never two votes, by construction. Method: save another vote in the same epoch."""
+    core = CoreState(
+        config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=()
+    )
+    transitions.become_unattached(core, 3, reason="test", voted=key(2))
+    with pytest.raises(InvariantViolation, match="vote never changes"):
+        core.save_election(type(core.election)(3, -1, key(3)))
+    with pytest.raises(InvariantViolation, match="epoch never falls"):
+        core.save_election(type(core.election)(2))
