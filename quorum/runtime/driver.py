@@ -298,7 +298,7 @@ class Driver:
         """Read the bytes that an answer of the core asks for."""
         if type(message) is FetchResponse and message.serve_bytes_max > 0:
             records = self.read_records(
-                message.serve_offset, message.serve_bytes_max, self.node.log_end_offset
+                message.serve_offset, message.serve_bytes_max, message.serve_end_offset
             )
             return replace(message, records=records, serve_bytes_max=0)
         if type(message) is FetchSnapshotResponse and message.serve_bytes_max > 0:
