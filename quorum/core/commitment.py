@@ -60,8 +60,6 @@ def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
     if end_offset <= base_offset:
         raise QuorumUsageError(f"end offset {end_offset} is not above log end {base_offset}")
     size = len(payload)
-    if size > core.config.batch_bytes_max:
-        raise QuorumUsageError(f"{size} bytes exceed batch_bytes_max")
     if leader.uncommitted_bytes + size > core.config.uncommitted_bytes_max:
         raise QuorumUsageError(f"{leader.uncommitted_bytes} uncommitted bytes are the limit")
     leader.uncommitted.append((end_offset, size))

@@ -122,8 +122,8 @@ class RaftNode:
         """Append whole batches covering [``log_end.offset``, ``end_offset``) in this epoch.
 
         Raises:
-            QuorumUsageError: Not a leader that may write, an empty range, or a size above
-                ``batch_bytes_max`` or ``uncommitted_bytes_max``; nothing has changed.
+            QuorumUsageError: Not a leader that may write, an empty range, or more than
+                ``uncommitted_bytes_max`` on the way; nothing has changed.
         """
         self._core.begin(now_ms)
         commitment.propose(self._core, end_offset, payload)

@@ -9,8 +9,6 @@ See: raft-protocol section 3, "Startup"; 630.14 (what must hold on disk).
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from quorum.core.download import replaces_log
 from quorum.core.log_view import LogView
 from quorum.core.notices import DurableState
@@ -35,7 +33,8 @@ def problems_with(state: DurableState) -> list[str]:
     if start.offset > 0 and all(each.offset < start.offset for each in state.snapshots):
         found.append(f"the log starts at {start} but no snapshot ends at or above it")
     epochs = state.epochs
-    for before, after in pairwise(epochs):
+    for index in range(1, len(epochs)):
+        before, after = epochs[index - 1], epochs[index]
         if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
             found.append(f"epoch history does not rise: {before}, {after}")
     inside = [each for each in epochs if each.start_offset < end.offset]

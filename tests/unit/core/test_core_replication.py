@@ -268,11 +268,11 @@ def test_describe_quorum_tells_when_a_replica_was_last_caught_up() -> None:
 
 def test_propose_is_refused_without_a_trace_where_it_may_not_be() -> None:
     """Goal: misuse changes nothing. Method: a follower, an empty range, too many bytes."""
-    cluster = led(config=QuorumConfig(uncommitted_bytes_max=10, batch_bytes_max=8))
+    cluster = led(config=QuorumConfig(uncommitted_bytes_max=10))
     cluster.slow_disks.add(1)
     end = cluster[1].log_end_offset
     for node_id, end_offset, payload in (
-        (2, end + 1, b"x"), (1, end, b"x"), (1, end + 1, bytes(9))
+        (2, end + 1, b"x"), (1, end, b"x"), (1, end + 1, bytes(11))
     ):
         with pytest.raises(QuorumUsageError):
             cluster[node_id].propose(cluster.now_ms, end_offset=end_offset, payload=payload)
