@@ -24,6 +24,8 @@ PLACES: dict[str, tuple[str, str]] = {
     "feature": ("quorate.cli.feature:feature", "Show and raise feature levels."),
     "log": ("quorate.cli.log:log", "Read log segments and checkpoints, ours or Kafka's."),
     "snapshot": ("quorate.cli.snapshot:snapshot", "List and read checkpoints."),
+    "export": ("quorate.cli.export:export", "Write the log as Parquet files."),
+    "audit": ("quorate.cli.audit:audit", "Ask who did what to the metadata, and when."),
     "doctor": ("quorate.cli.doctor:doctor", "Check this installation and a node's directory."),
     "random-uuid": ("quorate.cli.random_uuid:random_uuid", "Print a new id."),
     "completion": ("quorate.cli.completion:completion", "Print the shell completion script."),

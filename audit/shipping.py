@@ -1,0 +1,48 @@
+"""The zip of modules that Spark executors need, for clusters where Quorate is not installed.
+
+Belongs here: which modules those are. The list is short on purpose (architecture, guard 4):
+reading modules only, without gRPC, protobuf or an event loop; what they need beside the standard
+library is ``msgpack``, ``crc32c``, ``immutables``, ``zstandard`` for compressed batches, and
+``pyarrow``.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import quorum
+import snapshot
+import statemachine
+from audit import schema
+
+_FOLDERS = {
+    "audit": Path(schema.__file__).parent,
+    "quorum": Path(quorum.__file__).parent,
+    "snapshot": Path(snapshot.__file__).parent,
+    "statemachine": Path(statemachine.__file__).parent,
+}
+_AUDIT = (
+    "__init__", "errors", "history_rows", "plan", "reader", "schema", "segment_file",
+    "source_reader", "source_stream", "typed_rows", "typed_tables", "walk",
+)  # fmt: skip
+_DRIVER_ONLY = frozenset({"core", "log", "runtime", "transport", "v1", "prepare"})
+_FIXED_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def write_executor_zip(path: Path) -> Path:
+    """Write the zip; hand it to ``SparkContext.addPyFile`` or ``--py-files``.
+
+    Equal sources give equal bytes.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package, folder in sorted(_FOLDERS.items()):
+            for file in sorted(folder.rglob("*.py")):
+                inner = file.relative_to(folder)
+                if package == "audit" and inner.stem not in _AUDIT:
+                    continue
+                if _DRIVER_ONLY.isdisjoint(inner.parts):
+                    info = zipfile.ZipInfo(f"{package}/{inner.as_posix()}", _FIXED_DATE)
+                    info.compress_type = zipfile.ZIP_DEFLATED
+                    archive.writestr(info, file.read_bytes())
+    return path
