@@ -36,6 +36,8 @@ def configure_logging(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    # Its debug lines tell about its own insides, hundreds of them.
+    logging.getLogger("grpc").setLevel(logging.WARNING)
 
 
 def log_event(event: events.Event) -> None:

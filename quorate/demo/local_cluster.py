@@ -152,7 +152,7 @@ class LocalCluster:
     def start(self, node: LocalNode) -> None:
         """Start the server process; it is not necessarily ready yet."""
         with node.log_path.open("ab") as log:
-            node.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            node.process = subprocess.Popen(
                 [sys.executable, "-m", "quorate", "server", "--config", str(node.config_path)],
                 stdout=log,
                 stderr=log,
@@ -206,7 +206,7 @@ class LocalCluster:
         Raises:
             ClusterError: It failed; with what it wrote to standard error.
         """
-        done = subprocess.run(  # noqa: S603 - our own interpreter and module
+        done = subprocess.run(
             [sys.executable, "-m", "quorate", *arguments],
             capture_output=True,
             text=True,
@@ -260,7 +260,7 @@ class LocalCluster:
     def _get(self, node: LocalNode, path: str) -> tuple[int, str]:
         url = f"http://{HOST}:{node.metrics_port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - loopback http
+            with urllib.request.urlopen(url, timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -281,7 +281,9 @@ class LocalCluster:
         for key, value in values.items():
             section, _, name = key.partition(".")
             sections.setdefault(section, []).append(f"{name} = {json.dumps(value)}")
-        return "\n".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
+        return "\n".join(
+            f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items()
+        )
 
 
 def free_ports(count: int) -> list[int]:

@@ -193,9 +193,7 @@ class Story:
             f" by node {successor.id}"
         )
         with self._stage.bar("changes written", 200) as bar:
-            await self._workload.churn(
-                should_stop=lambda: bar.done >= 200, on_write=bar.advance
-            )
+            await self._workload.churn(should_stop=lambda: bar.done >= 200, on_write=bar.advance)
         await asyncio.to_thread(self.cluster.start, leader)
         await asyncio.to_thread(self.cluster.wait_ready, [leader])
         self._stage.say(f"node {leader.id} is back as a follower")
@@ -268,7 +266,9 @@ class Story:
         self.cluster.configure(node)
         if node.log_path.exists():
             self._log_sizes[node.id] = len(node.log_path.read_text(errors="replace"))
-        self._stage.say(f"checkpoint of {size} bytes, fetched in slices of {size // _CHUNKS_WANTED}")
+        self._stage.say(
+            f"checkpoint of {size} bytes, fetched in slices of {size // _CHUNKS_WANTED}"
+        )
 
     async def _watch_bootstrap(self, node: LocalNode) -> None:
         chunks = 0

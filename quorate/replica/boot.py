@@ -30,7 +30,14 @@ from quorum.log.layout import partition_directory
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.log.segmented_log import SegmentedLog
 from quorum.ports import Clock, FileSystem
-from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
+from quorum.types import (
+    BOOTSTRAP_SNAPSHOT_ID,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Voter,
+)
 from snapshot.config import SnapshotConfig
 from snapshot.store import DirectorySnapshotStore
 from statemachine.machine import StateMachine
@@ -109,7 +116,9 @@ def open_stores(
     usable = report.loaded_snapshot
     if usable is not None and usable.offset > log.end.offset:
         # Cannot happen after recovery: a newer checkpoint replaces the log.
-        raise SnapshotCorruptError(f"checkpoint {usable} is beyond the log end {log.end}", directory)
+        raise SnapshotCorruptError(
+            f"checkpoint {usable} is beyond the log end {log.end}", directory
+        )
     voters, kraft_version = _voters_in_force(log, usable, found, static_voters)
     state = DurableState(
         election=election.load(),
@@ -203,7 +212,9 @@ def _open_log(
                 progress=progress,
             )
         except LogDamagedError as damage:
-            report.losses.append((damage, quarantine(fs, directory, damage, store_vote_floor=store_vote_floor)))
+            report.losses.append(
+                (damage, quarantine(fs, directory, damage, store_vote_floor=store_vote_floor))
+            )
         else:
             return log
     raise report.losses[-1][0]

@@ -65,9 +65,7 @@ class Listeners:
             await server.stop(_STOP_GRACE_S)
 
 
-def _bind(
-    server: aio.Server, address: str, credentials: grpc.ServerCredentials | None
-) -> None:
+def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> None:
     try:
         if credentials is None:
             server.add_insecure_port(address)

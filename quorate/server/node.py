@@ -272,9 +272,7 @@ class ServerNode:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._shell.guard, call)
 
-    def _on_loop_error(
-        self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
-    ) -> None:
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, BaseException) and not isinstance(error, Exception):
             self._on_failure(error)

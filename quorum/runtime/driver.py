@@ -28,7 +28,14 @@ from quorum.control import encode_control_batch
 from quorum.core.events import Event, MessageIgnored
 from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
 from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState, LeaseChanged, Notice, RequestFailed, Resign, SnapshotRemoved
+from quorum.core.notices import (
+    DurableState,
+    LeaseChanged,
+    Notice,
+    RequestFailed,
+    Resign,
+    SnapshotRemoved,
+)
 from quorum.core.output import (
     Append,
     Effect,
@@ -53,6 +60,7 @@ from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Write
 from quorum.runtime.received import describe_records
 from quorum.runtime.tail import TailCache
 from quorum.types import NO_NODE, NodeId, SnapshotId
+
 
 class Driver:
     """One replica's turning wheel. Every method is called from one thread.
@@ -180,9 +188,7 @@ class Driver:
             stamped.append(with_position(batch, offset, epoch))
             offset += count
         payload = stamped[0] if len(stamped) == 1 else b"".join(stamped)
-        self._carry_out(
-            self.node.propose(self._clock.now_ms(), end_offset=offset, payload=payload)
-        )
+        self._carry_out(self.node.propose(self._clock.now_ms(), end_offset=offset, payload=payload))
         return offset
 
     def read(self, token: int) -> None:
@@ -275,9 +281,7 @@ class Driver:
         self._writer.submit(WriteGroup(ticket, tuple(prepared)))
 
     def _forget_appends_above(self, end_offset: int) -> None:
-        self._appends = deque(
-            (ticket, min(end, end_offset)) for ticket, end in self._appends
-        )
+        self._appends = deque((ticket, min(end, end_offset)) for ticket, end in self._appends)
 
     def _encode_controls(self, append: Append) -> bytes:
         return encode_control_batch(
@@ -308,9 +312,7 @@ class Driver:
     def _fill_chunk(self, message: FetchSnapshotResponse) -> FetchSnapshotResponse:
         store = self.snapshots
         try:
-            chunk = store.read_chunk(
-                message.snapshot_id, message.position, message.serve_bytes_max
-            )
+            chunk = store.read_chunk(message.snapshot_id, message.position, message.serve_bytes_max)
             size = store.size(message.snapshot_id)
             digest = store.file_digest(message.snapshot_id)
         except StorageError:
@@ -364,7 +366,11 @@ class Driver:
                 listener.on_read_failed(token)
             case VotersChanged(voters=voters):
                 self._network.set_peers(
-                    {voter.key.id: voter.endpoints[0].address for voter in voters if voter.endpoints}
+                    {
+                        voter.key.id: voter.endpoints[0].address
+                        for voter in voters
+                        if voter.endpoints
+                    }
                 )
             case LeaderEndpoints(leader=leader, addresses=addresses):
                 self.leader_endpoints = (leader.id, addresses)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from quorum.core.notices import Notice, SnapshotFrozen, SnapshotRejected, SnapshotRemoved
 from quorum.core.messages import VotersAt
+from quorum.core.notices import Notice, SnapshotFrozen, SnapshotRejected, SnapshotRemoved
 from quorum.core.output import (
     AbandonDownload,
     AdvanceLogStart,
@@ -46,7 +46,7 @@ class Persistence:
         election: ElectionStore,
         snapshots: SnapshotStore,
         *,
-        stopwatch: Callable[[], float] = time.perf_counter,  # noqa: TID251 - measures, decides nothing
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._log = log
         self._election = election
@@ -117,9 +117,7 @@ class Persistence:
                 self._snapshots.delete(delete)
                 facts.extend(SnapshotRemoved(snapshot_id) for snapshot_id in delete)
             case ReplaceLogWith(snapshot_id=snapshot_id):
-                self._log.replace_with(
-                    snapshot_id, digest=self._snapshots.log_digest(snapshot_id)
-                )
+                self._log.replace_with(snapshot_id, digest=self._snapshots.log_digest(snapshot_id))
                 self._needs_flush = True
             case _:
                 self._execute_download(effect, facts)

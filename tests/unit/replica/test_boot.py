@@ -1,0 +1,130 @@
+"""Opening a directory after whatever happened, through the whole replica."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorum.errors import ErrorCode, IdentityError
+from quorum.log.layout import partition_directory
+from quorum.types import OffsetAndEpoch
+from snapshot.config import SnapshotConfig
+from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
+from statemachine.dump import state_digest
+from tests.support.lone_replica import DATA_DIR, LoneReplica
+from tests.support.memory_filesystem import KEEP_ALL, LOSE_ALL, REORDERED, TORN_TAIL, CrashMode
+
+SMALL = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
+
+
+KEY = "match"
+
+
+def change(name: str, value: str) -> IncrementalAlterConfigs:
+    return IncrementalAlterConfigs(
+        int(ResourceType.CLIENT_METRICS), name, (ConfigChange(KEY, value=f"a={value}"),)
+    )
+
+
+def test_acknowledged_writes_survive_any_crash() -> None:
+    """Goal: acked means present. Method: write, crash in every way, boot, compare."""
+    for seed, mode in enumerate((KEEP_ALL, LOSE_ALL, TORN_TAIL, REORDERED)):
+        bench = LoneReplica().boot().lead()
+        answers = [bench.write(change(str(n), "v" * 50))[0] for n in range(30)]
+        bench.write(change("lost", "unflushed"), persist=False)
+        crash_and_boot(bench, mode, seed)
+        image = bench.replica.controller.image
+        assert all(answer.code is ErrorCode.NONE for answer in answers)
+        assert image.provenance.end_offset >= answers[-1].offset
+        for n in range(30):
+            assert image.configs.value(ResourceType.CLIENT_METRICS, str(n), KEY) == f"a={'v' * 50}"
+
+
+def crash_and_boot(bench: LoneReplica, mode: CrashMode, seed: int) -> None:
+    bench.crash(mode, seed)
+    bench.boot().lead()
+
+
+def test_checkpoints_come_by_both_thresholds_and_load_at_boot() -> None:
+    """Goal: 630.4 and 630.15. Method: overwrite few keys often, restart, compare digests."""
+    bench = LoneReplica(snapshot=SMALL).boot().lead()
+    for n in range(120):
+        bench.write(change(str(n % 10), f"value-{n}"))
+    frozen = [taken for taken in bench.stores.snapshots.list() if taken.offset]
+    assert frozen, "no checkpoint was written"
+    digest = state_digest(bench.replica.controller.image)
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert bench.stores.report.loaded_snapshot == frozen[-1]
+    bench.lead()
+    assert state_digest(bench.replica.controller.image) == digest
+
+
+def test_equal_histories_give_equal_checkpoint_bytes() -> None:
+    """Goal: decision 8. Method: two replicas, the same writes, the same file."""
+    files = []
+    for _ in range(2):
+        bench = LoneReplica(snapshot=SMALL).boot().lead()
+        for n in range(80):
+            bench.write(change(str(n % 10), f"value-{n}"))
+        newest = bench.stores.snapshots.list()[-1]
+        size = bench.stores.snapshots.size(newest)
+        files.append((newest, bench.stores.snapshots.read_chunk(newest, 0, size)))
+    assert files[0] == files[1]
+
+
+def test_a_corrupt_checkpoint_behind_a_trimmed_log_keeps_the_node_from_standing() -> None:
+    """Goal: decision 9. Method: flip a byte in the checkpoint that the log begins behind."""
+    bench = LoneReplica(snapshot=SMALL).boot().lead()
+    for n in range(40):
+        bench.write(change(str(n % 5), f"value-{n}"))
+    end = bench.replica.node.log_end
+    newest = bench.stores.snapshots.list()[-1]
+    assert bench.stores.log.start.offset == newest.offset
+    file = bench.fs.open(bench.stores.snapshots.path(newest), writable=True)
+    file.write_at(100, bytes([file.read_at(100, 1)[0] ^ 0xFF]))
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert [taken for taken, _ in bench.stores.report.corrupt_snapshots] == [newest]
+    assert newest not in bench.stores.snapshots.list()
+    assert len(bench.stores.snapshots.quarantined) == 1
+    floor = bench.stores.election.load().vote_floor
+    assert floor is not None
+    assert floor.is_at_least(end)
+    bench.advance(10_000)
+    assert not bench.replica.node.is_leader, "it led without what it had acknowledged"
+
+
+def test_a_damaged_segment_stores_a_vote_floor() -> None:
+    """Goal: decision 9. Method: flip a byte in the middle of the log; see what is stored."""
+    bench = LoneReplica(voters=1).boot().lead()
+    for n in range(20):
+        bench.write(change(str(n), "v" * 100))
+    end = bench.replica.node.log_end
+    path = partition_directory(DATA_DIR) / "00000000000000000000.log"
+    file = bench.fs.open(path, writable=True)
+    file.write_at(900, bytes([file.read_at(900, 1)[0] ^ 0x10]))
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert len(bench.stores.report.losses) == 1
+    floor = bench.stores.election.load().vote_floor
+    assert floor is not None
+    assert floor.is_at_least(OffsetAndEpoch(end.offset, end.epoch))
+    bench.advance(10_000)
+    assert not bench.replica.node.is_leader, "it led without what it had acknowledged"
+
+
+def test_a_directory_of_another_node_is_refused() -> None:
+    """Goal: identities are checked. Method: a data directory formatted as node 1, asked as 2."""
+    from quorate.replica.boot import open_stores
+    from quorum.log.config import LogConfig
+
+    bench = LoneReplica()
+    with pytest.raises(IdentityError, match="belongs to node 1, not to node 2"):
+        open_stores(
+            bench.fs,
+            DATA_DIR,
+            node_id=2,
+            log_config=LogConfig(),
+            snapshot_config=SnapshotConfig(),
+            clock=bench,  # type: ignore[arg-type]
+        )

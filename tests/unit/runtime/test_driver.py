@@ -1,0 +1,84 @@
+"""The driver: what leaves only after the disk, and what listeners hear."""
+
+from __future__ import annotations
+
+from quorum.core.messages import VoteRequest, VoteResponse
+from quorum.core.output import Append, SaveElectionState
+from quorum.errors import ErrorCode
+from quorum.types import OffsetAndEpoch, ReplicaKey
+from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
+from tests.support.lone_replica import LoneReplica
+
+
+def change(value: str) -> IncrementalAlterConfigs:
+    return IncrementalAlterConfigs(
+        int(ResourceType.BROKER), "", (ConfigChange("quorate.note", value=value),)
+    )
+
+
+def test_a_vote_leaves_only_when_it_is_durable() -> None:
+    """Goal: no promise before its ticket. Method: ask for a vote, hold the disk back."""
+    bench = LoneReplica(voters=3).boot()
+    bench.persist()
+    candidate = bench.voters[1].key
+    request = VoteRequest(
+        5, "cluster", candidate, bench.voters[0].key, 1, OffsetAndEpoch(0, 0), pre_vote=False
+    )
+    bench.replica.receive(2, request)
+    granted = [m for _, m in bench.sent if isinstance(m, VoteResponse)]
+    assert granted == []
+    assert any(isinstance(e, SaveElectionState) for g in bench.queue for e in g.effects)
+    bench.persist()
+    granted = [m for _, m in bench.sent if isinstance(m, VoteResponse)]
+    assert [(m.request_id, m.error, m.granted) for m in granted] == [(5, ErrorCode.NONE, True)]
+    assert bench.stores.election.load().voted == candidate
+
+
+def test_a_refusal_needs_no_disk() -> None:
+    """Goal: refusals are not promises. Method: a vote request for another receiver."""
+    bench = LoneReplica(voters=3).boot()
+    bench.persist()
+    stranger = ReplicaKey(1, b"\xee" * 16)
+    request = VoteRequest(
+        6, "other", bench.voters[1].key, stranger, 1, OffsetAndEpoch(0, 0), pre_vote=False
+    )
+    bench.replica.receive(2, request)
+    assert [m.error for _, m in bench.sent if isinstance(m, VoteResponse)] == [
+        ErrorCode.INCONSISTENT_CLUSTER_ID
+    ]
+
+
+def test_an_answer_waits_for_the_disk() -> None:
+    """Goal: nothing is acknowledged before it is flushed. Method: one write, disk held back."""
+    bench = LoneReplica().boot().lead()
+    answers = bench.write(change("a"), persist=False)
+    assert [type(e) for g in bench.queue for e in g.effects] == [Append]
+    assert answers == []
+    bench.persist()
+    assert [a.code for a in answers] == [ErrorCode.NONE]
+    assert bench.replica.controller.image.provenance.end_offset == answers[0].offset
+
+
+def test_commands_of_one_turn_become_one_append() -> None:
+    """Goal: group commit. Method: three commands, then one turn."""
+    bench = LoneReplica().boot().lead()
+    answers: list[object] = []
+    from quorate.controller.requests import RequestContext
+
+    for value in "abc":
+        bench.replica.controller.submit(change(value), RequestContext("x"), answers.append)
+    bench.replica.turn()
+    assert [len(g.effects) for g in bench.queue] == [1]
+    bench.persist()
+    assert len(answers) == 3
+
+
+def test_time_stamps_never_fall_when_the_wall_clock_does() -> None:
+    """Goal: stamps rise. Method: step the wall clock back, restart, elect, compare stamps."""
+    bench = LoneReplica().boot().lead()
+    bench.write(change("a"))
+    before = bench.replica.controller.image.provenance.timestamp_ms
+    bench.wall_ms = lambda: 5  # type: ignore[method-assign]
+    bench.crash()
+    bench.boot().lead()
+    assert bench.replica.controller.image.provenance.timestamp_ms >= before
