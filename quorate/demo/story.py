@@ -31,6 +31,15 @@ _CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) si
 _INSTALLED = re.compile(r"event=download_ended .*outcome=installed")
 _POLL_SECONDS = 0.05
 
+_SHOWN_METRICS = (
+    "quorate_raft_state",
+    "quorate_raft_high_watermark",
+    "quorate_raft_replica_lag_records",
+    "quorate_snapshot_size_bytes",
+    "quorate_topics",
+    "quorate_partitions ",
+)
+
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 256 << 10,
     "snapshot.max_bytes_between": 256 << 10,
@@ -163,7 +172,7 @@ class Story:
             await self._churn_until(is_outrun, bar.advance)
         start_offset = int(self._metric(self._leader(), "raft_log_start_offset"))
         self._stage.say(
-            f"the leader's log now starts at {start_offset}, beyond node {lagging.id}'s {end_offset}"
+            f"the leader's log now starts at {start_offset}; node {lagging.id}'s ends at {end_offset}"
         )
         return lagging
 
@@ -209,11 +218,9 @@ class Story:
         self._stage.show(self._command("topic", "describe", topic))
         self._stage.say("quorate quorum describe replication")
         self._stage.show(self._command("quorum", "describe", "replication"))
-        wanted = ("quorate_raft_state", "quorate_raft_high_watermark", "quorate_snapshot_size_bytes",
-                  "quorate_raft_replica_lag_records", "quorate_topics", "quorate_partitions ")  # fmt: skip
         lines = self.cluster.metrics(self._leader()).splitlines()
         self._stage.say("GET /metrics of the leader, a few lines of it")
-        self._stage.show("\n".join(line for line in lines if line.startswith(wanted)))
+        self._stage.show("\n".join(line for line in lines if line.startswith(_SHOWN_METRICS)))
 
     def _export(self) -> None:
         # An observer's directory is the simplest live feed of the log.

@@ -35,7 +35,7 @@ class CheckpointKeeper:
         on_failure: The disk failed in a way after which nothing may be written.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the composition of a keeper, by keyword
         self,
         *,
         controller: Controller,

@@ -1,8 +1,8 @@
 """``Replica``: one node of the quorum, put together and without a clock, thread or socket.
 
 The server puts real ones around it, the simulator simulated ones; everything between is the
-same code. The shell's duties: ``receive`` for messages, ``write_done`` for completions, ``tick`` at the
-deadline, and ``turn`` once per round of its loop in which commands were submitted.
+same code. The shell's duties: ``receive`` for messages, ``write_done`` for completions, ``tick``
+at the deadline, and ``turn`` once per round of its loop in which commands were submitted.
 
 Invariant: all methods are called on one thread.
 """

@@ -206,7 +206,7 @@ class ServerNode:
         await self._services.drain()
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
         self._shell.guard(lambda: self.replica.notice(ShutDown()))
-        while (
+        while (  # noqa: ASYNC110 - the role and the connections have no event to wait for
             self.replica.node.role_name == "Resigned"
             and self._has_successor()
             and self._loop.time() < deadline

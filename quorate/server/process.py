@@ -65,7 +65,7 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
     try:
         await node.start()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _on_signal, stop, stopping)
+            loop.add_signal_handler(number, _on_signal, stopping)
         _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
         reason = await stopping
         if reason is None:
@@ -80,7 +80,7 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
     return Exit.DAMAGED if isinstance(reason, StorageError) else Exit.FAILED
 
 
-def _on_signal(stop: object, stopping: asyncio.Future[BaseException | None]) -> None:
+def _on_signal(stopping: asyncio.Future[BaseException | None]) -> None:
     if stopping.done():
         # A second signal: the person is in a hurry.
         raise SystemExit(Exit.FAILED)

@@ -146,6 +146,7 @@ class Driver:
         """Begin as what was found on disk.
 
         Args:
+            state: As recovery left it.
             delivered_end: The listener's image already contains everything below this; the
                 rest up to the stored high watermark is delivered before the core starts.
             last_timestamp: Stamp of the newest checkpoint or record, for an empty log.
@@ -166,13 +167,12 @@ class Driver:
                 self.notice(RequestFailed(sender, message.request_id))
                 return
             message = replace(message, received=received, records=b"")
-        elif type(message) is FetchSnapshotResponse and message.chunk:
-            if crc32c(message.chunk) != message.chunk_crc:
-                self._on_event(
-                    MessageIgnored(sender, "FetchSnapshotResponse", "chunk checksum", True)
-                )
-                self.notice(RequestFailed(sender, message.request_id))
-                return
+        elif type(message) is FetchSnapshotResponse and not _is_intact(message):
+            self._on_event(
+                MessageIgnored(sender, "FetchSnapshotResponse", "chunk checksum", is_violation=True)
+            )
+            self.notice(RequestFailed(sender, message.request_id))
+            return
         self._carry_out(self.node.receive(self._clock.now_ms(), sender, message))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
@@ -378,3 +378,7 @@ class Driver:
                     self._network.set_peers({leader.id: addresses[0]})
             case SnapshotRemoved():
                 self.notice(progress)
+
+
+def _is_intact(message: FetchSnapshotResponse) -> bool:
+    return not message.chunk or crc32c(message.chunk) == message.chunk_crc
