@@ -65,7 +65,7 @@ class ServerConfig:
             found += [f"{section}.{problem}" for problem in part.problems()]
         found += self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
-        return found + self._clashes()
+        return found + self._clashes() + self._overdraft()
 
     def validate(self) -> None:
         """Check everything at once.
@@ -76,6 +76,18 @@ class ServerConfig:
         found = self.problems()
         if found:
             raise ConfigError(found)
+
+    def _overdraft(self) -> list[str]:
+        """Groups that the controller may have open must fit what the core lets be uncommitted."""
+        controller = self.controller
+        largest = controller.group_bytes_max + self.cluster.batch_bytes_max
+        if controller.groups_in_flight_max * largest <= self.quorum.uncommitted_bytes_max:
+            return []
+        return [
+            f"quorum.uncommitted_bytes_max must be at least controller.groups_in_flight_max times "
+            f"(controller.group_bytes_max + cluster.batch_bytes_max), "
+            f"{controller.groups_in_flight_max * largest}, not {self.quorum.uncommitted_bytes_max}"
+        ]
 
     def _clashes(self) -> list[str]:
         used: dict[str, str] = {}

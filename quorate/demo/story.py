@@ -172,7 +172,7 @@ class Story:
             await self._churn_until(is_outrun, bar.advance)
         start_offset = int(self._metric(self._leader(), "raft_log_start_offset"))
         self._stage.say(
-            f"the leader's log now starts at {start_offset}; node {lagging.id}'s ends at {end_offset}"
+            f"the leader's log starts at {start_offset}; node {lagging.id}'s ends at {end_offset}"
         )
         return lagging
 
