@@ -12,8 +12,8 @@ help: ## Print this list
 setup: ## Make .venv and install into it, if that is not done yet
 	@bash .ci/setup
 
-demo: setup ## Start a small cluster, kill its leader, show that nothing was lost
-	@$(PY) -m quorate demo $(ARGS)
+demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
+	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
 
 test: setup ## Run the tests that every change must pass
 	@$(PY) -m pytest $(if $(ARGS),$(ARGS),-m "not nightly and not bench")

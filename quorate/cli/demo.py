@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 from pathlib import Path
 
 import click
@@ -51,6 +52,8 @@ def demo(session: Session, folder: Path, source: Path | None, keep: bool, seed: 
     cluster = LocalCluster(folder.resolve(), settings=SETTINGS, cluster_id="quorate-demo")
     story = Story(cluster, Stage(console, STEPS), Scale(seed=seed), source=source)
     is_kept = False
+    # A stopped demo stops its nodes: SIGTERM takes the way of an interruption.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         asyncio.run(story.tell())
         is_kept = keep
