@@ -93,14 +93,17 @@ class CheckpointKeeper:
         """Write one of the image as it is, due or not.
 
         Returns:
-            Its id; None when one is under way, or the newest already is of this position.
+            Its id; None when one is under way, when the newest already is of this position, or
+            while the log below it is not yet in this replica's own file.
         """
         image = self._controller.image
         provenance = image.provenance
         snapshot_id = OffsetAndEpoch(provenance.end_offset, provenance.epoch)
         progress = self._controller.checkpoint
         newest = self._store.latest()
-        if self._is_busy or (newest is not None and newest.offset >= snapshot_id.offset):
+        is_written = self._driver.flushed_end >= snapshot_id.offset
+        is_newer = newest is None or newest.offset < snapshot_id.offset
+        if self._is_busy or not (is_written and is_newer):
             return None
         voters = self._driver.node.voters_at(snapshot_id.offset)
         values = DigestedValues(image, kafka=not self._controller.config.uses_native_codec)

@@ -153,7 +153,9 @@ class Replica:
     def turn(self) -> None:
         """Append what gathered, consider a checkpoint, say when to come back."""
         self.controller.flush(self._clock.now_ms(), self._clock.wall_ms())
-        if self._has_published:
+        # What is committed may not be in this replica's own file yet, and the header of a
+        # checkpoint holds the digest of that file; so the look waits for the next completion.
+        if self._has_published and self.driver.flushed_end >= self.stores.machine.end_offset:
             self._has_published = False
             self.checkpoints.consider()
         deadline = self.controller.next_deadline_ms()
