@@ -1,0 +1,171 @@
+"""A node's data directory written with the product's own writer, for tests of the audit trail."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from audit.plan import ReadPlan
+from audit.reader import read_table
+from audit.schema import key_columns, own_columns
+from audit.typed_rows import state_effects
+from quorum.batch import encode_batch
+from quorum.control import encode_control_batch
+from quorum.control_records import LeaderChange
+from quorum.log.config import LogConfig
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.identity import MetaProperties, write_identity
+from quorum.log.layout import partition_directory
+from quorum.log.recovery import open_log
+from quorum.types import OffsetAndEpoch
+from snapshot.writer import write_checkpoint
+from statemachine.codec import encode_record
+from statemachine.dump import dump_values
+from statemachine.image import MetadataImage
+from statemachine.machine import StateMachine
+from statemachine.records import MetadataRecord
+from tests.support.record_strategies import World
+
+TIME_0 = 1_700_000_000_000
+CLUSTER_ID = "audit-test"
+
+
+class AuditLog:
+    """Appends commands to a real log and remembers the image behind every batch."""
+
+    def __init__(
+        self, home: Path, *, segment_bytes: int = 1 << 20, cluster_id: str = CLUSTER_ID
+    ) -> None:
+        self.home = home
+        self.partition = partition_directory(home)
+        self.fs = OsFileSystem()
+        home.mkdir(parents=True, exist_ok=True)
+        write_identity(self.fs, home, MetaProperties(cluster_id, 1, bytes(range(1, 17))))
+        self.config = LogConfig(segment_bytes=segment_bytes)
+        self.log, _ = open_log(self.fs, self.partition, self.config)
+        self.machine = StateMachine()
+        self.epoch = 0
+        self.images: dict[int, MetadataImage] = {0: self.machine.image}
+
+    @property
+    def end(self) -> int:
+        return self.log.end.offset
+
+    def elect(self, epoch: int, voters: Sequence[int] = (1, 2, 3)) -> int:
+        """The first record of a new epoch."""
+        self.epoch = epoch
+        change = LeaderChange(1, tuple(voters), tuple(voters))
+        return self._append(
+            encode_control_batch(
+                [change], base_offset=self.end, epoch=epoch, timestamp=TIME_0 + self.end
+            )
+        )
+
+    def command(self, *records: MetadataRecord, **headers: str) -> int:
+        """One command as one batch; returns its end offset."""
+        named = [(name.replace("_", "-"), text.encode()) for name, text in headers.items()]
+        return self._append(
+            encode_batch(
+                [encode_record(record) for record in records],
+                base_offset=self.end,
+                epoch=self.epoch,
+                timestamp=TIME_0 + self.end,
+                headers=named,
+            )
+        )
+
+    def world(self, seed: int, steps: int) -> World:
+        """Random commands that contradict nothing said before."""
+        world = World(seed)
+        self.more(world, steps)
+        return world
+
+    def more(self, world: World, steps: int) -> None:
+        for number in range(steps):
+            self.command(*world.step(), principal=f"User:{number % 3}", reason=f"step {number}")
+
+    def _append(self, data: bytes) -> int:
+        base = self.end
+        image = self.machine.apply(data)
+        end = self.machine.end_offset
+        self.log.append(data, base_offset=base, end_offset=end)
+        self.images[end] = image
+        return end
+
+    def commit(self, offset: int | None = None) -> int:
+        """Everything below is on disk and known to be committed."""
+        self.log.flush()
+        end = self.end if offset is None else offset
+        self.log.store_high_watermark(end)
+        return end
+
+    def checkpoint(self) -> OffsetAndEpoch:
+        """A checkpoint of everything."""
+        self.log.flush()
+        provenance = self.machine.image.provenance
+        snapshot_id = OffsetAndEpoch(provenance.end_offset, provenance.epoch)
+        write_checkpoint(
+            self.fs,
+            self.partition,
+            snapshot_id,
+            values=dump_values(self.machine.image),
+            last_contained_log_timestamp=provenance.timestamp_ms,
+            log_digest=self.log.digest_at(snapshot_id.offset),
+        )
+        return snapshot_id
+
+    def copy(self, to: Path) -> Path:
+        """The directory as it is now, somewhere else."""
+        self.log.flush()
+        shutil.copytree(self.home, to)
+        return to
+
+    def image_at(self, offset: int) -> MetadataImage:
+        """The image as of an offset."""
+        return self.images[max(end for end in self.images if end <= offset)]
+
+
+def table_rows(plan: ReadPlan, table: str, *bounds: int, **options: Any) -> list[dict[str, Any]]:
+    """One table's rows as dictionaries."""
+    return [
+        row for batch in read_table(plan, table, *bounds, **options) for row in batch.to_pylist()
+    ]
+
+
+def last_states(
+    rows: Sequence[dict[str, Any]], table: str, as_of: int, reset: int = 0
+) -> list[dict[str, Any]]:
+    """The state that typed rows add up to: the last row of each key, deletions left out."""
+    names = [column.name for column in own_columns(table)]
+    keys = key_columns(table)
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        if row["effective_offset"] > as_of or row["effective_offset"] < reset:
+            continue
+        key = tuple(row[name] for name in keys)
+        found.pop(key, None)
+        if row["change"] == "set":
+            found[key] = {name: row[name] for name in names}
+    return ordered(list(found.values()), table)
+
+
+def expected_states(image: MetadataImage, table: str) -> list[dict[str, Any]]:
+    """What the state machine holds, in the same form."""
+    names = [column.name for column in own_columns(table)]
+    found = [
+        {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in zip(names, effect.values, strict=True)
+        }
+        for effect in state_effects(image, table)
+    ]
+    return ordered(found, table)
+
+
+def ordered(rows: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
+    keys = key_columns(table)
+    if table == "configs":
+        rows = [{**row, "old_value": None} for row in rows]
+    return sorted(rows, key=lambda row: [str(row[name]) for name in keys])
