@@ -1,0 +1,227 @@
+"""A ``LocalCluster`` for tests that break things: nothing outlives the test, whatever happens.
+
+Adds to the demo's harness what a test needs and a demo does not: signals that freeze a process,
+several kills in one instant, servers that must fail to start, and a failure report with the
+ends of all logs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quorate.demo.local_cluster import ClusterError, LocalCluster, LocalNode
+
+Found = TypeVar("Found")
+ROOT = Path(__file__).resolve().parents[2]
+POLL_SECONDS = 0.02
+COMMAND_SECONDS_MAX = 60.0
+LOG_LINES_SHOWN = 60
+SETTINGS: dict[str, object] = {"limits.disk_free_bytes_min": 0}
+"""The machine that runs the tests may be nearly full; a test says so when it minds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command or a server ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.status == 0, self.err
+        return json.loads(self.out)
+
+
+class Processes(LocalCluster):
+    """Voters 1..n as processes. Make it with ``running``, which also ends it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        voters: int = 3,
+        settings: Mapping[str, object] | None = None,
+        cluster_id: str = "integration",
+    ) -> None:
+        super().__init__(
+            folder,
+            voters=voters,
+            settings={**SETTINGS, **(settings or {})},
+            cluster_id=cluster_id,
+            environment={"PYTHONPATH": str(ROOT)},
+        )
+        self._frozen: set[int] = set()
+
+    @property
+    def voters(self) -> list[LocalNode]:
+        return [node for node in self.nodes.values() if node.is_voter]
+
+    @property
+    def running_nodes(self) -> list[LocalNode]:
+        return [node for node in self.nodes.values() if node.is_running]
+
+    def format_all(self) -> None:
+        for node in self.nodes.values():
+            self.format(node)
+
+    def start_all(self) -> None:
+        """Start every node that is not running, and wait until all are ready."""
+        for node in self.nodes.values():
+            if not node.is_running:
+                self.start(node)
+        self.wait_ready(list(self.nodes.values()))
+
+    # ------------------------------------------------------------------ faults
+
+    def kill_together(self, nodes: Sequence[LocalNode]) -> None:
+        """SIGKILL all of them before any is waited for: to them, a power cut."""
+        for node in nodes:
+            if node.process is not None:
+                node.process.send_signal(signal.SIGKILL)
+        for node in nodes:
+            self.kill(node)
+
+    def freeze(self, node: LocalNode) -> None:
+        """SIGSTOP: the process keeps its connections and says nothing."""
+        assert node.process is not None
+        node.process.send_signal(signal.SIGSTOP)
+        self._frozen.add(node.id)
+
+    def thaw(self, node: LocalNode) -> None:
+        if node.process is not None and node.process.poll() is None:
+            node.process.send_signal(signal.SIGCONT)
+        self._frozen.discard(node.id)
+
+    def end_all(self) -> None:
+        """Leave nothing running. SIGKILL is enough: nobody looks at these nodes any more."""
+        for node in self.nodes.values():
+            if node.is_running and node.process is not None:
+                node.process.kill()
+        for node in self.nodes.values():
+            if node.process is not None:
+                node.process.wait()
+
+    # ------------------------------------------------------------------ looking
+
+    def run(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        limit: Callable[[], None] | None = None,
+    ) -> Ended:
+        """``quorate ARGUMENTS`` to its end. ``limit`` runs in the child before it starts."""
+        done = subprocess.run(
+            [sys.executable, "-m", "quorate", *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env={**self.environment, **(environment or {})},
+            cwd=ROOT,
+            check=False,
+            timeout=COMMAND_SECONDS_MAX,
+            preexec_fn=limit,  # noqa: PLW1509 - the tests start no threads before
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def ask(self, *arguments: str) -> Any:
+        """A command against this cluster, its result as JSON."""
+        return self.run("--bootstrap", ",".join(self.addresses), "-o", "json", *arguments).json
+
+    def serve(self, node: LocalNode, *flags: str) -> Ended:
+        """Run the server of a node that is expected to end by itself."""
+        return self.run("server", "--config", str(node.config_path), *flags)
+
+    def find_leader(self) -> LocalNode | None:
+        for node in self.nodes.values():
+            if (
+                node.is_running
+                and node.id not in self._frozen
+                and self.metric(node, "quorate_raft_can_write") == 1
+            ):
+                return node
+        return None
+
+    def leader(self, seconds: float = 20.0) -> LocalNode:
+        """The node that leads and takes writes, once there is one."""
+        return self.until("a leader", self.find_leader, seconds)
+
+    def until(self, what: str, find: Callable[[], Found | None], seconds: float = 20.0) -> Found:
+        """Ask again and again until there is an answer.
+
+        Raises:
+            ClusterError: None came in time, or a process ended meanwhile.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            found = find()
+            if found is not None and found is not False:
+                return found
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{what}: not within {seconds:g} s")
+            time.sleep(POLL_SECONDS)
+
+    def until_logged(self, node: LocalNode, words: str, seconds: float = 20.0) -> str:
+        """The first line of a node's log that contains ``words``, once it is there."""
+
+        def find() -> str | None:
+            text = node.log_path.read_text(errors="replace")
+            return next((line for line in text.splitlines() if words in line), None)
+
+        return self.until(f"{words!r} in the log of node {node.id}", find, seconds)
+
+    def wait_ended(self, node: LocalNode, seconds: float = 20.0) -> int:
+        """The exit code of a server that ends by itself."""
+        assert node.process is not None
+        return node.process.wait(seconds)
+
+    def ended_by_itself(self) -> list[str]:
+        """Servers that are down although nobody stopped them, with the ends of their logs."""
+        return [
+            f"node {node.id} ended with {node.process.returncode}:\n{node.log_tail()}"
+            for node in self.nodes.values()
+            if node.process is not None and node.process.poll() not in (None, -signal.SIGKILL, 0)
+        ]
+
+    def report(self) -> str:
+        """The ends of all logs."""
+        return "\n".join(
+            f"---- node {node.id} ({node.log_path})\n{node.log_tail(LOG_LINES_SHOWN)}"
+            for node in self.nodes.values()
+        )
+
+
+@contextlib.contextmanager
+def running(
+    folder: Path,
+    *,
+    voters: int = 3,
+    settings: Mapping[str, object] | None = None,
+    cluster_id: str = "integration",
+    starts: bool = True,
+) -> Iterator[Processes]:
+    """A formatted cluster, started if ``starts``; ended in any case.
+
+    What fails inside is reported with the ends of all logs.
+    """
+    cluster = Processes(folder, voters=voters, settings=settings, cluster_id=cluster_id)
+    try:
+        cluster.format_all()
+        if starts:
+            cluster.start_all()
+        yield cluster
+    except BaseException as error:
+        error.add_note(cluster.report())
+        raise
+    finally:
+        cluster.end_all()

@@ -1,0 +1,76 @@
+"""SIGKILL under load, again and again: nothing acknowledged is lost, nothing happens twice.
+
+Every other life of a node also loses what it had not synced, so the same run holds the fsync
+discipline to account; a build without fsync is shown to fail it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+from pathlib import Path
+
+import pytest
+
+from quorate.demo.local_cluster import ClusterError
+from tests.integration.kill_campaign import FILESYSTEM, NO_SYNC, Campaign
+from tests.integration.kill_schedule import Round, Victims, draw_rounds
+from tests.integration.processes import running
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+ROUNDS = 50
+ROUNDS_LOSING_UNSYNCED_MIN = 10
+ROUNDS_WITHOUT_SYNC_MAX = 3
+SETTINGS: dict[str, object] = {
+    "log.segment_bytes": 128 << 10,
+    "snapshot.max_bytes_between": 256 << 10,
+    "snapshot.min_changed_records_ratio": 0.2,
+}
+"""Small enough for many segments, checkpoints and trimmed logs in one run."""
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """``--sim-seed`` repeats the plan of an earlier run; the moments stay the machine's."""
+    given = request.config.getoption("--sim-seed")
+    return secrets.randbits(32) if given is None else int(given)
+
+
+def test_fifty_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
+    with running(tmp_path, settings=SETTINGS) as cluster:
+        campaign = Campaign(cluster, seed=seed)
+
+        try:
+            asyncio.run(campaign.run(draw_rounds(random.Random(seed), ROUNDS)))
+        finally:
+            print(f"seed {seed}: {campaign.tally} {campaign.ledger.counts()}")
+        tally = campaign.tally
+        assert campaign.violations == [], f"seed {seed}"
+        assert tally.rounds == ROUNDS
+        assert tally.rounds_losing_unsynced >= ROUNDS_LOSING_UNSYNCED_MIN
+        assert tally.checkpoints > 0
+        assert tally.trims > 0
+        assert campaign.ledger.acknowledged > ROUNDS
+
+
+def test_a_build_without_fsync_fails(tmp_path: Path, seed: int) -> None:
+    """The same run on a file system that only claims to sync: the check must not pass."""
+    with running(tmp_path, settings={**SETTINGS, FILESYSTEM: NO_SYNC}) as cluster:
+        campaign = Campaign(cluster, seed=seed, volatile=NO_SYNC, progress_seconds=5)
+        rounds = [
+            Round(number, Victims.ALL, 100, 0, waits_until_ready=True, is_volatile_next=True)
+            for number in range(ROUNDS_WITHOUT_SYNC_MAX)
+        ]
+
+        async def run() -> None:
+            # The epoch fell back as well, so the load finds no leader it may believe.
+            with contextlib.suppress(ClusterError):
+                await campaign.run(rounds)
+            await campaign.examine_what_is_served()
+
+        asyncio.run(run())
+        assert campaign.tally.rounds <= ROUNDS_WITHOUT_SYNC_MAX
+        assert any("acknowledged but lost" in each for each in campaign.violations), f"seed {seed}"
