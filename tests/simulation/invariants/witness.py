@@ -1,0 +1,235 @@
+"""What an onlooker sees of a cluster, fed by the harness and told on to the invariants.
+
+It looks at what is handed to each disk, what each disk has completed, what leaves each node and
+what each node says of itself, and never at how a node decides. Every check costs about the same
+however long the run is.
+
+The harness calls, for a node: ``opened`` before ``Replica.start``; ``submitted`` with every group
+the driver hands to its writer; ``persisted`` when it is done; ``sent``; ``stepped`` after every
+entry point; ``checkpointed``; ``stopped`` when its process is gone. And for clients:
+``acknowledged``, ``acknowledged_end`` when a read begins, ``read_confirmed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from quorate.replica.replica import Replica
+from quorum.core.messages import Message, VoteRequest
+from quorum.core.output import (
+    Append,
+    FreezeDownload,
+    ReplaceLogWith,
+    SaveElectionState,
+    Truncate,
+)
+from quorum.runtime.ports import WriteGroup
+from quorum.types import ElectionState, NodeId, SnapshotId
+from tests.simulation.invariants.mirror import Batch, LogMirror, split
+from tests.simulation.invariants.violation import Invariant, Violation
+
+_READ_BYTES = 1 << 20
+_HOOKS = (
+    "on_opened", "on_appended", "on_truncated", "on_persisted", "on_voted", "on_sent",
+    "on_committed", "on_stepped", "on_checkpoint", "on_acknowledged", "on_read",
+)
+
+
+@dataclass(slots=True)
+class Seen:
+    """One life of one node."""
+
+    id: NodeId
+    life: int
+    replica: Replica
+    written: LogMirror
+    """What was handed to the disk."""
+    durable: LogMirror
+    """What the disk has completed."""
+    election: ElectionState
+    """What the disk has completed of ``quorum-state``."""
+    is_up: bool = True
+    high_watermark: int = 0
+    applied_end: int = 0
+    epoch: int = 0
+    log_end: int = 0
+
+
+class Witness:
+    """One per cluster. Raises ``Violation`` out of the call that shows it."""
+
+    def __init__(self, invariants: Iterable[type[Invariant]]) -> None:
+        self.nodes: dict[NodeId, Seen] = {}
+        self.positions: dict[tuple[int, int], int] = {(0, 0): 0}
+        """Chain of everything below (end offset, epoch of the batch before it)."""
+        self.batches: dict[tuple[int, int], Batch] = {}
+        self.committed = LogMirror()
+        """What anybody ever called committed."""
+        self.committed_in: list[tuple[int, int]] = []
+        """(epoch of the node that said so first, committed end), rising in both."""
+        self.acknowledged_end = 0
+        """Everything acknowledged to clients lies below."""
+        self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
+        self.invariants = [kind(self) for kind in invariants]
+        self._hooks = {
+            hook: [
+                getattr(each, hook)
+                for each in self.invariants
+                if getattr(type(each), hook) is not getattr(Invariant, hook)
+            ]
+            for hook in _HOOKS
+        }
+
+    # ------------------------------------------------------------------ lives
+
+    def opened(self, replica: Replica) -> None:
+        """A process has opened its directory and is about to start."""
+        stores = replica.stores
+        start = stores.state.log_start
+        node_id = replica.key.id
+        before = self.nodes.get(node_id)
+        written = LogMirror(start.offset, start.epoch, self._chain_of(start.offset, start.epoch))
+        log = stores.log
+        offset = start.offset
+        while offset < log.end.offset:
+            for batch in split(log.read(offset, _READ_BYTES)):
+                written.append(batch)
+            offset = written.end_offset
+        seen = Seen(
+            node_id,
+            before.life + 1 if before is not None else 1,
+            replica,
+            written,
+            written.copy(),
+            stores.state.election,
+        )
+        self.nodes[node_id] = seen
+        for hook in self._hooks["on_opened"]:
+            hook(seen, before)
+
+    def stopped(self, node_id: NodeId) -> None:
+        """The process is gone."""
+        self.nodes[node_id].is_up = False
+
+    def _chain_of(self, offset: int, epoch: int) -> int:
+        chain = self.positions.get((offset, epoch))
+        if chain is None:
+            raise Violation("log-matching", "a position that no log ever had",
+                            offset=offset, epoch=epoch)
+        return chain
+
+    # ------------------------------------------------------------------ the disk
+
+    def submitted(self, node_id: NodeId, group: WriteGroup) -> None:
+        """The driver handed a group to its writer."""
+        seen = self.nodes[node_id]
+        for effect in group.effects:
+            if type(effect) is Append:
+                batches = split(effect.payload or b"")
+                for batch in batches:
+                    seen.written.append(batch)
+                    key = (batch.end_offset, batch.epoch)
+                    if key not in self.positions:
+                        self.positions[key] = seen.written.chain
+                        self.batches[key] = batch
+                for hook in self._hooks["on_appended"]:
+                    hook(seen, batches)
+            elif type(effect) is Truncate:
+                cut = seen.written.cut(effect.end_offset)
+                for hook in self._hooks["on_truncated"]:
+                    hook(seen, cut)
+            elif type(effect) is ReplaceLogWith:
+                seen.written = self._replaced(effect)
+
+    def _replaced(self, effect: ReplaceLogWith) -> LogMirror:
+        snapshot_id = effect.snapshot_id
+        chain = self._chain_of(snapshot_id.offset, snapshot_id.epoch)
+        return LogMirror(snapshot_id.offset, snapshot_id.epoch, chain)
+
+    def persisted(self, node_id: NodeId, groups: Sequence[WriteGroup]) -> None:
+        """The disk has completed these groups; called before the driver hears of it."""
+        seen = self.nodes[node_id]
+        for group in groups:
+            for effect in group.effects:
+                if type(effect) is Append:
+                    for batch in split(effect.payload or b""):
+                        seen.durable.append(batch)
+                elif type(effect) is Truncate:
+                    seen.durable.cut(effect.end_offset)
+                elif type(effect) is ReplaceLogWith:
+                    seen.durable = self._replaced(effect)
+                elif type(effect) is SaveElectionState:
+                    seen.election = effect.state
+                    for hook in self._hooks["on_voted"]:
+                        hook(seen, effect.state)
+                elif type(effect) is FreezeDownload:
+                    self.checkpointed(node_id, effect.snapshot_id)
+                for hook in self._hooks["on_persisted"]:
+                    hook(seen, effect)
+
+    def checkpointed(self, node_id: NodeId, snapshot_id: SnapshotId) -> None:
+        """A checkpoint was written or downloaded."""
+        seen = self.nodes[node_id]
+        store = seen.replica.stores.snapshots
+        if snapshot_id not in store.list():
+            return
+        content = store.read_chunk(snapshot_id, 0, store.size(snapshot_id))
+        for hook in self._hooks["on_checkpoint"]:
+            hook(seen, snapshot_id, content)
+
+    # ------------------------------------------------------------------ what it says and is
+
+    def sent(self, node_id: NodeId, to: NodeId, message: Message) -> None:
+        """A message left a node, whatever becomes of it."""
+        if type(message) is VoteRequest:
+            self.is_pre_vote[node_id, message.request_id] = message.pre_vote
+        seen = self.nodes[node_id]
+        for hook in self._hooks["on_sent"]:
+            hook(seen, to, message)
+
+    def stepped(self, node_id: NodeId) -> None:
+        """An entry point of the node has returned."""
+        seen = self.nodes[node_id]
+        node = seen.replica.node
+        high_watermark = node.high_watermark
+        if high_watermark > self.committed.end_offset:
+            self._commit(seen, high_watermark)
+        for hook in self._hooks["on_stepped"]:
+            hook(seen)
+        seen.high_watermark = high_watermark
+        seen.applied_end = seen.replica.controller.image.provenance.end_offset
+        seen.epoch = node.epoch
+        seen.log_end = node.log_end_offset
+
+    def _commit(self, seen: Seen, high_watermark: int) -> None:
+        committed = self.committed
+        begin = committed.end_offset
+        log = seen.written
+        if log.chain_at(begin) != committed.chain:
+            raise Violation("committed-stays", "a longer committed log that differs below",
+                            node=seen.id, committed=begin, high_watermark=high_watermark)
+        batches = []
+        for boundary in log.boundaries_between(begin, high_watermark):
+            batch = self.batches[boundary]
+            committed.append(batch)
+            batches.append(batch)
+        if committed.end_offset != high_watermark:
+            raise Violation("bounds", "the high watermark is within a batch or beyond the log",
+                            node=seen.id, high_watermark=high_watermark, log_end=log.end_offset)
+        self.committed_in.append((seen.replica.node.epoch, high_watermark))
+        for hook in self._hooks["on_committed"]:
+            hook(seen, batches, high_watermark)
+
+    # ------------------------------------------------------------------ clients
+
+    def acknowledged(self, node_id: NodeId, offset: int) -> None:
+        """A client heard that its write is done."""
+        for hook in self._hooks["on_acknowledged"]:
+            hook(self.nodes[node_id], offset)
+        self.acknowledged_end = max(self.acknowledged_end, offset)
+
+    def read_confirmed(self, node_id: NodeId, floor: int, offset: int) -> None:
+        """A read that began when ``acknowledged_end`` was ``floor`` may look at ``offset``."""
+        for hook in self._hooks["on_read"]:
+            hook(self.nodes[node_id], floor, offset)
