@@ -1,0 +1,29 @@
+"""show [N ...] roles|log|replicas|image|files|epochs|snapshots|election|divergence|queue
+
+Print state, nodes ascending; of all nodes when none is named. ``divergence`` counts the round
+trips that brought each log back to its leader's since the last time it was asked.
+"""
+
+from __future__ import annotations
+
+from tests.scenario.grammar import Arguments, ScenarioError
+from tests.scenario.outlet import Kind
+from tests.scenario.render import message_line
+from tests.scenario.views import VIEWS
+from tests.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    *names, what = args.rest() or [""]
+    args.finish()
+    if what == "queue":
+        lines = [
+            f"{each.sender}->{each.to} {message_line(each.message)}" for each in world.queue
+        ] or ["nothing is on its way"]
+    elif what in VIEWS:
+        nodes = [int(name) for name in names] or sorted(world.members)
+        lines = [line for each in nodes for line in VIEWS[what](world.member(each))]
+    else:
+        raise ScenarioError(f"show: one of {', '.join(sorted([*VIEWS, 'queue']))}")
+    for line in lines:
+        world.say(Kind.RESULT, line)

@@ -1,0 +1,43 @@
+"""Chance and time that a script can rely on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+class PinnedRandom(random.Random):
+    """Every timer's random part is the same share of its range; ids stay random but seeded.
+
+    With share 1/4 an election timer drawn from [E, 2E) is always 1.25 E.
+    """
+
+    def __init__(self, seed: int, share: float) -> None:
+        super().__init__(seed)
+        self.share = share
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        low, high = (0, start) if stop is None else (start, stop)
+        return low + int((high - low) * self.share) // step * step
+
+    def randint(self, a: int, b: int) -> int:
+        return self.randrange(a, b + 1)
+
+    def choice(self, seq: Sequence[Item]) -> Item:
+        return seq[0]
+
+
+class HandClock:
+    """``ports.Clock`` that moves only by hand."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.time_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def wall_ms(self) -> int:
+        return self.time_ms

@@ -1,0 +1,148 @@
+"""Messages and disk writes as lines: fields in fixed order, nothing that changes from run to run."""
+
+from __future__ import annotations
+
+from quorum.batch import scan_batches
+from quorum.core.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    VoteRequest,
+    VoteResponse,
+)
+from quorum.core.output import (
+    AbandonDownload,
+    AdvanceLogStart,
+    Append,
+    BeginDownload,
+    Effect,
+    FreezeDownload,
+    ReplaceLogWith,
+    SaveElectionState,
+    StoreHighWatermark,
+    Truncate,
+    WriteChunk,
+)
+from quorum.errors import ErrorCode
+from quorum.types import ElectionState
+
+_NAMES: dict[type, str] = {
+    BeginQuorumEpochRequest: "BeginQuorumEpoch",
+    BeginQuorumEpochResponse: "BeginQuorumEpochResponse",
+    EndQuorumEpochRequest: "EndQuorumEpoch",
+    EndQuorumEpochResponse: "EndQuorumEpochResponse",
+    FetchRequest: "Fetch",
+    FetchResponse: "FetchResponse",
+    FetchSnapshotRequest: "FetchSnapshot",
+    FetchSnapshotResponse: "FetchSnapshotResponse",
+    VoteResponse: "VoteResponse",
+}
+
+
+def type_name(message: Message) -> str:
+    """What scripts call a message; a pre-vote is a type of its own."""
+    if isinstance(message, VoteRequest):
+        return "PreVote" if message.pre_vote else "Vote"
+    return _NAMES[type(message)]
+
+
+def message_line(message: Message) -> str:
+    """One message without sender and receiver."""
+    return f"{type_name(message)} {_fields(message)}"
+
+
+def _fields(message: Message) -> str:
+    match message:
+        case VoteRequest():
+            return f"epoch={message.epoch} last={message.last}"
+        case VoteResponse():
+            verdict = "granted" if message.granted else "rejected"
+            return _answer(message, "" if message.error else verdict)
+        case BeginQuorumEpochRequest():
+            return f"epoch={message.epoch}"
+        case EndQuorumEpochRequest():
+            names = ",".join(str(key.id) for key in message.preferred_successors)
+            return f"epoch={message.epoch} successors=({names})"
+        case FetchRequest():
+            return (
+                f"epoch={message.epoch} offset={message.fetch_offset} "
+                f"last_epoch={message.last_fetched_epoch} hw={message.high_watermark}"
+            )
+        case FetchResponse():
+            return _fetch_response(message)
+        case FetchSnapshotRequest():
+            return f"epoch={message.epoch} {message.snapshot_id} position={message.position}"
+        case FetchSnapshotResponse():
+            return _answer(
+                message,
+                f"{message.snapshot_id} position={message.position} "
+                f"bytes={len(message.chunk)} size={message.size}",
+            )
+        case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
+            return _answer(message, "")
+
+
+def _answer(message: VoteResponse | FetchResponse | FetchSnapshotResponse
+            | BeginQuorumEpochResponse | EndQuorumEpochResponse, text: str) -> str:
+    parts = [f"epoch={message.epoch}"]
+    if message.error != ErrorCode.NONE:
+        return f"{parts[0]} error={message.error.name} leader={_node(message.leader_id)}"
+    if isinstance(message, VoteResponse):
+        parts.append(f"leader={_node(message.leader_id)}")
+    return " ".join([*parts, text] if text else parts)
+
+
+def _fetch_response(message: FetchResponse) -> str:
+    if message.diverging is not None:
+        answer = f"diverging={message.diverging}"
+    elif message.snapshot_id is not None:
+        answer = f"snapshot={message.snapshot_id}"
+    elif message.records:
+        headers = scan_batches(message.records, verify_crc=False)
+        answer = f"records=[{headers[0].base_offset},{headers[-1].end_offset})"
+    else:
+        answer = "records=0"
+    return _answer(message, f"{answer} hw={message.high_watermark} lso={message.log_start_offset}")
+
+
+def _node(node_id: int) -> str:
+    return "none" if node_id < 0 else str(node_id)
+
+
+def election_text(state: ElectionState) -> str:
+    """What ``quorum-state`` says."""
+    voted = "none" if state.voted is None else str(state.voted.id)
+    floor = "" if state.vote_floor is None else f" vote_floor={state.vote_floor}"
+    return f"epoch={state.epoch} leader={_node(state.leader_id)} voted={voted}{floor}"
+
+
+def effect_text(effect: Effect) -> str:
+    """What the disk was told to do."""
+    match effect:
+        case SaveElectionState(state=state):
+            return f"election {election_text(state)}"
+        case Append():
+            return f"append [{effect.base_offset},{effect.end_offset}) epoch={effect.epoch}"
+        case Truncate():
+            return f"truncate to {effect.end_offset}"
+        case AdvanceLogStart():
+            names = ",".join(str(each) for each in effect.delete)
+            return f"log start {effect.start}" + (f" delete ({names})" if names else "")
+        case BeginDownload():
+            return f"begin download {effect.snapshot_id}"
+        case WriteChunk():
+            return f"write {effect.snapshot_id} at {effect.position} bytes={len(effect.chunk)}"
+        case FreezeDownload():
+            return f"freeze {effect.snapshot_id}"
+        case AbandonDownload():
+            return f"abandon {effect.snapshot_id}"
+        case ReplaceLogWith():
+            return f"replace log with {effect.snapshot_id}"
+        case StoreHighWatermark():
+            return f"high watermark {effect.high_watermark}"

@@ -1,0 +1,56 @@
+"""Runs a scenario: every command, its output, and the standing invariants after each."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.scenario.grammar import Block, Scenario, ScenarioError, parse, parse_command
+from tests.scenario.registry import run_command
+from tests.scenario.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A block whose output is not what its file says."""
+
+    block: Block
+    seen: list[str]
+
+    def text(self, path: Path) -> str:
+        """The command and the lines that differ."""
+        lines = difflib.unified_diff(
+            self.block.output, self.seen, "expected", "seen", lineterm="", n=2
+        )
+        return "\n".join([f"{path}:{self.block.line}: {self.block.command}", *lines])
+
+
+def run_scenario(scenario: Scenario) -> tuple[Scenario, list[Difference]]:
+    """Run every block; returns the file as it would be now, and what differs.
+
+    Raises:
+        ScenarioError: A command cannot be carried out; names file and line.
+        Violation: A standing invariant does not hold after a command.
+    """
+    world = World()
+    blocks, differences = [], []
+    for block in scenario.blocks:
+        try:
+            run_command(world, parse_command(block.command))
+        except ScenarioError as error:
+            raise ScenarioError(f"{scenario.path}:{block.line}: {error}") from error
+        seen = world.outlet.take()
+        blocks.append(replace(block, output=seen))
+        if seen != block.output:
+            differences.append(Difference(block, seen))
+    return replace(scenario, blocks=blocks), differences
+
+
+def run_file(path: Path, *, rewrite: bool = False) -> list[Difference]:
+    """Run a scenario file; with ``rewrite`` its outputs become what was seen."""
+    scenario = parse(path, path.read_text(encoding="utf-8"))
+    seen, differences = run_scenario(scenario)
+    if rewrite:
+        path.write_text(seen.text(), encoding="utf-8")
+    return differences
