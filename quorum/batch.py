@@ -6,7 +6,7 @@ the records inside, ``batch_encode`` writes.
 
 from __future__ import annotations
 
-from quorum.batch_decode import Record, iterate_records, record_values
+from quorum.batch_decode import Record, first_headers, iterate_records, record_values
 from quorum.batch_encode import encode_batch, with_position
 from quorum.batch_header import (
     BATCH_BYTES_MAX,
@@ -27,6 +27,7 @@ __all__ = [
     "Record",
     "check_crc",
     "encode_batch",
+    "first_headers",
     "iterate_records",
     "peek_size",
     "read_header",

@@ -130,6 +130,24 @@ def iterate_records(
     return records
 
 
+def first_headers(
+    data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
+) -> RecordHeaders:
+    """The record headers of the first record, where a command says what goes for all of it.
+
+    Raises:
+        CorruptBatchError: The first record is malformed, or the batch's compressed data.
+    """
+    buffer, position, end = _plain_records(data, header, path, base_position)
+    try:
+        return _parse_record(buffer, position, end, header, 0)[0].headers
+    except ValueError as error:
+        raise CorruptBatchError(
+            f"record 0 of {header.record_count} (offset {header.base_offset}): {error}",
+            path=path, position=base_position + header.position,
+        ) from error
+
+
 def record_values(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> list[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quorum.batch import BatchHeader, iterate_records, record_values
+from quorum.batch import BatchHeader, first_headers, iterate_records, record_values
 from quorum.errors import RecordCodecError, UnknownRecordError
 from statemachine.codec import decode_record
 from statemachine.derivation import check_derivable
@@ -26,7 +26,7 @@ class DecodedBatch(NamedTuple):
 def decode_batch(data: bytes, header: BatchHeader, *, path: object = None) -> DecodedBatch:
     """Decode a data batch that ``scan_batches`` found in ``data``.
 
-    The record headers are read only when a producer wrote the batch; others change nothing.
+    Of the record headers those of the first record are read, which is all that replay looks at.
 
     Raises:
         UnknownRecordError: A type, version or derivation this release does not know; names
@@ -35,12 +35,13 @@ def decode_batch(data: bytes, header: BatchHeader, *, path: object = None) -> De
         CorruptBatchError: The batch's inside is malformed.
     """
     headers: Sequence[tuple[str, bytes | None]] = ()
-    if header.producer_id >= 0:
+    if header.producer_id >= 0 or header.codec:
         found = iterate_records(data, header, path=path)
         headers = found[0].headers if found else ()
         values = [record.value or b"" for record in found]
     else:
         values = record_values(data, header, path=path)
+        headers = first_headers(data, header, path=path)
     records: list[MetadataRecord] = []
     try:
         for value in values:

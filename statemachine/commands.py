@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, Uuid
+from statemachine.imports import NO_CHECKPOINT, SourcePosition
 from statemachine.sections.configs import ResourceType as ResourceType
 
 DEFAULT_COUNT = -1
@@ -270,6 +271,24 @@ class ElectLeaders:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ImportBatch:
+    """Copy one range of another cluster's metadata: from ``begin`` to ``end``, exclusive.
+
+    ``records`` are encoded metadata records, of Kafka's types and in either codec. The first
+    command begins the import and names the source's checkpoint if it starts from one, the last
+    one ends it; neither needs records.
+    """
+
+    source_cluster_id: str
+    begin: SourcePosition
+    end: SourcePosition
+    records: tuple[bytes, ...] = ()
+    checkpoint_offset: int = NO_CHECKPOINT
+    is_last: bool = False
+    dry_run: bool = False
+
+
 Command: TypeAlias = (
     IncrementalAlterConfigs
     | CreateTopic
@@ -284,4 +303,5 @@ Command: TypeAlias = (
     | AllocateProducerIds
     | InitProducerId
     | ElectLeaders
+    | ImportBatch
 )

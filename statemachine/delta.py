@@ -12,10 +12,12 @@ records build on them, but ``finish`` refuses. An abort returns to the state at 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from quorum.errors import QuorumUsageError, ReplayError
 from statemachine.image import MetadataImage, Provenance
+from statemachine.imports import IMPORT_KEY, ImportState, after_batch
 from statemachine.producers import apply_command
 from statemachine.records import MetadataRecord
 from statemachine.replay import REPLAY
@@ -74,6 +76,7 @@ class ImageDelta:
         "finished",
         "producers",
         "security",
+        "source",
         "timestamp_ms",
         "topics",
         "tracker",
@@ -95,6 +98,8 @@ class ImageDelta:
         self.end_offset = base.provenance.end_offset
         self.epoch = base.provenance.epoch
         self.timestamp_ms = base.provenance.timestamp_ms
+        self.source: ImportState | None = base.provenance.source
+        """How far another cluster's metadata was imported; None when none was."""
 
     @property
     def changed_keys(self) -> frozenset[RecordKey]:
@@ -104,7 +109,7 @@ class ImageDelta:
     @property
     def provenance(self) -> Provenance:
         """The position behind the last batch replayed."""
-        return Provenance(self.end_offset, self.epoch, self.timestamp_ms)
+        return Provenance(self.end_offset, self.epoch, self.timestamp_ms, self.source)
 
     def replay_batch(
         self,
@@ -130,6 +135,8 @@ class ImageDelta:
                 position += 1
             if header.producer_id >= 0:
                 apply_command(self.open_producers(), header, headers)
+            if self.source is not None and not self.source.is_finished:
+                self.set_source(after_batch(self.source, headers))
         except ReplayError as error:
             raise ReplayError(
                 f"{_name_at(records, position)}: {error.cause}",
@@ -179,6 +186,7 @@ class ImageDelta:
         """The resulting image; the delta is used up.
 
         It represents ``provenance``, by default the position behind the last batch replayed.
+        Where its content was imported from follows from the records in either case.
 
         Raises:
             QuorumUsageError: It was finished before, or a transaction is open.
@@ -188,7 +196,9 @@ class ImageDelta:
         if self.transaction is not None:
             raise QuorumUsageError(f"a metadata transaction is open: {self.transaction.name!r}")
         image = self.view()
-        self.finished = image if provenance is None else image.at(provenance)
+        if provenance is not None:
+            image = image.at(replace(provenance, source=self.source))
+        self.finished = image
         return self.finished
 
     def fork(self) -> ImageDelta:
@@ -199,6 +209,7 @@ class ImageDelta:
         copy.transaction = self.transaction
         copy.end_offset, copy.epoch = self.end_offset, self.epoch
         copy.timestamp_ms = self.timestamp_ms
+        copy.source = self.source
         return copy
 
     def take_content(self, image: MetadataImage) -> None:
@@ -209,6 +220,12 @@ class ImageDelta:
         self.configs = image.configs
         self.security = image.security
         self.producers = image.producers
+
+    def set_source(self, source: ImportState) -> None:
+        """The import of another cluster's metadata has come so far."""
+        if self.source is not None and self.source != source:
+            self.tracker.modified(IMPORT_KEY)
+        self.source = source
 
     def _expect(self, header: BatchPosition) -> None:
         if header.base_offset != self.end_offset:

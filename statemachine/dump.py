@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from quorum.types import Uuid
 from statemachine.codec_kafka import encode_kafka_frame
 from statemachine.codec_native import encode_native
-from statemachine.image import MetadataImage
+from statemachine.image import MetadataImage, Provenance
+from statemachine.imports import IMPORT_KEY, state_record
 from statemachine.record_keys import record_key
 from statemachine.records import (
     METADATA_VERSION,
@@ -41,6 +42,7 @@ def dump_records(image: MetadataImage, *, own_types: bool = True) -> Iterator[Me
     """The image as records: what a checkpoint of it contains, in order.
 
     Without ``own_types`` only Kafka's record types, for a checkpoint in the kafka codec.
+    The last record, if any, says what was imported: provenance, and no part of the state digest.
     """
     if not image.extras:
         yield from _plain_records(image, own_types=own_types)
@@ -80,13 +82,14 @@ def count_records(image: MetadataImage, *, own_types: bool = True) -> int:
     if own_types:
         count += image.cluster.highest_broker_epoch != NO_EPOCH
         count += len(producer_state.states) + len(producer_state.transactional_ids)
+        count += image.source is not None
     return count
 
 
 def state_digest(image: MetadataImage) -> bytes:
-    """BLAKE2b-128 over the canonical dump in the native codec; position plays no part."""
+    """BLAKE2b-128 over the canonical dump in the native codec; provenance plays no part."""
     digest = StateDigest()
-    for value in dump_values(image):
+    for value in dump_values(image.at(Provenance())):
         digest.update(value)
     return digest.value()
 
@@ -125,9 +128,14 @@ class DigestedValues:
         if self._kafka:
             yield from dump_values(self._image, kafka=True)
             return
-        for value in dump_values(self._image):
+        for value in dump_values(self._image.at(Provenance())):
             self._digest.update(value)
             yield value
+        source = self._image.source
+        if source is not None:
+            record = state_record(source)
+            record.extra = self._image.extras.get(IMPORT_KEY)
+            yield encode_native(record, 0)
 
     def digest(self) -> bytes:
         """``state_digest`` of the image."""
@@ -238,3 +246,5 @@ def _own(image: MetadataImage) -> Iterator[MetadataRecord]:
     transactional = image.producers.transactional_ids
     for name in sorted(transactional):
         yield transactional[name]
+    if image.source is not None:
+        yield state_record(image.source)

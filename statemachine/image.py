@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
+from statemachine.imports import ImportState
 from statemachine.records import Extra
 from statemachine.sections.cluster import (
     BrokerRegistration,
@@ -30,15 +31,17 @@ from statemachine.sections.tracking import RecordKey
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The position an image represents.
+    """The position an image represents, and where its content came from.
 
     ``end_offset`` is exclusive, ``epoch`` and ``timestamp_ms`` (append time, milliseconds since
-    1970) are those of the last batch below it; 0, 0 and -1 before the first.
+    1970) are those of the last batch below it; 0, 0 and -1 before the first. ``source`` is the
+    position in another cluster's metadata, for content that was imported.
     """
 
     end_offset: int = 0
     epoch: int = 0
     timestamp_ms: int = -1
+    source: ImportState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,11 @@ class MetadataImage:
     producers: ProducersImage = field(default_factory=ProducersImage)
     extras: Map[RecordKey, Extra] = EMPTY_MAP
     """Unknown fields of the records behind the image, by record key."""
+
+    @property
+    def source(self) -> ImportState | None:
+        """How far another cluster's metadata was imported; None when none was."""
+        return self.provenance.source
 
     @property
     def brokers(self) -> Map[int, BrokerRegistration]:

@@ -22,6 +22,7 @@ from statemachine.delta import ImageDelta
 from statemachine.dump import StateDigest
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
 from statemachine.record_keys import DUMPED_TYPES
+from statemachine.records import ImportStateRecord
 from statemachine.replay import REPLAY
 
 FREEZE_RECORDS_MIN = 10_000
@@ -130,7 +131,7 @@ class _Loader:
                 if type(record) not in DUMPED_TYPES:
                     raise self._corrupt(f"record {done} is a {type(record).__name__}")
                 replay[type(record)](delta, record)
-                if digest is not None:
+                if digest is not None and type(record) is not ImportStateRecord:
                     digest.update(value)
                 done += 1
         except UnknownRecordError as error:

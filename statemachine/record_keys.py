@@ -35,6 +35,7 @@ _IDENTITIES: dict[type[records.MetadataRecord], Callable[[Any], tuple[Any, ...]]
     records.BrokerEpochRecord: lambda _: (),
     records.ProducerStateRecord: lambda record: (record.producer_id,),
     records.TransactionalIdRecord: lambda record: (record.transactional_id,),
+    records.ImportStateRecord: lambda _: (),
 }
 
 DUMPED_TYPES: frozenset[type[records.MetadataRecord]] = frozenset(_IDENTITIES)

@@ -28,11 +28,13 @@ from statemachine.records_cluster import (
 from statemachine.records_own import (
     OWN_API_KEY_MIN,
     AppliedSequence,
+    BeginImportRecord,
     BrokerEpochRecord,
     BrokerFencedEvent,
     BrokerShutdownEvent,
     BrokerUnfencedEvent,
     ExpireProducerRecord,
+    ImportStateRecord,
     InitProducerRecord,
     ProducerStateRecord,
     RemoveTransactionalIdRecord,
@@ -108,6 +110,8 @@ _RECORD_CLASSES: tuple[type[MetadataRecord], ...] = (
     BrokerEpochRecord,
     TransactionalIdRecord,
     RemoveTransactionalIdRecord,
+    BeginImportRecord,
+    ImportStateRecord,
 )
 
 RECORD_TYPES: dict[int, RecordType] = {
@@ -164,6 +168,7 @@ __all__ = [
     "AbortTransactionRecord",
     "AccessControlEntryRecord",
     "AppliedSequence",
+    "BeginImportRecord",
     "BeginTransactionRecord",
     "BrokerEpochRecord",
     "BrokerFencedEvent",
@@ -180,6 +185,7 @@ __all__ = [
     "FeatureLevelRecord",
     "FenceBrokerRecord",
     "FieldSpec",
+    "ImportStateRecord",
     "InitProducerRecord",
     "ListenerEndpoint",
     "MetadataRecord",

@@ -147,3 +147,36 @@ class RemoveTransactionalIdRecord(MetadataRecord):
 
     API_KEY: ClassVar[int] = 20008
     transactional_id: str = ""
+
+
+@dataclass(slots=True)
+class BeginImportRecord(MetadataRecord):
+    """The import of another cluster's metadata begins; what formatting finalised is void.
+
+    ``checkpoint_offset`` is the end offset of the source's checkpoint that it starts from, -1
+    for none. The position is that of the first source record to come: in that checkpoint, or
+    in the source's log. In the log only; how far the import came follows from record headers.
+    """
+
+    API_KEY: ClassVar[int] = 20009
+    source_cluster_id: str = ""
+    checkpoint_offset: Int64 = -1
+    is_in_checkpoint: bool = False
+    next_offset: Int64 = 0
+
+
+@dataclass(slots=True)
+class ImportStateRecord(MetadataRecord):
+    """How far an import has come, whole; in checkpoints, and in the log where it ends.
+
+    Fields as in ``BeginImportRecord``. Once it is finished, ``broker_epoch_max`` is the highest
+    broker epoch that came with it.
+    """
+
+    API_KEY: ClassVar[int] = 20010
+    source_cluster_id: str = ""
+    checkpoint_offset: Int64 = -1
+    is_in_checkpoint: bool = False
+    next_offset: Int64 = 0
+    is_finished: bool = False
+    broker_epoch_max: Int64 = -1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from statemachine import derivation, records, transactions
+from statemachine import derivation, imports, records, transactions
 from statemachine.sections.configs import ResourceType
 
 if TYPE_CHECKING:
@@ -162,6 +162,14 @@ def _apply_derived(delta: ImageDelta, changes: list[records.PartitionChangeRecor
         topics.replay_change(change)
 
 
+def _begin_import(delta: ImageDelta, record: records.BeginImportRecord) -> None:
+    imports.begin(delta, record)
+
+
+def _import_state(delta: ImageDelta, record: records.ImportStateRecord) -> None:
+    imports.restate(delta, record)
+
+
 def _no_effect(_delta: ImageDelta, _record: records.NoOpRecord) -> None:
     """A NoOpRecord only moves the position."""
 
@@ -215,5 +223,7 @@ REPLAY: dict[type[records.MetadataRecord], Replay] = {
     records.BrokerEpochRecord: _broker_epoch,
     records.TransactionalIdRecord: _transactional_id,
     records.RemoveTransactionalIdRecord: _remove_transactional_id,
+    records.BeginImportRecord: _begin_import,
+    records.ImportStateRecord: _import_state,
 }
 """Every record type and what it does. A test holds it against ``RECORD_TYPES``."""

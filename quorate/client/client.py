@@ -21,6 +21,7 @@ from quorate.client.channels import Nodes
 from quorate.client.limits import TEXT_BYTES_MAX
 from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
 from quorate.client.queries import Queries
+from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.watch import Watch
 from quorate.client.writer import LANES_MAX, Writer
 from quorate.client.writes import Writes
@@ -56,13 +57,14 @@ class Client(Writes, Queries):
     ) -> None:
         if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
             raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
-        rng = random.Random()
+        rng = self._rng = random.Random()
         self._client_id = client_id
+        self._identity = WriterIdentity(client_id=client_id, reason=reason)
         self._nodes = Nodes(addresses, credentials)
         caller = Caller(self._nodes, rng=rng)
         writer = Writer(
             self._nodes,
-            WriterIdentity(client_id=client_id, reason=reason),
+            self._identity,
             stall_seconds=stall_seconds,
             rng=rng,
             lanes_max=lanes_max,
@@ -110,6 +112,14 @@ class Client(Writes, Queries):
             verify_checksums=verify_checksums,
             max_bytes=max_bytes,
         )
+
+    async def find_stream(self) -> FoundStream:
+        """A write stream of the leader's, for a caller that makes its commands idempotent itself.
+
+        Commands without a producer are judged in the order they are sent in. Goes on until a
+        leader is found; the caller ends the stream, by ``call.cancel`` at the latest.
+        """
+        return await LeaderSearch(self._nodes, self._identity, rng=self._rng).find()
 
     async def close(self) -> None:
         """End everything. Writes still on their way end with ``OutcomeUnknownError``."""

@@ -17,6 +17,9 @@ MESSAGE_BYTES_MAX = 8 << 20
 COMMAND_BYTES_MAX = 1 << 20
 """Largest command, as encoded for the wire."""
 
+IMPORT_BYTES_MAX = MESSAGE_BYTES_MAX - (1 << 16)
+"""Largest command that copies a batch of another cluster's metadata, which is not ours to cut."""
+
 FETCH_BYTES_MAX = 1 << 20
 """Most record bytes in one answer, beyond the one batch that is always given."""
 

@@ -35,13 +35,17 @@ class Chores:
         self._next_expiry_check_ms = 0
 
     def begin(self, image: MetadataImage, now_ms: int) -> None:
-        """A reign begins: every unfenced broker gets a fresh session."""
-        brokers = image.brokers
+        """A reign begins: every unfenced broker gets a fresh session.
+
+        Not so a broker whose registration was imported: it gets one when it is heard of.
+        """
+        brokers, source = image.brokers, image.source
         self._sessions.reset(
             (
                 BrokerGeneration(broker_id, brokers[broker_id].epoch)
                 for broker_id in sorted(brokers)
                 if not brokers[broker_id].fenced
+                and (source is None or not source.has_brought(brokers[broker_id].epoch))
             ),
             now_ms,
         )
@@ -136,7 +140,7 @@ def activation_batches(
     batches: list[list[MetadataRecord]] = []
     if has_open_transaction:
         batches.append([AbortTransactionRecord("left open by a former leader")])
-    is_empty = image.has_content_of(MetadataImage())
+    is_empty = image.source is None and image.has_content_of(MetadataImage())
     if is_empty and bootstrap:
         batches.append(list(bootstrap))
     return batches

@@ -19,10 +19,11 @@ from quorate.controller.requests import NO_PRODUCER, Answer, OnAnswer, RequestCo
 from quorum.batch import encode_batch
 from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
 from statemachine.codec import encode_kafka, encode_record
-from statemachine.commands import Command
+from statemachine.commands import Command, ImportBatch
 from statemachine.delta import ImageDelta
 from statemachine.image import MetadataImage
-from statemachine.prepare import JUDGES, JudgeContext
+from statemachine.prepare import JUDGES, JudgeContext, Prepared
+from statemachine.prepare.imports import refuse_during_import
 from statemachine.producers import (
     HEADER_ANSWER,
     HEADER_OPEN,
@@ -125,6 +126,8 @@ class GroupFormer:
                 if type(verdict) is Duplicate:
                     self.answers.append(PendingAnswer(_first_answer(verdict), on_answer))
                     return
+            if delta.source is not None and type(command) is not ImportBatch:
+                refuse_during_import(delta.source)
             judge = JUDGES.get(type(command))
             if judge is None:
                 raise CommandError(
@@ -138,7 +141,7 @@ class GroupFormer:
             elif not prepared.records:
                 self.needs_proof = self.needs_proof or not command.dry_run
             if prepared.records and not command.dry_run:
-                self._append(prepared.records, context, result)
+                self._append(prepared, context)
         except CommandError as error:
             self.needs_proof = True
             answer = Answer(error.code, error.message, delta.end_offset, self.epoch)
@@ -175,16 +178,15 @@ class GroupFormer:
             must_replay=must_replay,
         )
 
-    def _append(
-        self, records: list[MetadataRecord], context: RequestContext, result: dict[str, object]
-    ) -> None:
+    def _append(self, prepared: Prepared, context: RequestContext) -> None:
+        records = prepared.records
         delta = self.delta
         base = delta.end_offset
         epoch = self.epoch
         timestamp = self.timestamp_ms
-        headers = (
-            _headers(context, result) if self.judging.uses_native_codec else _NO_HEADERS
-        )
+        headers = _NO_HEADERS
+        if self.judging.uses_native_codec:
+            headers = prepared.headers + _headers(context, prepared.result)
         place = BatchPlace(
             base,
             base + len(records),
@@ -213,10 +215,11 @@ class GroupFormer:
             delta.replay_batch(place, records, headers)
         except ReplayError as error:
             self._rebuild()
-            self.on_fault(f"judged records do not replay: {error}")
-            raise CommandError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, f"the command contradicts the metadata: {error}"
-            ) from error
+            code = ErrorCode.INVALID_REQUEST
+            if not prepared.is_foreign:
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+                self.on_fault(f"judged records do not replay: {error}")
+            raise CommandError(code, f"the command contradicts the metadata: {error}") from error
         self._keep(batch, _Replayed(place, records, headers))
 
     def _encode(self, record: MetadataRecord) -> bytes:

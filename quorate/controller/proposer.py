@@ -82,8 +82,14 @@ class Proposer:
         return self._chores.next_deadline_ms()
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
-        """A heartbeat came in, whatever becomes of the command."""
-        broker = self._machine.image.cluster.broker(command.broker_id)
+        """A heartbeat came in, whatever becomes of the command.
+
+        While an import goes on it counts for nothing: nobody may be fenced then either.
+        """
+        image = self._machine.image
+        if image.source is not None and not image.source.is_finished:
+            return
+        broker = image.cluster.broker(command.broker_id)
         if broker is not None and broker.epoch == command.broker_epoch:
             self._contacts[broker.id] = broker.epoch
 

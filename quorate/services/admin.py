@@ -15,8 +15,10 @@ from quorate.services.ports import ReplicaStatus, ServedNode
 from quorate.services.reads import Reads
 from quorum.errors import ErrorCode
 from quorum.v1 import admin_pb2
+from quorum.v1.commands_pb2 import SourcePosition
 from quorum.v1.common_pb2 import Endpoint
 from statemachine.dump import count_records, state_digest
+from statemachine.imports import ImportState
 
 SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 
@@ -97,7 +99,10 @@ class AdminService:
             lambda: (state_digest(image), count_records(image))
         )
         return admin_pb2.DescribeImageResponse(
-            position=self._reads.position(image), state_digest=digest, record_count=records
+            position=self._reads.position(image),
+            state_digest=digest,
+            record_count=records,
+            import_status=None if image.source is None else _import_status(image.source),
         )
 
     async def _delete_records(
@@ -108,6 +113,17 @@ class AdminService:
             f"records of {request.topic or 'the metadata log'} are not deleted on request: "
             "checkpoints alone move the start of the log",
         )
+
+
+def _import_status(state: ImportState) -> admin_pb2.ImportStatus:
+    return admin_pb2.ImportStatus(
+        source_cluster_id=state.cluster_id,
+        checkpoint_offset=state.checkpoint_offset,
+        position=SourcePosition(
+            is_in_checkpoint=not state.position.is_in_log, offset=state.position.offset
+        ),
+        is_finished=state.is_finished,
+    )
 
 
 def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumReplica]:

@@ -17,6 +17,7 @@ from quorum.types import ZERO_UUID, Uuid
 from quorum.v1 import commands_pb2 as wire
 from statemachine import commands
 from statemachine.commands import Command
+from statemachine.imports import SourcePosition
 
 Converter: TypeAlias = Callable[[Any], Command]
 """From one alternative of ``Command.kind``; protobuf's stubs know no common type for them."""
@@ -200,6 +201,22 @@ def _elect_leaders(message: wire.ElectLeaders) -> Command:
     )
 
 
+def _import_batch(message: wire.ImportBatch) -> Command:
+    return commands.ImportBatch(
+        source_cluster_id=message.source_cluster_id,
+        begin=_source_position(message.begin),
+        end=_source_position(message.end),
+        records=tuple(message.records),
+        checkpoint_offset=_given(message, "checkpoint_offset"),
+        is_last=message.is_last,
+        dry_run=message.dry_run,
+    )
+
+
+def _source_position(message: wire.SourcePosition) -> SourcePosition:
+    return SourcePosition(not message.is_in_checkpoint, message.offset)
+
+
 CONVERTERS: dict[str, Converter] = {
     "incremental_alter_configs": _alter_configs,
     "broker_heartbeat": _broker_heartbeat,
@@ -213,5 +230,6 @@ CONVERTERS: dict[str, Converter] = {
     "allocate_producer_ids": _allocate_producer_ids,
     "init_producer_id": _init_producer_id,
     "elect_leaders": _elect_leaders,
+    "import_batch": _import_batch,
 }
 """One entry per alternative of the oneof; a test compares the two."""

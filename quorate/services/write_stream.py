@@ -23,6 +23,7 @@ from quorate.client.limits import (
     COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
     COMMANDS_PER_STREAM_MAX,
+    IMPORT_BYTES_MAX,
     PRODUCER_WINDOW,
 )
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
@@ -95,10 +96,11 @@ def _take_origin(context: RequestContext, command: commands_pb2.Command) -> None
 
 
 def _check_size(command: commands_pb2.Command) -> None:
-    if command.ByteSize() > COMMAND_BYTES_MAX:
+    limit = IMPORT_BYTES_MAX if command.HasField("import_batch") else COMMAND_BYTES_MAX
+    if command.ByteSize() > limit:
         raise CommandError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"{command.ByteSize()} bytes in one command, more than {COMMAND_BYTES_MAX}",
+            f"{command.ByteSize()} bytes in one command, more than {limit}",
         )
 
 

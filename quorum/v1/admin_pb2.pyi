@@ -138,14 +138,28 @@ class DescribeImageRequest(_message.Message):
     def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ...) -> None: ...
 
 class DescribeImageResponse(_message.Message):
-    __slots__ = ("position", "state_digest", "record_count")
+    __slots__ = ("position", "state_digest", "record_count", "import_status")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     STATE_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RECORD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_STATUS_FIELD_NUMBER: _ClassVar[int]
     position: _metadata_pb2.ReadPosition
     state_digest: bytes
     record_count: int
-    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., state_digest: _Optional[bytes] = ..., record_count: _Optional[int] = ...) -> None: ...
+    import_status: ImportStatus
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., state_digest: _Optional[bytes] = ..., record_count: _Optional[int] = ..., import_status: _Optional[_Union[ImportStatus, _Mapping]] = ...) -> None: ...
+
+class ImportStatus(_message.Message):
+    __slots__ = ("source_cluster_id", "checkpoint_offset", "position", "is_finished")
+    SOURCE_CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    IS_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    source_cluster_id: str
+    checkpoint_offset: int
+    position: _commands_pb2.SourcePosition
+    is_finished: bool
+    def __init__(self, source_cluster_id: _Optional[str] = ..., checkpoint_offset: _Optional[int] = ..., position: _Optional[_Union[_commands_pb2.SourcePosition, _Mapping]] = ..., is_finished: bool = ...) -> None: ...
 
 class DeleteRecordsRequest(_message.Message):
     __slots__ = ("topic", "partition", "before_offset")

@@ -57,7 +57,7 @@ ELECTION_TYPE_PREFERRED: ElectionType
 ELECTION_TYPE_UNCLEAN: ElectionType
 
 class Command(_message.Message):
-    __slots__ = ("tag", "sequence", "origin", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders")
+    __slots__ = ("tag", "sequence", "origin", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch")
     TAG_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,7 @@ class Command(_message.Message):
     ALLOCATE_PRODUCER_IDS_FIELD_NUMBER: _ClassVar[int]
     INIT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_BATCH_FIELD_NUMBER: _ClassVar[int]
     tag: int
     sequence: int
     origin: CommandOrigin
@@ -88,7 +89,8 @@ class Command(_message.Message):
     allocate_producer_ids: AllocateProducerIds
     init_producer_id: InitProducerId
     elect_leaders: ElectLeaders
-    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ...) -> None: ...
+    import_batch: ImportBatch
+    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ...) -> None: ...
 
 class CommandOrigin(_message.Message):
     __slots__ = ("request_id", "reason", "traceparent")
@@ -461,6 +463,32 @@ class ElectLeadersResult(_message.Message):
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionElectionResult]
     def __init__(self, partitions: _Optional[_Iterable[_Union[PartitionElectionResult, _Mapping]]] = ...) -> None: ...
+
+class SourcePosition(_message.Message):
+    __slots__ = ("is_in_checkpoint", "offset")
+    IS_IN_CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    is_in_checkpoint: bool
+    offset: int
+    def __init__(self, is_in_checkpoint: bool = ..., offset: _Optional[int] = ...) -> None: ...
+
+class ImportBatch(_message.Message):
+    __slots__ = ("source_cluster_id", "checkpoint_offset", "begin", "end", "records", "is_last", "dry_run")
+    SOURCE_CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    IS_LAST_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    source_cluster_id: str
+    checkpoint_offset: int
+    begin: SourcePosition
+    end: SourcePosition
+    records: _containers.RepeatedScalarFieldContainer[bytes]
+    is_last: bool
+    dry_run: bool
+    def __init__(self, source_cluster_id: _Optional[str] = ..., checkpoint_offset: _Optional[int] = ..., begin: _Optional[_Union[SourcePosition, _Mapping]] = ..., end: _Optional[_Union[SourcePosition, _Mapping]] = ..., records: _Optional[_Iterable[bytes]] = ..., is_last: bool = ..., dry_run: bool = ...) -> None: ...
 
 class CommandResult(_message.Message):
     __slots__ = ("create_topic", "delete_topic", "alter_partition", "register_broker", "broker_heartbeat", "allocate_producer_ids", "init_producer_id", "elect_leaders", "update_features", "create_partitions")

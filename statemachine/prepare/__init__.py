@@ -17,6 +17,7 @@ from statemachine.prepare.configs import prepare_incremental_alter_configs
 from statemachine.prepare.context import JudgeContext, PlacementDefaults, Prepared
 from statemachine.prepare.features import prepare_update_features
 from statemachine.prepare.heartbeats import prepare_broker_heartbeat
+from statemachine.prepare.imports import prepare_import_batch
 from statemachine.prepare.in_sync import prepare_alter_partition
 from statemachine.prepare.partitions import prepare_create_partitions, prepare_elect_leaders
 from statemachine.prepare.producer_ids import (
@@ -46,6 +47,7 @@ JUDGES: Mapping[type[commands.Command], _Judge] = {
     commands.AllocateProducerIds: prepare_allocate_producer_ids,
     commands.InitProducerId: prepare_init_producer_id,
     commands.ElectLeaders: prepare_elect_leaders,
+    commands.ImportBatch: prepare_import_batch,
 }
 """Every command and who judges it."""
 

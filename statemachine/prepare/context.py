@@ -55,3 +55,8 @@ class Prepared:
     result: dict[str, object] = field(default_factory=dict)
     session: SessionUpdate | None = None
     """What the leader shall remember of the broker that spoke, without a record."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    """Record headers for the first record, beside those that say who asked and why."""
+    is_foreign: bool = False
+    """The records are another controller's, copied without judging: where they contradict the
+    metadata, the sender is at fault."""

@@ -1,0 +1,186 @@
+"""Importing another cluster's metadata: how far it has come, as part of an image's provenance.
+
+An import copies the records of a source batch by batch, each as one atomic batch of the same
+records; record headers of its first record say which range of the source it covers. The first
+step voids what formatting the cluster had finalised, so that the content is the source's alone.
+
+Invariants:
+    1. Positions only move forward, and each batch begins where the one before ended: the same
+       range of the source is never applied twice and none is left out.
+    2. The state takes no part in the state digest: the content equals that of a replay of the
+       source itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from quorum.errors import ReplayError
+from statemachine.records import (
+    BeginImportRecord,
+    FeatureLevelRecord,
+    ImportStateRecord,
+    ZkMigrationStateRecord,
+)
+from statemachine.sections.tracking import RecordKey
+
+if TYPE_CHECKING:
+    from statemachine.delta import ImageDelta
+    from statemachine.image import MetadataImage
+
+HEADER_SOURCE_OFFSET = "source-offset"
+"""Record header: where the batch's range of the source begins, as ``SourcePosition.text``."""
+
+HEADER_SOURCE_NEXT = "source-next"
+"""Record header: where the range ends and the next one begins, exclusive, likewise."""
+
+NO_CHECKPOINT = -1
+IMPORT_KEY: RecordKey = (ImportStateRecord.API_KEY,)
+_CHECKPOINT_PREFIX = "checkpoint:"
+_OFFSET_DIGITS_MAX = 19
+
+
+class SourcePosition(NamedTuple):
+    """A place in a source. Ordered: the source's checkpoint, if any, comes before its log.
+
+    ``offset`` counts the records of the checkpoint file while in it, and is a log offset then.
+    """
+
+    is_in_log: bool
+    offset: int
+
+    def text(self) -> str:
+        """``checkpoint:12`` or ``4871``."""
+        return f"{'' if self.is_in_log else _CHECKPOINT_PREFIX}{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportState:
+    """How far the import of one source has come."""
+
+    cluster_id: str
+    """Of the source; any text."""
+    checkpoint_offset: int
+    """End offset of the source's checkpoint that it started from, ``NO_CHECKPOINT`` for none."""
+    position: SourcePosition
+    """Where the next source record is."""
+    is_finished: bool = False
+    broker_epoch_max: int = -1
+    """Once finished, the highest broker epoch that came with it."""
+
+    def has_brought(self, broker_epoch: int) -> bool:
+        """Whether a registration of that epoch came with the import.
+
+        Epochs rise for ever, so those given here afterwards are higher.
+        """
+        return not self.is_finished or broker_epoch <= self.broker_epoch_max
+
+
+def position_of(text: str) -> SourcePosition:
+    """The reverse of ``SourcePosition.text``.
+
+    Raises:
+        ValueError: The text is nothing of that kind.
+    """
+    digits = text.removeprefix(_CHECKPOINT_PREFIX)
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > _OFFSET_DIGITS_MAX:
+        raise ValueError(f"{text[:40]!r} is no position in a source")
+    return SourcePosition(len(digits) == len(text), int(digits))
+
+
+def is_blank(image: MetadataImage) -> bool:
+    """Whether nothing was ever written but the feature levels that formatting finalised."""
+    security, producers = image.security, image.producers
+    return not (
+        image.brokers
+        or image.controllers
+        or image.cluster.highest_broker_epoch >= 0
+        or image.topics.ids
+        or image.configs.resources
+        or security.quotas
+        or security.acls
+        or security.scram
+        or security.tokens
+        or producers.next_id
+        or producers.states
+        or producers.transactional_ids
+    )
+
+
+def begin(delta: ImageDelta, record: BeginImportRecord) -> None:
+    """An import begins: the feature levels of formatting go.
+
+    Raises:
+        ReplayError: Something was imported before, or there is other content.
+    """
+    if delta.source is not None:
+        raise ReplayError(f"an import of {delta.source.cluster_id!r} has begun before")
+    if not is_blank(delta.view()):
+        raise ReplayError("an import begins in a cluster that is not empty")
+    features = delta.open_features()
+    for name in sorted(features.levels):
+        features.replay_level(FeatureLevelRecord(name, 0))
+    features.replay_migration(ZkMigrationStateRecord(0))
+    position = SourcePosition(not record.is_in_checkpoint, record.next_offset)
+    delta.set_source(ImportState(record.source_cluster_id, record.checkpoint_offset, position))
+
+
+def restate(delta: ImageDelta, record: ImportStateRecord) -> None:
+    """An import's state was said whole: it ends, or a checkpoint is loaded.
+
+    Raises:
+        ReplayError: It would go back, or is that of another source.
+    """
+    new = ImportState(
+        record.source_cluster_id,
+        record.checkpoint_offset,
+        SourcePosition(not record.is_in_checkpoint, record.next_offset),
+        record.is_finished,
+        record.broker_epoch_max,
+    )
+    old = delta.source
+    if old is not None and (
+        (old.cluster_id, old.checkpoint_offset) != (new.cluster_id, new.checkpoint_offset)
+        or old.position > new.position
+        or old.is_finished
+    ):
+        raise ReplayError(f"import state {new} after {old}")
+    delta.set_source(new)
+    delta.tracker.stored(IMPORT_KEY, record.extra, existed=old is not None)
+
+
+def after_batch(state: ImportState, headers: Sequence[tuple[str, bytes | None]]) -> ImportState:
+    """The state behind a batch with these headers; others than an import's change nothing.
+
+    Raises:
+        ReplayError: The batch does not begin where the import is, or goes back.
+    """
+    found = dict(headers)
+    if HEADER_SOURCE_OFFSET not in found:
+        return state
+    try:
+        start, end = (
+            position_of((found.get(name) or b"").decode())
+            for name in (HEADER_SOURCE_OFFSET, HEADER_SOURCE_NEXT)
+        )
+    except ValueError as error:
+        raise ReplayError(f"header of an imported batch: {error}") from error
+    if start != state.position or end < start:
+        raise ReplayError(
+            f"imported batch {start.text()} to {end.text()} at {state.position.text()}"
+        )
+    return replace(state, position=end)
+
+
+def state_record(state: ImportState) -> ImportStateRecord:
+    """The state as a record; the reverse of ``restate``."""
+    return ImportStateRecord(
+        state.cluster_id,
+        state.checkpoint_offset,
+        not state.position.is_in_log,
+        state.position.offset,
+        state.is_finished,
+        state.broker_epoch_max,
+    )
