@@ -61,6 +61,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.held_fetches_max": ("Fetches held at the same time.", ""),
     "quorum.uncommitted_bytes_max": ("Bytes a leader appends beyond the high watermark.", ""),
     "quorum.pending_reads_max": ("Linearizable reads waiting for confirmation.", ""),
+    "quorum.high_watermark_delay_ms": (
+        "How long replicas may wait to hear of a commit that no new records follow.", ""
+    ),
     "quorum.high_watermark_store_ms": ("How far the stored high watermark may lag behind.", ""),
     "quorum.unwritten_chunks_max": ("Downloaded slices that may wait for the disk.", ""),
     "controller.queue_commands_max": ("Commands waiting to be judged.", "queued.max.requests"),

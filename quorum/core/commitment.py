@@ -32,7 +32,10 @@ def may_commit(leader: Leader, end_offset: int) -> bool:
 
 
 def advance_high_watermark(core: CoreState, leader: Leader) -> None:
-    """Commit what a majority has on disk, and tell the held Fetches."""
+    """Commit what a majority has on disk, and tell the held Fetches.
+
+    Replicas hear of it with the next records, or after ``high_watermark_delay_ms``.
+    """
     end_offset = majority.reached_by_majority(voter_ends(core, leader))
     if not may_commit(leader, end_offset) or not core.raise_high_watermark(end_offset):
         return
@@ -42,7 +45,13 @@ def advance_high_watermark(core: CoreState, leader: Leader) -> None:
     if not leader.can_write:
         leader.can_write = True
         core.announce_leadership()
-    for fetch in leader.held.take_unaware_of(end_offset):
+    delay_ms = core.config.high_watermark_delay_ms
+    if delay_ms:
+        leader.held.hasten_unaware_of(end_offset, core.now_ms + delay_ms)
+        told = leader.held.take_consumers_below(end_offset)
+    else:
+        told = leader.held.take_unaware_of(end_offset)
+    for fetch in told:
         answer_from_log(core, leader, fetch.sender, fetch.request)
 
 

@@ -78,6 +78,20 @@ class HeldFetches:
             )
         )
 
+    def take_consumers_below(self, high_watermark: int) -> list[HeldFetch]:
+        """Plain consumers for whom the high watermark uncovers records."""
+        return self._take(
+            lambda fetch: fetch.is_consumer and fetch.request.fetch_offset < high_watermark
+        )
+
+    def hasten_unaware_of(self, high_watermark: int, deadline_ms: int) -> None:
+        """Let replicas that know a lower high watermark wait no longer than ``deadline_ms``."""
+        for fetch in self._held.values():
+            if fetch.deadline_ms > deadline_ms and not fetch.is_consumer:
+                if fetch.request.high_watermark < high_watermark:
+                    fetch.deadline_ms = deadline_ms
+                    self.earliest_ms = min(self.earliest_ms, deadline_ms)
+
     def take_without_echo(self, stamp: ReadRound) -> list[HeldFetch]:
         """Voters that have not echoed the read round ``stamp``."""
         return self._take(lambda fetch: fetch.is_voter and fetch.request.read_round != stamp)

@@ -58,7 +58,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if (
         request.fetch_offset < core.log.end_offset
         or request.max_wait_ms == 0
-        or request.high_watermark < core.high_watermark
+        or _must_tell_watermark(core, request)
         or (
             progress.is_voter
             and leader.reads.is_under_way
@@ -68,6 +68,11 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         answer_from_log(core, leader, sender, request, with_endpoints=is_first)
     else:
         _hold(core, leader, sender, request, is_voter=progress.is_voter)
+
+
+def _must_tell_watermark(core: CoreState, request: FetchRequest) -> bool:
+    """Whether a Fetch is answered only to tell the high watermark, and now."""
+    return request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
 
 
 def _refusal_of_fetch(core: CoreState, request: FetchRequest) -> ErrorCode | None:
@@ -116,6 +121,8 @@ def _hold(
         answer_from_log(core, leader, sender, request)
         return
     wait_ms = min(request.max_wait_ms, core.config.fetch_max_wait_ms)
+    if request.high_watermark < core.high_watermark and request.replica.id != NO_NODE:
+        wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
     displaced = leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter))
     if displaced is not None:
         answer_from_log(core, leader, displaced.sender, displaced.request)

@@ -207,7 +207,8 @@ class CoreCluster:
         disks: dict[NodeId, Disk] | None = None,
         autostart: bool = True,
     ) -> None:
-        self.config = config or QuorumConfig()
+        # Commits are told at once, so that ``settle`` ends with everybody knowing.
+        self.config = config or QuorumConfig(high_watermark_delay_ms=0)
         self.voters = tuple(voter(each) for each in voters)
         self.bootstrap = tuple(voters)
         self.seed = seed

@@ -93,7 +93,7 @@ def test_two_voters_commit_without_the_leaders_disk() -> None:
 
 
 def test_a_moved_high_watermark_is_told_to_those_who_wait() -> None:
-    """Goal: followers learn of commitment at once. Method: hold one, let the other commit."""
+    """Goal: without a delay, at once. Method: hold one, let the other commit."""
     cluster = led()
     cluster.propose(1, 2)
     fetch(cluster, 2, 3)
@@ -103,6 +103,34 @@ def test_a_moved_high_watermark_is_told_to_those_who_wait() -> None:
     cluster.propose(1, 1)
     output = fetch(cluster, 2)
     assert [each.high_watermark for each in answers(output)] == [6]
+
+
+def test_a_moved_high_watermark_waits_for_records_to_go_along_with() -> None:
+    """Goal: one answer instead of two. Method: commit while a Fetch is held, then append."""
+    cluster = led(config=QuorumConfig())
+    cluster.propose(1, 2)
+    fetch(cluster, 2, 3)
+    assert answers(fetch(cluster, 2, 5, high_watermark=3)) == []
+    before = len(cluster.sent)
+    cluster.propose(1, 1)
+    told = [each[-1] for each in cluster.sent[before:]]
+    assert [each.high_watermark for each in told if isinstance(each, FetchResponse)] == [5]
+
+
+def test_a_moved_high_watermark_is_told_soon_if_nothing_follows() -> None:
+    """Goal: replicas are never far behind. Method: commit, append nothing, let the delay pass."""
+    cluster = led(config=QuorumConfig())
+    cluster.propose(1, 2)
+    fetch(cluster, 2, 3)
+    assert answers(fetch(cluster, 2, 5, high_watermark=3)) == []
+    assert answers(fetch(cluster, 3)) == []
+    delay_ms = cluster.config.high_watermark_delay_ms
+    assert cluster.members[1].deadline_ms == cluster.now_ms + delay_ms
+    before = len(cluster.sent)
+    cluster.now_ms += delay_ms
+    cluster.tick(1)
+    told = [each[-1] for each in cluster.sent[before:]]
+    assert [each.high_watermark for each in told if isinstance(each, FetchResponse)] == [5]
 
 
 def test_a_held_fetch_is_answered_in_time_with_what_is_true_then() -> None:

@@ -1,0 +1,165 @@
+"""Write rate and latency of a three-node Quorate, with proof that every write was durable.
+
+Counts the nodes' own fdatasync calls (their ``/metrics``) while the load runs, and the commit
+groups of the leader. A run with fewer than one sync per commit group on a majority of the
+nodes is refused: its figures would be those of memory, not of disks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import psutil
+
+from bench.closed_loop import LoadResult, create_topics, run_writers
+from quorate.client.client import Client
+from quorate.demo.local_cluster import LocalCluster, LocalNode
+from quorum.transport.loop import loop_factory
+
+SYNCS = "quorate_log_sync_seconds_count"
+COMMITS = "quorate_raft_commit_seconds_count"
+_NUMBERS_PER_RUN = 10_000_000
+
+
+class NotDurableError(Exception):
+    """Fewer syncs than commit groups: the figures of this run mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFigures:
+    """What one node did during a run."""
+
+    node_id: int
+    role: str
+    fdatasyncs: int
+    cpu_us_per_write: float
+
+
+@dataclass(frozen=True, slots=True)
+class DurableLoad:
+    """A load whose durability was checked."""
+
+    load: LoadResult
+    nodes: tuple[NodeFigures, ...]
+    commit_groups: int
+
+    def as_row(self) -> dict[str, object]:
+        """For the report."""
+        row: dict[str, object] = asdict(self.load)
+        row["rate"] = self.load.rate
+        row["commit_groups"] = self.commit_groups
+        row["nodes"] = [asdict(node) for node in self.nodes]
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    syncs: int
+    commits: int
+    cpu_seconds: float
+
+
+def _read(cluster: LocalCluster, node: LocalNode) -> _Reading:
+    assert node.process is not None
+    times = psutil.Process(node.process.pid).cpu_times()
+    return _Reading(
+        int(cluster.metric(node, SYNCS) or 0),
+        int(cluster.metric(node, COMMITS) or 0),
+        times.user + times.system,
+    )
+
+
+def check_durable(syncs: Sequence[int], commit_groups: int) -> None:
+    """Refuse figures that a majority of disks did not see.
+
+    Which majority saw a group differs from group to group (the slowest node takes several with
+    one sync), so the syncs of all nodes together are held against a majority's share.
+
+    Raises:
+        NotDurableError: Fewer than one sync per commit group on a majority of the nodes.
+    """
+    majority = len(syncs) // 2 + 1
+    if commit_groups < 1 or sum(syncs) < majority * commit_groups:
+        raise NotDurableError(
+            f"{commit_groups} commit groups, but the nodes synced {sorted(syncs)} times"
+        )
+
+
+async def measure_load(
+    cluster: LocalCluster,
+    client: Client,
+    writers: int,
+    *,
+    seconds: float,
+    warm_up_seconds: float,
+    run: int,
+) -> DurableLoad:
+    """One closed-loop run with the nodes' figures around it.
+
+    Raises:
+        NotDurableError: See ``check_durable``.
+    """
+    nodes = list(cluster.nodes.values())
+    before = {node.id: _read(cluster, node) for node in nodes}
+    load = await run_writers(
+        client,
+        writers,
+        seconds=seconds,
+        warm_up_seconds=warm_up_seconds,
+        first_number=run * _NUMBERS_PER_RUN,
+    )
+    after = {node.id: _read(cluster, node) for node in nodes}
+    # The warm-up's writes are in the nodes' counters but not in the result's.
+    writes = load.writes * (seconds + warm_up_seconds) / seconds
+    leader = next((node for node in nodes if node.address == client.leader), None)
+    figures = tuple(
+        NodeFigures(
+            node.id,
+            "leader" if node is leader else "follower",
+            after[node.id].syncs - before[node.id].syncs,
+            (after[node.id].cpu_seconds - before[node.id].cpu_seconds) / writes * 1e6,
+        )
+        for node in nodes
+    )
+    groups = max(after[each].commits - before[each].commits for each in after)
+    check_durable([each.fdatasyncs for each in figures], groups)
+    return DurableLoad(load, figures, groups)
+
+
+def run_loads(
+    cluster: LocalCluster, writer_counts: Sequence[int], *, seconds: float, warm_up_seconds: float
+) -> list[DurableLoad]:
+    """All writer counts, one after the other, through one client."""
+
+    async def run() -> list[DurableLoad]:
+        async with Client(cluster.addresses, client_id="bench", reason="benchmark") as client:
+            await create_topics(client)
+            return [
+                await measure_load(
+                    cluster,
+                    client,
+                    writers,
+                    seconds=seconds,
+                    warm_up_seconds=warm_up_seconds,
+                    run=number,
+                )
+                for number, writers in enumerate(writer_counts, 1)
+            ]
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(run())
+
+
+def start_cluster(cluster: LocalCluster) -> None:
+    """Format, start and wait until every node wants clients."""
+    for node in cluster.nodes.values():
+        cluster.format(node)
+        cluster.start(node)
+    cluster.wait_ready(list(cluster.nodes.values()))
+
+
+def rates(loads: Sequence[DurableLoad]) -> Mapping[int, float]:
+    """Writes per second by number of writers."""
+    return {each.load.writers: each.load.rate for each in loads}
