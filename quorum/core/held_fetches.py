@@ -87,10 +87,13 @@ class HeldFetches:
     def hasten_unaware_of(self, high_watermark: int, deadline_ms: int) -> None:
         """Let replicas that know a lower high watermark wait no longer than ``deadline_ms``."""
         for fetch in self._held.values():
-            if fetch.deadline_ms > deadline_ms and not fetch.is_consumer:
-                if fetch.request.high_watermark < high_watermark:
-                    fetch.deadline_ms = deadline_ms
-                    self.earliest_ms = min(self.earliest_ms, deadline_ms)
+            if (
+                fetch.deadline_ms > deadline_ms
+                and fetch.request.high_watermark < high_watermark
+                and not fetch.is_consumer
+            ):
+                fetch.deadline_ms = deadline_ms
+                self.earliest_ms = min(self.earliest_ms, deadline_ms)
 
     def take_without_echo(self, stamp: ReadRound) -> list[HeldFetch]:
         """Voters that have not echoed the read round ``stamp``."""
