@@ -72,6 +72,8 @@ _KEYS: dict[type[MetadataRecord], dict[str, str]] = {
     records.NoOpRecord: {},
     records.ZkMigrationStateRecord: {},
     records.BrokerEpochRecord: {},
+    records.BeginImportRecord: {"entity": "source_cluster_id"},
+    records.ImportStateRecord: {"entity": "source_cluster_id"},
 }
 """Key column -> attribute of the record. A test holds it against the table of record types."""
 

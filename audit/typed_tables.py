@@ -152,6 +152,13 @@ def _feature(_delta: ImageDelta, record: records.FeatureLevelRecord, _derived: D
     return lambda: [feature_effect(record.name, record.feature_level)]
 
 
+def _begin_import(
+    delta: ImageDelta, _record: records.BeginImportRecord, _derived: Derived
+) -> After:
+    effects = [feature_effect(name, 0) for name in sorted(delta.view().features.levels)]
+    return lambda: effects
+
+
 def _block(delta: ImageDelta, _record: records.ProducerIdsRecord, _derived: Derived) -> After:
     return lambda: [block_effect(delta.producers.next_id)]
 
@@ -209,6 +216,7 @@ EFFECTS: dict[type[records.MetadataRecord], Before] = {
     records.RegisterControllerRecord: _controller,
     records.UnregisterControllerRecord: _unregister_controller,
     records.FeatureLevelRecord: _feature,
+    records.BeginImportRecord: _begin_import,
     records.ProducerIdsRecord: _block,
     records.InitProducerRecord: _init_producer,
     records.ExpireProducerRecord: _expire_producer,
@@ -235,5 +243,6 @@ WITHOUT_EFFECT: frozenset[type[records.MetadataRecord]] = frozenset(
         records.TransactionalIdRecord,
         records.RemoveTransactionalIdRecord,
         records.ZkMigrationStateRecord,
+        records.ImportStateRecord,
     }
 )

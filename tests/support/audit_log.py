@@ -122,6 +122,14 @@ class AuditLog:
         shutil.copytree(self.home, to)
         return to
 
+    def fork(self, home: Path, offset: int, epoch: int) -> AuditLog:
+        """What an unsafe recovery leaves: the log below ``offset``, going on in a newer epoch."""
+        other = AuditLog(home)
+        while (data := self.log.read(other.end, 1, end_offset=offset)) and other.end < offset:
+            other._append(data)
+        other.elect(epoch)
+        return other
+
     def image_at(self, offset: int) -> MetadataImage:
         """The image as of an offset."""
         return self.images[max(end for end in self.images if end <= offset)]

@@ -18,10 +18,12 @@ from quorum.log.layout import WATERMARK_NAME
 from statemachine.records import (
     RECORD_TYPES,
     AbortTransactionRecord,
+    BeginImportRecord,
     BeginTransactionRecord,
     BrokerFencedEvent,
     ConfigRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -131,6 +133,21 @@ def test_a_broker_event_gives_the_changes_that_follow_from_it(tmp_path: Path) ->
     assert all(row["principal"] == "User:controller" for row in changed)
     fenced = table_rows(plan, "brokers")[-1]
     assert (fenced["broker_id"], fenced["fenced"], fenced["is_derived"]) == (1, True, False)
+
+
+def test_an_import_voids_the_features_of_formatting(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    log.elect(1)
+    log.command(FeatureLevelRecord("metadata.version", 20))
+    log.command(BeginImportRecord("elsewhere"), principal="User:alice")
+    log.commit()
+    rows = table_rows(plan_source(tmp_path), "features")
+    assert [(row["feature"], row["level"], row["change"]) for row in rows] == [
+        ("metadata.version", 20, "set"),
+        ("metadata.version", None, "delete"),
+    ]
+    assert rows[-1]["record_type"] == "BeginImportRecord"
+    assert last_states(rows, "features", log.end) == []
 
 
 def test_a_removed_topic_takes_partitions_and_configuration_along(tmp_path: Path) -> None:
@@ -300,7 +317,6 @@ def test_a_foreign_directory_says_how_far_it_is_committed(
 def test_damage_is_named_by_file_and_place(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     small_cluster(log)
-    plan_before = None
     log.commit()
     plan_before = plan_source(tmp_path)
     path = next(log.partition.glob("*.log"))
