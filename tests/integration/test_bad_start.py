@@ -1,0 +1,198 @@
+"""A server that cannot start: the exit code, and a message that says what, where and what next.
+
+Every case also shows that nothing on disk was touched: with the fault taken away the same node
+starts and has everything it had.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quorate.cli.exits import Exit
+from quorate.demo.local_cluster import HOST, LocalNode
+from tests.integration.processes import Ended, Processes, running
+from tests.integration.traffic import config_value, write_configs
+
+pytestmark = pytest.mark.integration
+
+VALUES = ["100", "200", "300"]
+SETTINGS: dict[str, object] = {"quorum.election_timeout_ms": 100}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Processes]:
+    """One voter that has written something and was stopped."""
+    with running(tmp_path, voters=1, settings=SETTINGS) as cluster:
+        write_configs(cluster, VALUES)
+        assert cluster.stop(cluster.nodes[1]) == 0
+        yield cluster
+
+
+@pytest.fixture
+def node(cluster: Processes) -> LocalNode:
+    return cluster.nodes[1]
+
+
+def assert_refused(ended: Ended, status: int, *words: str) -> None:
+    """It ended with one line per problem, without a traceback."""
+    assert ended.status == status, ended.err
+    assert "Traceback" not in ended.err
+    errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    for word in words:
+        assert any(word in line for line in ended.err.splitlines()), (word, ended.err)
+    assert errors
+
+
+def assert_nothing_lost(cluster: Processes) -> None:
+    cluster.configure(cluster.nodes[1])
+    cluster.start_all()
+    assert config_value(cluster) == VALUES[-1]
+
+
+def test_a_directory_of_another_node(cluster: Processes, node: LocalNode) -> None:
+    ended = cluster.serve(node, "--set", "node.id=7")
+    meta = str(node.data_dir / "meta.properties")
+    assert_refused(ended, Exit.USAGE, meta, "belongs to node 1, not to node 7", "quorate format")
+    assert_nothing_lost(cluster)
+
+
+@pytest.mark.parametrize("node_id", ["-1", "-2", "one", "2147483648"])
+def test_a_reserved_or_impossible_node_id(
+    cluster: Processes, node: LocalNode, node_id: str
+) -> None:
+    ended = cluster.serve(node, "--set", f"node.id={node_id}")
+    assert_refused(ended, Exit.USAGE, "node")
+    assert_nothing_lost(cluster)
+
+
+def test_an_unformatted_directory(cluster: Processes, node: LocalNode, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    ended = cluster.serve(node, "--set", f"node.data_dir={empty}")
+    assert_refused(ended, Exit.USAGE, str(empty), "not formatted", "quorate format")
+    assert list(empty.glob("**/*.log")) == []
+
+
+def test_a_directory_that_is_not_there(cluster: Processes, node: LocalNode, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    ended = cluster.serve(node, "--set", f"node.data_dir={missing}")
+    assert_refused(ended, Exit.FAILED, str(missing), "quorate format")
+    assert not missing.exists()
+
+
+def test_formatting_for_another_cluster(cluster: Processes, node: LocalNode) -> None:
+    ended = cluster.run("format", "--config", str(node.config_path), "--cluster-id", "other",
+                        "--standalone")  # fmt: skip
+    assert ended.status != 0
+    assert str(node.data_dir) in ended.err
+    assert_nothing_lost(cluster)
+
+
+def test_a_reserved_directory_id(cluster: Processes, node: LocalNode, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh"
+    ended = cluster.run(
+        "format", "--config", str(node.config_path), "--cluster-id", "integration",
+        "--data-dir", str(fresh), "--initial-voters", f"1@{node.address}:{'A' * 22}",
+    )  # fmt: skip
+    assert ended.status != 0
+    assert "Traceback" not in ended.err
+    assert "reserved" in ended.err or "directory" in ended.err
+    assert not (fresh / "meta.properties").exists()
+
+
+def test_a_damaged_identity(cluster: Processes, node: LocalNode) -> None:
+    meta = node.data_dir / "meta.properties"
+    sound = meta.read_bytes()
+    meta.write_bytes(sound.replace(b"integration", b"integratioN"))
+    ended = cluster.serve(node)
+    assert_refused(ended, Exit.USAGE, str(meta), "checksum")
+    meta.write_bytes(sound)
+    assert_nothing_lost(cluster)
+
+
+@pytest.mark.parametrize("damage", ["future", "flipped", "empty", "torn", "a folder"])
+def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: str) -> None:
+    """A node that may forget its vote may vote twice, so it does not start."""
+    path = node.data_dir / "__cluster_metadata-0" / "quorum-state"
+    sound = path.read_bytes()
+    fields = json.loads(sound.splitlines()[0])
+    if damage == "future":
+        fields["data_version"] = 9
+        path.write_text(json.dumps(fields))
+    elif damage == "flipped":
+        path.write_bytes(sound.replace(b'"leaderEpoch":', b'"leaderEpoch":1', 1))
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "torn":
+        path.write_bytes(sound[: len(sound) // 2])
+    else:
+        path.unlink()
+        path.mkdir()
+    ended = cluster.serve(node)
+    assert_refused(ended, Exit.DAMAGED, str(path), "docs/operations.md")
+    if damage == "a folder":
+        path.rmdir()
+    path.write_bytes(sound)
+    assert_nothing_lost(cluster)
+
+
+def test_every_mistake_of_a_configuration_at_once(cluster: Processes, node: LocalNode) -> None:
+    node.config_path.write_text(
+        node.config_path.read_text()
+        + '\n[quorm]\nelection_timeout_ms = 5\n'
+        + '\n[quorum]\nelection_timout_ms = 500\nfetch_timeout_ms = 0\n'
+        + '\n[log]\nsegment_bytes = "large"\n'
+    )
+    ended = cluster.serve(node, "--set", "logging.level=loud")
+    assert_refused(
+        ended,
+        Exit.USAGE,
+        str(node.config_path),
+        "did you mean quorum.election_timeout_ms?",
+        "fetch_timeout_ms must be at least 1, not 0",
+        "log.segment_bytes must be a whole number, not 'large'",
+        "logging.level must be one of debug, info, warning, error, not 'loud'",
+    )
+    assert len([line for line in ended.err.splitlines() if line.startswith("error: ")]) >= 5
+    assert_nothing_lost(cluster)
+
+
+@pytest.mark.parametrize("text", ["[node", "\x00\x01", "node.id = 99999999999999999999e"])
+def test_a_configuration_that_is_not_toml(
+    cluster: Processes, node: LocalNode, text: str
+) -> None:
+    node.config_path.write_text(text)
+    ended = cluster.serve(node)
+    assert_refused(ended, Exit.USAGE, str(node.config_path))
+    assert_nothing_lost(cluster)
+
+
+@pytest.mark.parametrize("which", ["client", "metrics"])
+def test_a_port_in_use(cluster: Processes, node: LocalNode, which: str) -> None:
+    port = node.port if which == "client" else node.metrics_port
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind((HOST, port))
+        other.listen()
+        ended = cluster.serve(node)
+    assert_refused(ended, Exit.FAILED, str(port), "use")
+    assert_nothing_lost(cluster)
+
+
+def test_a_directory_that_is_used_already(cluster: Processes, node: LocalNode) -> None:
+    cluster.start_all()
+    ended = cluster.serve(node)
+    assert_refused(ended, Exit.FAILED, str(node.data_dir))
+    assert node.is_running
+    assert config_value(cluster) == VALUES[-1]
+
+
+def test_a_file_system_that_cannot_be_loaded(cluster: Processes, node: LocalNode) -> None:
+    ended = cluster.serve(node, "--set", "node.filesystem=no.such.module:Class")
+    assert_refused(ended, Exit.USAGE, "node.filesystem", "no.such.module")
+    assert_nothing_lost(cluster)
