@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.invariants.mirror import Batch
 from tests.simulation.invariants.violation import Invariant
-from tests.simulation.invariants.witness import Seen, Witness
+from tests.simulation.invariants.witness import Seen
 
 
 class AcknowledgedSurvives(Invariant):
@@ -12,20 +12,23 @@ class AcknowledgedSurvives(Invariant):
 
     name = "acknowledged-survives"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
-        self.sequences: dict[tuple[int, int, int], int] = {}
-
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
         for batch in batches:
             if batch.producer_id < 0 or batch.is_control:
                 continue
             key = (batch.producer_id, batch.producer_epoch, batch.sequence)
-            first = self.sequences.setdefault(key, batch.end_offset)
+            first = self.witness.sequences.setdefault(key, batch.end_offset)
             self.require(first == batch.end_offset, "one command was applied twice",
                          producer=key, first=first, second=batch.end_offset)
 
-    def on_acknowledged(self, seen: Seen, offset: int) -> None:
-        self.require(self.witness.committed.chain_at(offset) is not None,
+    def on_acknowledged(
+        self, seen: Seen, offset: int, command: tuple[int, int, int] | None
+    ) -> None:
+        witness = self.witness
+        self.require(witness.committed.chain_at(offset) is not None,
                      "a write was acknowledged that is not committed",
-                     node=seen.id, offset=offset, committed=self.witness.committed.end_offset)
+                     node=seen.id, offset=offset, committed=witness.committed.end_offset)
+        if command is not None:
+            found = witness.sequences.get(command)
+            self.require(found == offset, "the answer names another place than the log",
+                         node=seen.id, command=command, offset=offset, found=found)

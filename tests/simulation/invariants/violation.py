@@ -19,7 +19,7 @@ class Violation(BaseException):
     Not an ``Exception``, so that no code under test can swallow it.
     """
 
-    def __init__(self, name: str, message: str, **evidence: object) -> None:
+    def __init__(self, name: str, message: str, /, **evidence: object) -> None:
         seen = " ".join(f"{key}={value}" for key, value in evidence.items())
         super().__init__(f"{name}: {message} [{seen}]")
         self.name = name
@@ -37,11 +37,11 @@ class Invariant:
     def __init__(self, witness: Witness) -> None:
         self.witness = witness
 
-    def fail(self, message: str, **evidence: object) -> None:
+    def fail(self, message: str, /, **evidence: object) -> None:
         """Report that the property does not hold."""
         raise Violation(self.name, message, **evidence)
 
-    def require(self, condition: object, message: str, **evidence: object) -> None:
+    def require(self, condition: object, message: str, /, **evidence: object) -> None:
         """Report unless ``condition`` holds."""
         if not condition:
             self.fail(message, **evidence)
@@ -73,8 +73,10 @@ class Invariant:
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
         """A checkpoint file got its final name."""
 
-    def on_acknowledged(self, seen: Seen, offset: int) -> None:
-        """A client was told that its write is done, at ``offset`` (exclusive)."""
+    def on_acknowledged(
+        self, seen: Seen, offset: int, command: tuple[int, int, int] | None
+    ) -> None:
+        """A client is told that its write is done, at ``offset`` (exclusive)."""
 
     def on_read(self, seen: Seen, floor: int, offset: int) -> None:
         """A read was confirmed at ``offset``; ``floor`` was acknowledged before it began."""

@@ -70,6 +70,8 @@ class Witness:
         """(epoch of the node that said so first, committed end), rising in both."""
         self.acknowledged_end = 0
         """Everything acknowledged to clients lies below."""
+        self.sequences: dict[tuple[int, int, int], int] = {}
+        """Committed commands: producer id, epoch and sequence, to the end of the batch."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
         self.invariants = [kind(self) for kind in invariants]
         self._hooks = {
@@ -223,10 +225,12 @@ class Witness:
 
     # ------------------------------------------------------------------ clients
 
-    def acknowledged(self, node_id: NodeId, offset: int) -> None:
-        """A client heard that its write is done."""
+    def acknowledged(
+        self, node_id: NodeId, offset: int, command: tuple[int, int, int] | None = None
+    ) -> None:
+        """A client hears that its write is done; ``command`` is its producer and sequence."""
         for hook in self._hooks["on_acknowledged"]:
-            hook(self.nodes[node_id], offset)
+            hook(self.nodes[node_id], offset, command)
         self.acknowledged_end = max(self.acknowledged_end, offset)
 
     def read_confirmed(self, node_id: NodeId, floor: int, offset: int) -> None:

@@ -1,0 +1,31 @@
+"""A node's clocks: both drift, one steps. Safety rests on neither."""
+
+from __future__ import annotations
+
+from tests.simulation.scheduler import Scheduler
+
+_START_MS = 1_000
+_WALL_MS = 1_700_000_000_000
+
+
+class DriftingClock:
+    """``ports.Clock`` over virtual time. ``rate`` is in parts per thousand of true time."""
+
+    def __init__(self, scheduler: Scheduler, rate: int) -> None:
+        self._scheduler = scheduler
+        self._rate = rate
+        self._wall_offset_ms = 0
+
+    def now_ms(self) -> int:
+        return _START_MS + self._scheduler.now_us * self._rate // 1_000_000
+
+    def wall_ms(self) -> int:
+        return _WALL_MS + self._wall_offset_ms + self.now_ms()
+
+    def step_wall(self, by_ms: int) -> None:
+        """Somebody sets the wall clock."""
+        self._wall_offset_ms += by_ms
+
+    def true_us(self, deadline_ms: int) -> int:
+        """Virtual time at which ``now_ms`` reaches ``deadline_ms``."""
+        return -(-(deadline_ms - _START_MS) * 1_000_000 // self._rate)

@@ -1,0 +1,114 @@
+"""Messages under way: lost, late, twice, out of order, or against a cut or a closed door."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from quorum.core.messages import Message, Request
+from quorum.core.notices import ConnectionRefused, RequestFailed
+from quorum.types import NodeId
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster import Cluster
+    from tests.simulation.member import Member
+
+_REQUESTS = Request.__args__  # type: ignore[attr-defined]  # a union's members
+
+
+class Network:
+    """All links of a cluster. Negative node ids name bootstrap servers: -2 the first voter."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._cuts: set[tuple[NodeId, NodeId]] = set()
+        self._aliases: dict[tuple[NodeId, int], NodeId] = {}
+
+    def cut(self, side: Sequence[NodeId], rest: Sequence[NodeId], *, both_ways: bool) -> None:
+        """Lose everything from ``side`` to ``rest``."""
+        for one in side:
+            for other in rest:
+                self._cuts.add((one, other))
+                if both_ways:
+                    self._cuts.add((other, one))
+        self._cluster.note(0, "cut", f"{side}->{rest} both={both_ways}")
+
+    def mend(self) -> None:
+        """End all cuts."""
+        if self._cuts:
+            self._cuts.clear()
+            self._cluster.note(0, "mend", "")
+
+    def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """Take a message; it arrives, or does not."""
+        cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
+        target = to
+        if to < 0:
+            target = cluster.voter_ids[(-2 - to) % len(cluster.voter_ids)]
+            self._aliases[sender, message.request_id] = to
+        receiver = cluster.members[target]
+        if (sender, target) in self._cuts:
+            cluster.counts.cut += 1
+            return
+        if not receiver.is_up:
+            if receiver.is_refusing:
+                cluster.scheduler.after(
+                    self._delay(), self._refused, cluster.members[sender],
+                    cluster.members[sender].life, to,
+                )
+            return
+        if not cluster.is_healed:
+            if rng.random() < plan.loss:
+                cluster.counts.lost += 1
+                if rng.random() < 0.5 and isinstance(message, _REQUESTS):
+                    self._fail(sender, to, message.request_id)
+                return
+            if rng.random() < plan.duplication:
+                cluster.counts.duplicated += 1
+                cluster.scheduler.after(
+                    self._delay(), self._arrive, sender, receiver, receiver.life, message
+                )
+        cluster.scheduler.after(
+            self._delay(), self._arrive, sender, receiver, receiver.life, message
+        )
+
+    def door_closed(self, node_id: NodeId) -> None:
+        """The process of a node died on a machine that lives: its peers' reconnects are refused."""
+        for member in self._cluster.members.values():
+            if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
+                self._cluster.scheduler.after(
+                    self._delay(), self._refused, member, member.life, node_id
+                )
+
+    def _delay(self) -> int:
+        plan, rng = self._cluster.plan, self._rng
+        delay = rng.randint(plan.delay_min_us, plan.delay_max_us)
+        if plan.straggle and not self._cluster.is_healed and rng.random() < plan.straggle:
+            delay *= rng.randint(2, 50)
+        return delay
+
+    def _fail(self, sender: NodeId, to: NodeId, request_id: int) -> None:
+        member = self._cluster.members[sender]
+        self._cluster.scheduler.after(
+            self._delay(), self._failed, member, member.life, to, request_id
+        )
+
+    def _failed(self, member: Member, life: int, peer: NodeId, request_id: int) -> None:
+        if member.life == life:
+            member.tell(RequestFailed(peer, request_id))
+
+    def _refused(self, member: Member, life: int, peer: NodeId) -> None:
+        target = self._cluster.voter_ids[-2 - peer] if peer < 0 else peer
+        if member.life == life and not self._cluster.members[target].is_up:
+            self._cluster.counts.refused += 1
+            member.tell(ConnectionRefused(peer))
+
+    def _arrive(self, sender: NodeId, receiver: Member, life: int, message: Message) -> None:
+        # A connection ends with the process at either end of it.
+        if receiver.life != life or (sender, receiver.id) in self._cuts:
+            return
+        if not isinstance(message, _REQUESTS):
+            sender = self._aliases.get((receiver.id, message.request_id), sender)
+        receiver.receive(sender, message)

@@ -1,0 +1,238 @@
+"""Clients: idempotent writers that retry until they know, and readers that want the truth.
+
+A write that was not answered is *unknown* and sent again under the same sequence number, to
+whoever may lead. A writer sends a late copy of a request now and then.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.controller.requests import Answer, RequestContext
+from quorate.replica.replica import Replica
+from quorum.errors import RETRIABLE_CODES, ErrorCode
+from quorum.types import NO_NODE, NodeId
+from statemachine.commands import (
+    Command,
+    ConfigChange,
+    ConfigOperation,
+    IncrementalAlterConfigs,
+    InitProducerId,
+    ResourceType,
+)
+from tests.simulation.invariants.violation import Violation
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster import Cluster
+
+ANSWER_TIMEOUT_US = 120_000
+WINDOW = 3
+RESOURCES = 12
+
+
+@dataclass(slots=True)
+class Write:
+    """A command until its writer knows what became of it."""
+
+    sequence: int
+    command: Command
+    attempts: int = 0
+    is_done: bool = False
+
+
+class Client:
+    """One writer and reader."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random, name: int) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._name = name
+        self._target: NodeId = rng.choice(cluster.voter_ids)
+        self._producer: tuple[int, int] | None = None
+        self._next_sequence = 0
+        self._open: dict[int, Write] = {}
+        self.done: dict[tuple[int, int, int], int] = {}
+        """Acknowledged: producer id, epoch and sequence, to the offset of the answer."""
+        self._initial = Write(-1, InitProducerId())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it knows of everything it ever asked for."""
+        return not self._open and (self._producer is not None or not self._initial.attempts)
+
+    def step(self) -> None:
+        """Send something new, if there is room, and come back later."""
+        rng = self._rng
+        if self._cluster.clients.is_stopped and not self._initial.attempts:
+            return
+        if self._producer is None:
+            self._send(self._initial)
+            pause = ANSWER_TIMEOUT_US
+        elif self._cluster.clients.is_stopped:
+            return
+        else:
+            if rng.random() < 0.3:
+                self._read()
+            elif len(self._open) < WINDOW:
+                write = Write(self._next_sequence, self._draw_command())
+                self._next_sequence += 1
+                self._open[write.sequence] = write
+                self._send(write)
+            pause = rng.randint(500, 12_000)
+        self._cluster.scheduler.after(pause, self.step)
+
+    def _draw_command(self) -> Command:
+        rng = self._rng
+        resource = f"r{rng.randrange(RESOURCES)}"
+        changes = [
+            ConfigChange("quorate.note", ConfigOperation.SET,
+                         f"{self._name}-{self._next_sequence}-{'x' * rng.randrange(60)}")
+        ]
+        return IncrementalAlterConfigs(int(ResourceType.GROUP), resource, tuple(changes))
+
+    # ------------------------------------------------------------------ writing
+
+    def _send(self, write: Write) -> None:
+        if write.is_done:
+            return
+        write.attempts += 1
+        scheduler, rng = self._cluster.scheduler, self._rng
+        is_lost = not self._cluster.is_healed and rng.random() < self._cluster.plan.loss
+        if not is_lost:
+            scheduler.after(rng.randint(50, 2_000), self._arrive, self._target, write)
+            if not self._cluster.is_healed and rng.random() < 0.03:
+                late = rng.randint(2_000, 300_000)
+                scheduler.after(late, self._arrive, rng.choice(self._cluster.voter_ids), write)
+        scheduler.after(ANSWER_TIMEOUT_US, self._timed_out, write, write.attempts)
+
+    def _timed_out(self, write: Write, attempt: int) -> None:
+        if not write.is_done and write.attempts == attempt:
+            self._target = self._rng.choice(self._cluster.voter_ids)
+            self._send(write)
+
+    def _context(self, write: Write) -> RequestContext:
+        context = RequestContext(f"client-{self._name}")
+        if write.sequence >= 0 and self._producer is not None:
+            context.producer_id, context.producer_epoch = self._producer
+            context.sequence = write.sequence
+            context.oldest_open = min(self._open, default=write.sequence)
+            context.oldest_open = min(context.oldest_open, write.sequence)
+        return context
+
+    def _arrive(self, node_id: NodeId, write: Write) -> None:
+        context = self._context(write)
+        attempt = write.attempts
+        key = (context.producer_id, context.producer_epoch, write.sequence)
+        is_repeat = self._cluster.clients.is_committed(key)
+
+        def submit(replica: Replica) -> None:
+            replica.controller.submit(
+                write.command, context,
+                lambda answer: self._answered(node_id, write, attempt, key, answer, is_repeat),
+            )
+
+        self._cluster.members[node_id].serve(
+            f"c{self._name} write seq={write.sequence} try={attempt}", submit
+        )
+
+    def _answered(
+        self, node_id: NodeId, write: Write, attempt: int, key: tuple[int, int, int],
+        answer: Answer, is_repeat: bool,
+    ) -> None:
+        cluster = self._cluster
+        if answer.code == ErrorCode.NONE:
+            cluster.witness.acknowledged(node_id, answer.offset, key if key[0] >= 0 else None)
+            cluster.counts.acknowledged += 1
+            cluster.counts.duplicates += is_repeat
+        cluster.note(node_id, "answer", f"c{self._name} seq={write.sequence} {answer.code.name}")
+        is_lost = not cluster.is_healed and self._rng.random() < cluster.plan.loss
+        if is_lost or write.is_done:
+            return
+        cluster.scheduler.after(
+            self._rng.randint(50, 2_000), self._hear, node_id, write, attempt, key, answer
+        )
+
+    def _hear(
+        self, node_id: NodeId, write: Write, attempt: int, key: tuple[int, int, int],
+        answer: Answer,
+    ) -> None:
+        if write.is_done:
+            return
+        if answer.code == ErrorCode.NONE:
+            write.is_done = True
+            if write.sequence < 0:
+                self._producer = (
+                    int(str(answer.result["producer_id"])),
+                    int(str(answer.result["producer_epoch"])),
+                )
+            else:
+                self._open.pop(write.sequence)
+                self.done[key] = answer.offset
+        elif answer.code in RETRIABLE_CODES or answer.code == ErrorCode.RESOURCE_EXHAUSTED:
+            if write.attempts == attempt:
+                hint = answer.leader_hint
+                self._target = hint if hint != NO_NODE else self._rng.choice(
+                    self._cluster.voter_ids
+                )
+                self._cluster.scheduler.after(self._rng.randint(1_000, 20_000), self._again,
+                                              write, attempt)
+        else:
+            raise Violation("client-served", "an open command was refused", node=node_id,
+                            client=self._name, command=key, code=answer.code.name,
+                            message=answer.message)
+
+    def _again(self, write: Write, attempt: int) -> None:
+        if write.attempts == attempt:
+            self._send(write)
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self) -> None:
+        floor = self._cluster.witness.acknowledged_end
+        node_id = self._target
+        cluster = self._cluster
+
+        def ask(replica: Replica) -> None:
+            def confirmed(offset: int | None) -> None:
+                if offset is not None:
+                    cluster.witness.read_confirmed(node_id, floor, offset)
+                    cluster.counts.reads += 1
+                    replica.controller.wait_applied(offset, lambda: None)
+
+            replica.controller.confirm_read(confirmed)
+
+        cluster.members[node_id].serve(f"c{self._name} read floor={floor}", ask)
+
+
+class Clients:
+    """All clients of a cluster."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random, count: int) -> None:
+        self._cluster = cluster
+        self.is_stopped = False
+        self.all = [
+            Client(cluster, random.Random(rng.getrandbits(64)), name) for name in range(count)
+        ]
+
+    def stop(self) -> None:
+        """Begin nothing new; what was begun goes on until its outcome is known."""
+        self.is_stopped = True
+
+    def are_settled(self) -> bool:
+        """Whether nothing is open."""
+        return self.is_stopped and all(client.is_settled for client in self.all)
+
+    def start(self) -> None:
+        """Let every client take its first step."""
+        for number, client in enumerate(self.all):
+            self._cluster.scheduler.after(1_000 * number, client.step)
+
+    def is_committed(self, key: tuple[int, int, int]) -> bool:
+        """Whether a command with this producer and sequence is committed by now."""
+        return key in self._cluster.witness.sequences
+
+    def acknowledged(self) -> dict[tuple[int, int, int], int]:
+        """Every acknowledged command and where it ended."""
+        return {key: offset for client in self.all for key, offset in client.done.items()}
