@@ -36,6 +36,7 @@ from quorate.services.registration import ClientServices
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.core.notices import ConnectionRefused, RequestFailed, ShutDown
+from quorum.errors import StorageError
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.runtime.ports import WriteDone
@@ -189,16 +190,25 @@ class ServerNode:
         """Listen, then let the replica take its first role.
 
         Raises:
-            OSError: The metrics address is taken.
+            StorageError: The metrics address cannot be listened on.
         """
         self._shell.start()
         await self._listeners.start()
         if self._metrics is not None:
-            await self._metrics.start()
+            await self._start_metrics(self._metrics)
         self._network.set_peers(self._bootstrap)
         self._is_started = True
         self._shell.guard(self.replica.start)
         self._ready_task = asyncio.create_task(self._tell_readiness(), name="readiness")
+
+    async def _start_metrics(self, server: HttpServer) -> None:
+        try:
+            await server.start()
+        except OSError as error:
+            raise StorageError(
+                f"cannot listen on {self._config.metrics.listen}: {error.strerror or error}; "
+                "is another process using the port?"
+            ) from error
 
     async def hand_over(self) -> None:
         """Before a clean stop: not ready any more, leadership given up, bounded in time."""
