@@ -24,7 +24,9 @@ class ScenarioItem(pytest.Item):
         if differences and not rewrite:
             raise ScenarioDiffers("\n\n".join(each.text(self.path) for each in differences))
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:  # type: ignore[override]
+    def repr_failure(  # type: ignore[override]
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None
+    ) -> str:
         if isinstance(excinfo.value, ScenarioDiffers | ScenarioError):
             return str(excinfo.value)
         return str(super().repr_failure(excinfo))

@@ -1,4 +1,4 @@
-"""One node of a scenario: a production ``Replica`` on a disk, a clock and a writer moved by hand."""
+"""One node of a scenario: a production ``Replica`` whose disk and clock are moved by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages and disk writes as lines: fields in fixed order, nothing that changes from run to run."""
+"""Messages and disk writes as lines: fixed order, nothing that changes from run to run."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class World:
         """Deliver between ``nodes`` and let ``disks`` write until nothing moves."""
         among, writing = set(nodes), sorted(disks)
         for _ in range(_ROUNDS_MAX):
-            moved = any([self.write(each) for each in writing])
+            moved = [each for each in writing if self.write(each)]
             chosen = [each for each in self.queue if {each.sender, each.to} <= among]
             for envelope in chosen:
                 if envelope in self.queue:

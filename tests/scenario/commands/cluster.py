@@ -17,6 +17,9 @@ from tests.scenario.grammar import Arguments
 from tests.scenario.member import Settings
 from tests.scenario.world import World
 
+_AT_ONCE = {"high_watermark_delay_ms": 0}
+"""A commit is told when it happens, so that a script shows cause and effect together."""
+
 Config = TypeVar("Config", QuorumConfig, LogConfig, SnapshotConfig)
 
 
@@ -32,5 +35,7 @@ def run(world: World, args: Arguments) -> None:
 
 
 def _config(kind: type[Config], args: Arguments) -> Config:
-    named = {field.name for field in fields(kind)} & args.named.keys()
-    return kind(**{name: args.number(name) for name in sorted(named)})
+    known = {field.name for field in fields(kind)}
+    values = {name: value for name, value in _AT_ONCE.items() if name in known}
+    values |= {name: args.number(name) for name in sorted(known & args.named.keys())}
+    return kind(**values)

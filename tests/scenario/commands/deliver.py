@@ -6,8 +6,8 @@ Deliver what is queued now and matches, in order; what is sent in answer stays q
 
 from __future__ import annotations
 
-from tests.scenario.grammar import Arguments, ScenarioError
 from tests.scenario.filters import filter_of
+from tests.scenario.grammar import Arguments, ScenarioError
 from tests.scenario.world import World
 
 
