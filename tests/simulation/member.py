@@ -68,6 +68,8 @@ class Member:
         self._armed_us: int | None = None
         self._paused_until_us = 0
         self._failure: BaseException | None = None
+        self._is_disk_suspect = False
+        """Whether a failure of the disk is our own doing."""
 
     @property
     def is_up(self) -> bool:
@@ -93,6 +95,7 @@ class Member:
         life = self.life
         self._armed_us = None
         self._failure = None
+        self._is_disk_suspect = False
         self._queue = WriteQueue(
             lambda: self._begin_pass(life),
             lambda group: cluster.witness.submitted(self.id, group),
@@ -188,7 +191,7 @@ class Member:
             self._cluster.witness.stepped(self.id)
 
     def _storage_failed(self, error: BaseException) -> None:
-        if not self._has_disk_faults or not isinstance(error, StorageError):
+        if not self._is_disk_suspect or not isinstance(error, StorageError):
             raise Violation("no-crash", "the disk was sound and yet it failed", node=self.id,
                             error=repr(error)) from error
         self._stop_for(f"disk failed: {type(error).__name__}")
@@ -261,20 +264,17 @@ class Member:
 
     # ------------------------------------------------------------------ the disk
 
-    @property
-    def _has_disk_faults(self) -> bool:
-        faults = self.fs.faults
-        return faults.error_at_sync != -1 or faults.full_at_write != -1
-
     def fault(self, **faults: int) -> None:
         """Let the disk do something wrong soon."""
         if self.replica is not None and not self.fs.is_watched:
             self.fs.faults = Faults(**faults)
+            self._is_disk_suspect = True
             self._cluster.note(self.id, "fault", str(faults))
 
     def heal_disk(self) -> None:
         """No fault from now on; one that happened is dealt with already."""
         self.fs.faults = Faults()
+        self._is_disk_suspect = False
 
     def _begin_pass(self, life: int) -> None:
         self._cluster.scheduler.after(self._cluster.disk_delay(), self._pass_done, life)

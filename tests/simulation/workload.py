@@ -87,10 +87,10 @@ class Client:
         rng = self._rng
         resource = f"r{rng.randrange(RESOURCES)}"
         changes = [
-            ConfigChange("quorate.note", ConfigOperation.SET,
+            ConfigChange("metrics", ConfigOperation.SET,
                          f"{self._name}-{self._next_sequence}-{'x' * rng.randrange(60)}")
         ]
-        return IncrementalAlterConfigs(int(ResourceType.GROUP), resource, tuple(changes))
+        return IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), resource, tuple(changes))
 
     # ------------------------------------------------------------------ writing
 

@@ -194,15 +194,19 @@ class Witness:
         """An entry point of the node has returned."""
         seen = self.nodes[node_id]
         node = seen.replica.node
-        high_watermark = node.high_watermark
-        if high_watermark > self.committed.end_offset:
-            self._commit(seen, high_watermark)
+        high_watermark = self._note_commits(seen)
         for hook in self._hooks["on_stepped"]:
             hook(seen)
         seen.high_watermark = high_watermark
         seen.applied_end = seen.replica.controller.image.provenance.end_offset
         seen.epoch = node.epoch
         seen.log_end = node.log_end_offset
+
+    def _note_commits(self, seen: Seen) -> int:
+        high_watermark = seen.replica.node.high_watermark
+        if high_watermark > self.committed.end_offset:
+            self._commit(seen, high_watermark)
+        return high_watermark
 
     def _commit(self, seen: Seen, high_watermark: int) -> None:
         committed = self.committed
@@ -229,11 +233,16 @@ class Witness:
         self, node_id: NodeId, offset: int, command: tuple[int, int, int] | None = None
     ) -> None:
         """A client hears that its write is done; ``command`` is its producer and sequence."""
+        # Answers leave in the middle of a step, which may itself have moved the high watermark.
+        seen = self.nodes[node_id]
+        self._note_commits(seen)
         for hook in self._hooks["on_acknowledged"]:
-            hook(self.nodes[node_id], offset, command)
+            hook(seen, offset, command)
         self.acknowledged_end = max(self.acknowledged_end, offset)
 
     def read_confirmed(self, node_id: NodeId, floor: int, offset: int) -> None:
         """A read that began when ``acknowledged_end`` was ``floor`` may look at ``offset``."""
+        seen = self.nodes[node_id]
+        self._note_commits(seen)
         for hook in self._hooks["on_read"]:
-            hook(self.nodes[node_id], floor, offset)
+            hook(seen, floor, offset)
