@@ -21,6 +21,10 @@ _TWO_BYTE_VARINT_END = 1 << 14
 # begins. ``record_values`` tests for it in one call and parses carefully only what differs.
 _PLAIN_PREFIXES = tuple(b"\0\0" + encode_varint(n) + b"\x01" for n in range(_PREFIX_COUNT))
 
+_HEADER_NAMES_MAX = 64
+_NAME_BYTES_MAX = 64
+_header_names: dict[bytes, str] = {}
+
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
 
@@ -98,6 +102,80 @@ def _parse_record(
     )
 
 
+def _quick_record(data: Buffer, position: int, end: int, header: BatchHeader) -> Record | None:
+    """The only record of a batch, all of ``data[position:end]``, if it looks as ours do; else None.
+
+    Ours have no key, the batch's timestamp, and lengths of one or two bytes. Whatever differs,
+    damage included, is left to ``_parse_record``, which knows all forms and names what is wrong.
+    """
+    if type(data) is not bytes:
+        return None
+    try:
+        size, at = data[position], position + 1
+        if size >= 0x80:
+            size, at = (size & 0x7F) | data[at] << 7, at + 1
+        prefix = _PLAIN_PREFIXES[0]
+        if (
+            size & 1
+            or size >= _TWO_BYTE_VARINT_END
+            or at + (size >> 1) != end
+            or not data.startswith(prefix, at)
+        ):
+            return None
+        at += len(prefix)
+        size, at = data[at], at + 1
+        if size >= 0x80:
+            size, at = (size & 0x7F) | data[at] << 7, at + 1
+        if size & 1 or size >= _TWO_BYTE_VARINT_END:
+            return None
+        value = data[at : at + (size >> 1)]
+        at += size >> 1
+        headers, at = _quick_headers(data, at)
+    except IndexError:
+        return None
+    if at != end:
+        return None
+    return Record(header.base_offset, header.base_timestamp, None, value, headers)
+
+
+def _quick_headers(data: bytes, at: int) -> tuple[RecordHeaders, int]:
+    """Record headers with lengths of one byte and known names, and the position behind them.
+
+    Raises:
+        IndexError: They are of another form, or cut off.
+    """
+    count = data[at]
+    at += 1
+    if count == 0:
+        return (), at
+    if count & 0x81:
+        raise IndexError
+    found = []
+    for _ in range(count >> 1):
+        size, at = data[at], at + 1
+        stop = at + (size >> 1)
+        raw = data[at:stop]
+        name = _header_names.get(raw) or _learn_name(raw)
+        length, at = data[stop], stop + 1
+        if (size | length) & 0x81:
+            raise IndexError
+        stop = at + (length >> 1)
+        found.append((name, data[at:stop]))
+        at = stop
+    return tuple(found), at
+
+
+def _learn_name(raw: bytes) -> str:
+    """Text of a header name; the first few names are kept, because writers use few."""
+    try:
+        name = raw.decode()
+    except UnicodeDecodeError:
+        raise IndexError from None
+    if len(_header_names) < _HEADER_NAMES_MAX and len(raw) < _NAME_BYTES_MAX:
+        _header_names[raw] = name
+    return name
+
+
 def iterate_records(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> list[Record]:
@@ -112,6 +190,10 @@ def iterate_records(
     """
     buffer, position, end = _plain_records(data, header, path, base_position)
     records: list[Record] = []
+    if header.record_count == 1:
+        only = _quick_record(buffer, position, end, header)
+        if only is not None:
+            return [only]
     try:
         for index in range(header.record_count):
             record, position = _parse_record(buffer, position, end, header, index)

@@ -31,22 +31,33 @@ _FRONT = struct.Struct(">qiibI")
 _BACK = struct.Struct(">hiqqqhii")
 _EPOCH = struct.Struct(">i")
 _BASE_OFFSET = struct.Struct(">q")
+_EPOCH_AT = 12
 
 _ATTRIBUTES_AND_TIMESTAMP = b"\x00\x00"
 _NULL = b"\x01"
 _EMPTY_HEADERS = b"\x00"
+_HEADER_NAMES_MAX = 64
+_header_names: dict[str, bytes] = {}
 
 
 def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
     parts = [encode_varint(len(headers))]
     for name, value in headers:
-        raw = name.encode()
-        parts += (encode_varint(len(raw)), raw)
+        front = _header_names.get(name) or _encode_name(name)
         if value is None:
-            parts.append(_NULL)
+            parts += (front, _NULL)
         else:
-            parts += (encode_varint(len(value)), value)
+            parts += (front, encode_varint(len(value)), value)
     return b"".join(parts)
+
+
+def _encode_name(name: str) -> bytes:
+    """A header name behind its length; the first few names are kept, because writers use few."""
+    raw = name.encode()
+    front = encode_varint(len(raw)) + raw
+    if len(_header_names) < _HEADER_NAMES_MAX:
+        _header_names[name] = front
+    return front
 
 
 def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) -> bytes:
@@ -133,8 +144,9 @@ def with_position(batch: bytes, base_offset: int, epoch: int) -> bytes:
     if len(batch) <= HEADER_BYTES:
         raise QuorumUsageError(f"{len(batch)} bytes are not a batch")
     try:
-        return b"".join((
-            _BASE_OFFSET.pack(base_offset), batch[8:12], _EPOCH.pack(epoch), batch[16:]
-        ))
+        offset, place = _BASE_OFFSET.pack(base_offset), _EPOCH.pack(epoch)
     except struct.error as error:
         raise QuorumUsageError(f"cannot place a batch: {error}") from error
+    if batch.startswith(offset) and batch.startswith(place, _EPOCH_AT):
+        return batch
+    return b"".join((offset, batch[8:_EPOCH_AT], place, batch[_EPOCH_AT + 4 :]))

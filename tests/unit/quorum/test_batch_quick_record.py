@@ -1,0 +1,75 @@
+"""The shortcut for a batch of one plain record says exactly what the careful parser says."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.batch import Record, encode_batch, iterate_records, read_header, with_position
+from quorum.batch_decode import _parse_record
+from quorum.batch_header import HEADER_BYTES
+from quorum.errors import CorruptBatchError
+
+HEADERS = (
+    ("principal", b"User:writer"),
+    ("reason", b""),
+    ("nothing", None),
+    ("open", b"1234"),
+)
+MUTATIONS = 3000
+
+
+def one_record(value: bytes, headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
+    return encode_batch(
+        [value], base_offset=7, epoch=3, timestamp=1_700_000_000_000,
+        producer_id=4, producer_epoch=0, base_sequence=9, headers=headers,
+    )  # fmt: skip
+
+
+def carefully(data: bytes) -> list[Record] | None:
+    try:
+        record, position = _parse_record(data, HEADER_BYTES, len(data), read_header(data), 0)
+    except ValueError:
+        return None
+    return [record] if position == len(data) else None
+
+
+def either(data: bytes) -> list[Record] | None:
+    try:
+        return iterate_records(data, read_header(data))
+    except CorruptBatchError:
+        return None
+
+
+@pytest.mark.parametrize("size", [1, 50, 63, 64, 100, 8000, 8191, 8192, 20_000])
+@pytest.mark.parametrize("headers", [(), HEADERS, (("long", b"x" * 64),), (("n" * 70, b"x"),)])
+def test_every_length_reads_alike(
+    size: int, headers: tuple[tuple[str, bytes | None], ...]
+) -> None:
+    """Goal: no form is misread. Method: lengths around each varint's limits, both parsers."""
+    data = one_record(b"v" * size, headers)
+    assert either(data) == carefully(data)
+    assert either(data) == [Record(7, 1_700_000_000_000, None, b"v" * size, headers)]
+
+
+def test_damaged_records_are_judged_alike() -> None:
+    """Goal: damage is never read as something else. Method: change bytes, compare the parsers."""
+    rng = random.Random(20)
+    data = one_record(b"v" * 90, (HEADERS[0], HEADERS[1], HEADERS[3]))
+    seen_damage = 0
+    for _ in range(MUTATIONS):
+        changed = bytearray(data)
+        changed[rng.randrange(HEADER_BYTES, len(data))] = rng.randrange(256)
+        expected = carefully(bytes(changed))
+        seen_damage += expected is None
+        assert either(bytes(changed)) == expected
+    assert seen_damage > MUTATIONS // 10
+
+
+def test_a_batch_in_its_place_is_not_copied() -> None:
+    """Goal: proposing what was judged costs no copy. Method: identity, then another place."""
+    data = one_record(b"v", ())
+    assert with_position(data, 7, 3) is data
+    assert read_header(with_position(data, 7, 4)).epoch == 4
+    assert read_header(with_position(data, 8, 3)).base_offset == 8
