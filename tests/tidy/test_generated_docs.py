@@ -1,0 +1,88 @@
+"""Tables, examples and the role diagram in the documents are what the code says now.
+
+After a change of record types, codes, tags, file names or messages:
+``pytest tests/tidy/test_generated_docs.py --rewrite``, then read the diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quorum.log import layout
+from snapshot.naming import FileState
+from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES
+from tests.support import doc_examples, doc_formats, doc_protocol
+from tests.support.doc_regions import region_names, rendered
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKERS: dict[str, Callable[[], str]] = {
+    **doc_formats.MAKERS,
+    **doc_examples.MAKERS,
+    **doc_protocol.MAKERS,
+}
+DOCUMENTS = {
+    path: names
+    for path in sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("qu*/**/DESIGN.md")])
+    if (names := region_names(path.read_text(encoding="utf-8")))
+}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_is_fresh(path: Path, request: pytest.FixtureRequest) -> None:
+    text = path.read_text(encoding="utf-8")
+    expected = rendered(text, MAKERS)
+    if request.config.getoption("--rewrite"):
+        path.write_text(expected, encoding="utf-8")
+        return
+    assert text == expected
+
+
+def test_everything_that_can_be_generated_is_in_a_document() -> None:
+    shown = [name for names in DOCUMENTS.values() for name in names]
+    assert sorted(shown) == sorted(MAKERS)
+
+
+def test_a_region_that_is_stale_is_seen() -> None:
+    text = "a\n<!-- generated: tagged-fields -->\n| Tag | 20003 |\n<!-- end -->\nb\n"
+    fresh = rendered(text, MAKERS)
+    assert fresh != text
+    assert "20001" in fresh
+    assert rendered(fresh, MAKERS) == fresh
+    assert fresh.startswith("a\n")
+    assert fresh.endswith("<!-- end -->\nb\n")
+
+
+def test_every_file_name_of_a_partition_directory_is_documented() -> None:
+    names = [value for name, value in vars(layout).items() if name.endswith(("_NAME", "_SUFFIX"))]
+    assert len(names) >= 10
+    shown = doc_formats.files() + doc_formats.file_endings()
+    for name in [*names, *(state.value for state in FileState)]:
+        assert name in shown
+
+
+def test_every_record_type_is_in_one_of_the_tables() -> None:
+    for key in RECORD_TYPES:
+        own, kafka = doc_formats.own_record_types(), doc_formats.kafka_record_types()
+        assert (f"\n| {key} |" in own) is (key >= OWN_API_KEY_MIN)
+        assert (f"\n| {key} |" in kafka) is (key < OWN_API_KEY_MIN)
+
+
+def test_every_message_of_the_wire_is_listed() -> None:
+    from quorum.v1 import (
+        admin_pb2,
+        commands_pb2,
+        common_pb2,
+        errors_pb2,
+        metadata_pb2,
+        raft_pb2,
+    )
+
+    shown = doc_protocol.messages()
+    for module in (admin_pb2, commands_pb2, common_pb2, errors_pb2, metadata_pb2, raft_pb2):
+        for name, descriptor in module.DESCRIPTOR.message_types_by_name.items():
+            section = shown.split(f"### {name}\n")[1].split("\n##")[0]
+            for each in descriptor.fields:
+                assert f"| {each.number} | `{each.name}` |" in section, (name, each.name)
