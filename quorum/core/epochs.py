@@ -84,6 +84,11 @@ class EpochHistory:
         return tuple(map(EpochStart, self._epochs, self._starts))
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the log holds no record, so that no epoch begins in it."""
+        return not self._epochs
+
+    @property
     def latest(self) -> Epoch:
         """Epoch of the last record, or of the record before the log start if there is none."""
         return self._epochs[-1] if self._epochs else self._base.epoch

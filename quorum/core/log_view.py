@@ -44,6 +44,9 @@ class LogView:
         """Grow to ``end_offset``; durable with ``ticket``."""
         invariant(end_offset > self.end_offset, "an append must grow the log",
                   log_end=self.end_offset, end_offset=end_offset)
+        if self.epochs.is_empty and (not epochs or epochs[0].start_offset > self.end_offset):
+            # The log was trimmed to its very end, and goes on in the epoch it had there.
+            self.epochs.assign(self.end_epoch, self.end_offset)
         for entry in epochs:
             self.epochs.assign(entry.epoch, entry.start_offset)
         self.end_offset = end_offset
