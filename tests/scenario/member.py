@@ -21,7 +21,7 @@ from quorum.errors import QuorateError
 from quorum.log.config import LogConfig
 from quorum.log.layout import partition_directory
 from quorum.runtime.ports import WriteGroup
-from quorum.types import Endpoint, NodeId, ReplicaKey, SnapshotId, Voter
+from quorum.types import NO_NODE, Endpoint, NodeId, ReplicaKey, SnapshotId, Voter
 from snapshot.config import SnapshotConfig
 from tests.scenario.pinned import HandClock, PinnedRandom
 from tests.support.memory_filesystem import CrashMode, MemoryFileSystem, PowerLost
@@ -116,7 +116,10 @@ class Member:
 
     def send(self, to: NodeId, message: Message) -> None:
         """The replica's ``Network``. Observers know the voters as bootstrap servers -2, -3 ..."""
-        self.hooks.on_sent(self.node_id, self.settings.voters[-to - 2] if to < 0 else to, message)
+        self.hooks.on_sent(self.node_id, self._named(to), message)
+
+    def _named(self, to: NodeId) -> NodeId:
+        return self.settings.voters[-to - 2] if to < NO_NODE else to
 
     def set_peers(self, addresses: object) -> None:
         """Every node is reachable under its number."""

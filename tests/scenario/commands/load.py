@@ -31,7 +31,7 @@ def run(world: World, args: Arguments) -> None:
     )
     high_watermark = args.number("hw", 0)
     args.finish()
-    old = world.running(node_id)
+    old = world.member(node_id)
     old.replica = None
     member = world.add(node_id, old.settings, old.share)
     member.clock = old.clock
