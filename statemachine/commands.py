@@ -276,8 +276,8 @@ class ImportBatch:
     """Copy one range of another cluster's metadata: from ``begin`` to ``end``, exclusive.
 
     ``records`` are encoded metadata records, of Kafka's types and in either codec. The first
-    command begins the import and names the source's checkpoint if it starts from one, the last
-    one ends it; neither needs records.
+    command begins the import: an empty range at the beginning of the source's log, or of the
+    checkpoint that it starts from and that all of them name. The last one ends it.
     """
 
     source_cluster_id: str

@@ -23,6 +23,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "config": ("quorate.cli.config:config", "Configuration: of the cluster, and of this node."),
     "feature": ("quorate.cli.feature:feature", "Show and raise feature levels."),
     "log": ("quorate.cli.log:log", "Read log segments and checkpoints, ours or Kafka's."),
+    "import": ("quorate.cli.import_:import_command", "Load a Kafka cluster's metadata."),
     "snapshot": ("quorate.cli.snapshot:snapshot", "List and read checkpoints."),
     "export": ("quorate.cli.export:export", "Write the log as Parquet files."),
     "audit": ("quorate.cli.audit:audit", "Ask who did what to the metadata, and when."),

@@ -71,6 +71,7 @@ def prepare_import_batch(view: View, command: ImportBatch, context: JudgeContext
     records: list[MetadataRecord] = []
     state = view.source
     if state is None:
+        _check_first(command)
         _check_blank(view)
         records.append(
             BeginImportRecord(
@@ -111,6 +112,16 @@ def _check_form(command: ImportBatch) -> None:
 
 def _is_offset(position: SourcePosition) -> bool:
     return 0 <= position.offset <= OFFSET_MAX
+
+
+def _check_first(command: ImportBatch) -> None:
+    """The first command stands alone: another one may have been overtaken on its way."""
+    start = SourcePosition(command.checkpoint_offset == NO_CHECKPOINT, 0)
+    if command.begin != start or command.end != start or command.records or command.is_last:
+        raise CommandError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"no import has begun; one begins with an empty range at {start.text()}",
+        )
 
 
 def _check_blank(view: View) -> None:

@@ -1,0 +1,130 @@
+"""Copying steps over one write stream: many on their way, all in order.
+
+Commands without a producer are judged in the order in which a stream carries them, and the
+cluster takes each range of the source only where the one before ended. So nothing can be left
+out or applied twice, whatever breaks: whoever comes next asks where the import is and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import grpc
+
+from quorate.client.errors import RefusedError
+from quorate.client.limits import COMMAND_BYTES_MAX
+from quorate.client.pending import Verdict, verdict_on
+from quorate.client.search import CALL_ERRORS, StreamCall
+from quorate.importer.plan import Step
+from quorum.v1 import common_pb2
+from quorum.v1.commands_pb2 import Command, ImportBatch, SourcePosition
+from quorum.v1.metadata_pb2 import WriteAnswer, WriteStreamRequest
+from statemachine import imports
+
+COMMANDS_OPEN_MAX = 512
+"""Most commands sent and not yet answered."""
+BYTES_OPEN_MAX = 4 << 20
+COMMANDS_PER_MESSAGE = 128
+
+OnCopied = Callable[[Step], None]
+
+
+class InterruptedCopyError(Exception):
+    """A stream ended before its steps did; what was applied is for the cluster to say."""
+
+
+class StreamCopy:
+    """One attempt: sends steps on an accepted stream until all are answered.
+
+    ``on_copied`` is told of each step once the cluster has it, in order.
+    """
+
+    def __init__(
+        self, call: StreamCall, make: Callable[[Step], ImportBatch], on_copied: OnCopied
+    ) -> None:
+        self._call = call
+        self._make = make
+        self._on_copied = on_copied
+        self._open: deque[tuple[Step, int]] = deque()
+        self._open_bytes = 0
+        self._tag = 0
+        self._answered = 0
+        self._has_room = asyncio.Event()
+
+    async def run(self, steps: Iterator[Step]) -> None:
+        """Copy all of them.
+
+        Raises:
+            RefusedError: The cluster does not take one; none behind it was applied.
+            InterruptedCopyError: The stream broke or its node no longer leads.
+        """
+        sending = asyncio.create_task(self._send(steps), name="import-send")
+        try:
+            await self._receive(sending)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _send(self, steps: Iterator[Step]) -> None:
+        step = next(steps, None)
+        while step is not None:
+            while len(self._open) >= COMMANDS_OPEN_MAX or self._open_bytes >= BYTES_OPEN_MAX:
+                self._has_room.clear()
+                await self._has_room.wait()
+            request = WriteStreamRequest()
+            group = request.groups.add()
+            size = 0
+            while (
+                step is not None and len(group.commands) < COMMANDS_PER_MESSAGE
+            ) and size < COMMAND_BYTES_MAX:
+                batch = self._make(step)
+                # A large one goes alone: together they could exceed what a message may hold.
+                if size and size + batch.ByteSize() > COMMAND_BYTES_MAX:
+                    break
+                self._tag += 1
+                group.commands.append(Command(tag=self._tag, import_batch=batch))
+                size += batch.ByteSize()
+                self._open.append((step, batch.ByteSize()))
+                self._open_bytes += batch.ByteSize()
+                step = next(steps, None)
+            await self._call.write(request)
+        await self._call.done_writing()
+
+    async def _receive(self, sending: asyncio.Task[None]) -> None:
+        try:
+            while True:
+                response = await self._call.read()
+                if response is grpc.aio.EOF:
+                    break
+                for answer in response.answers:
+                    self._take(answer)
+            await sending
+        except CALL_ERRORS as error:
+            raise InterruptedCopyError(str(error)) from error
+        if self._open:
+            raise InterruptedCopyError(f"{len(self._open)} commands were not answered")
+
+    def _take(self, answer: WriteAnswer) -> None:
+        if answer.error_code != common_pb2.ERROR_CODE_NONE:
+            if verdict_on(answer.error_code) is Verdict.REFUSED:
+                raise RefusedError(answer.error_code, answer.message)
+            raise InterruptedCopyError(answer.message)
+        self._answered += 1
+        if answer.tag != self._answered:
+            raise InterruptedCopyError(f"answer {answer.tag} where {self._answered} is due")
+        step, size = self._open.popleft()
+        self._open_bytes -= size
+        self._has_room.set()
+        self._on_copied(step)
+
+
+def wire_position(position: imports.SourcePosition) -> SourcePosition:
+    """A position as the wire has it."""
+    return SourcePosition(is_in_checkpoint=not position.is_in_log, offset=position.offset)
+
+
+def from_wire(position: SourcePosition) -> imports.SourcePosition:
+    """The reverse of ``wire_position``."""
+    return imports.SourcePosition(not position.is_in_checkpoint, position.offset)

@@ -1,0 +1,67 @@
+"""Metadata transactions of a source: which records take effect in the end.
+
+A transaction may span many batches, and whether it takes effect is said by its last record. A
+copy holds no markers: what was committed is copied, what was aborted or never ended is not.
+
+See: KIP-868; metadata-records.md section 10.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from statemachine.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+)
+
+_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+
+
+class TransactionScan:
+    """Collects where the transactions of one log lie; ask once all of the log was taken in.
+
+    That markers stand in a sensible order is replay's to check, not this one's.
+    """
+
+    def __init__(self) -> None:
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        self._open: int | None = None
+
+    @property
+    def open_since(self) -> int | None:
+        """Offset of the marker that began the transaction that is open; None for none."""
+        return self._open
+
+    def take(self, offset: int, record: MetadataRecord) -> None:
+        """The next record of the log."""
+        if isinstance(record, BeginTransactionRecord):
+            self._open = offset
+        elif isinstance(record, EndTransactionRecord):
+            self._open = None
+        elif isinstance(record, AbortTransactionRecord) and self._open is not None:
+            self._drop(self._open, offset + 1)
+            self._open = None
+
+    def finish(self, end_offset: int) -> None:
+        """The log ends at ``end_offset``: what is open there has no effect."""
+        if self._open is not None:
+            self._drop(self._open, end_offset)
+
+    def takes_effect(self, offset: int, record: MetadataRecord) -> bool:
+        """Whether that record is to be copied."""
+        if isinstance(record, _MARKERS):
+            return False
+        found = bisect_right(self._begins, offset) - 1
+        return found < 0 or offset >= self._ends[found]
+
+    def dropped(self) -> list[tuple[int, int]]:
+        """Offset ranges without effect, half-open, ascending."""
+        return list(zip(self._begins, self._ends))
+
+    def _drop(self, begin: int, end: int) -> None:
+        self._begins.append(begin)
+        self._ends.append(end)
