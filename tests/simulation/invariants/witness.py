@@ -176,7 +176,10 @@ class Witness:
         store = seen.replica.stores.snapshots
         if snapshot_id not in store.list():
             return
-        content = store.read_chunk(snapshot_id, 0, store.size(snapshot_id))
+        # Not by ``read_chunk``: looking must not take a lease.
+        file = store._open(snapshot_id)
+        content = file.read_at(0, file.size())
+        file.close()
         for hook in self._hooks["on_checkpoint"]:
             hook(seen, snapshot_id, content)
 
