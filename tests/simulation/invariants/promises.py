@@ -50,7 +50,8 @@ class Promises(Invariant):
     def _acknowledged(self, seen: Seen, message: FetchRequest) -> None:
         offset = message.fetch_offset
         durable = seen.durable
-        is_held = durable.end_offset >= offset and durable.chain_at(offset) is not None
+        # Below the start of the log a checkpoint says what is held, and says more.
+        is_held = offset < durable.ends[0] or durable.chain_at(offset) is not None
         self.require(is_held, "records were acknowledged before they were durable",
                      node=seen.id, fetch_offset=offset, durable_end=durable.end_offset)
 
