@@ -68,6 +68,7 @@ class PeerChannel:
         self._suspect_until = 0.0
         self._problem = "not connected yet"
         self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     @property
     def status(self) -> PeerStatus:
@@ -95,8 +96,13 @@ class PeerChannel:
         self._requests.close()
         unanswered = self._requests.take_all()
         self._waiting.clear()
+        self._is_closed = True
         if self._task is not None:
-            self._task.cancel()
+            conversation = self._conversation
+            if conversation is not None and conversation.is_established:
+                conversation.abandon("closed")
+            else:
+                self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         return unanswered
 
@@ -121,6 +127,8 @@ class PeerChannel:
             ended = Ended(Ending.NEVER_BEGAN, attempt.detail)
             if attempt.address is not None:
                 ended = await self._converse(attempt.address)
+                if self._is_closed:
+                    return
             self._unwell(ended.problem)
             self._judge_refusal(attempt, ended.ending)
             was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)

@@ -97,12 +97,13 @@ class Conversation:
         self._call: Any = None
         self._abandoned = ""
         self._said_goodbye = False
-        self._is_established = False
+        self.is_established = False
+        """Whether both hellos were accepted."""
         self.heard_at = 0.0
         """Loop time of the last frame."""
 
     def abandon(self, reason: str) -> None:
-        """End the stream from our side."""
+        """End an established stream from our side."""
         self._abandoned = reason
         if self._call is not None:
             self._call.cancel()
@@ -110,13 +111,15 @@ class Conversation:
     async def hold(self) -> Ended:
         """Connect, shake hands and read until the stream ends."""
         channel = self._open_channel()
-        writer: asyncio.Task[None] | None = None
+        outbox: Outbox | None = None
         try:
             call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
             self._call = call
+            # Here the awaiting task is cancelled: before a connection stands, a cancelled call
+            # does not wake it.
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 await self._shake_hands(call)
-            self._is_established = True
+            self.is_established = True
             self.heard_at = asyncio.get_running_loop().time()
             self._link.counters.connects += 1
             outbox = Outbox(call.write, self._link.counters)
@@ -127,8 +130,8 @@ class Conversation:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
             return self._judge(error)
         finally:
-            if writer is not None:
-                writer.cancel()
+            if outbox is not None:
+                outbox.close()
             await channel.close()
         return self._ended("the peer ended the stream")
 
@@ -190,7 +193,7 @@ class Conversation:
                 return Ended(Ending.REFUSED_HELLO, str(error))
             case PeerProtocolError():
                 counters.malformed += 1
-                ending = Ending.CLOSED if self._is_established else Ending.REFUSED_HELLO
+                ending = Ending.CLOSED if self.is_established else Ending.REFUSED_HELLO
                 return Ended(ending, str(error))
             case aio.AioRpcError():
                 return self._judge_status(error.code(), error.details() or "")
@@ -200,7 +203,7 @@ class Conversation:
 
     def _judge_status(self, code: grpc.StatusCode, details: str) -> Ended:
         problem = f"{details} ({code.name})"
-        if not self._is_established:
+        if not self.is_established:
             if code in _REFUSALS:
                 self._link.counters.hellos_refused += 1
                 return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
@@ -214,4 +217,4 @@ class Conversation:
         return Ended(Ending.CLOSED, problem)
 
     def _ended(self, problem: str) -> Ended:
-        return Ended(Ending.CLOSED if self._is_established else Ending.NEVER_BEGAN, problem)
+        return Ended(Ending.CLOSED if self.is_established else Ending.NEVER_BEGAN, problem)

@@ -57,7 +57,7 @@ class InboundStream:
             # The peer is gone; it knows, and its requests are forgotten below.
             return
         finally:
-            writer.cancel()
+            self._outbox.close()
             for request_id in self._open:
                 self._routes.close(self._sender, request_id, self)
 
@@ -82,19 +82,21 @@ class InboundStream:
         operators can read what differs.
         """
         context = self._context
-        try:
-            async with asyncio.timeout(HELLO_TIMEOUT_S):
-                data = await context.read()
-                theirs = decode_hello(data if data is not aio.EOF else b"")
-                await context.write(encode_hello(self._link.hello))
-        except TimeoutError:
+        # Waited for beside it, not cancelled: see ``outbox``. It ends with the call.
+        read = asyncio.ensure_future(context.read())
+        read.add_done_callback(forget_failure)
+        arrived, _ = await asyncio.wait({read}, timeout=HELLO_TIMEOUT_S)
+        if not arrived:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "no hello came")
-            raise
+        data = read.result()
+        try:
+            theirs = decode_hello(data if data is not aio.EOF else b"")
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
             self._complain(str(error))
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise
+        await context.write(encode_hello(self._link.hello))
         problem = hello_problem(self._link.hello, theirs)
         if problem is not None:
             if problem != OWN_ADDRESS:

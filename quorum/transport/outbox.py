@@ -1,7 +1,8 @@
 """Frames on their way out of one stream: bounded, in order, without blocking the sender.
 
 gRPC takes one write at a time and each is awaited: a task per stream does that, so that a slow
-receiver of records never keeps the stream's votes unread.
+receiver of records never keeps the stream's votes unread. That task is closed, not cancelled:
+cancelling whoever awaits an operation of grpc.aio leaks the operation (grpc/grpc#43360).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Outbox:
         self._wake: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
         self._is_writing = False
+        self._is_closed = False
 
     def push(self, frame: bytes) -> bool:
         """Queue a frame.
@@ -49,20 +51,26 @@ class Outbox:
             return False
         self._frames.append(frame)
         self._bytes += size
-        wake = self._wake
-        if wake is not None and not wake.done():
-            wake.set_result(None)
+        self._wake_writer()
         return True
 
     async def run(self) -> None:
-        """The writer task; ends by cancellation or with what a write raises."""
+        """The writer task; ends after ``close``, or with what a write raises."""
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._is_closed:
             if self._frames and not self._is_writing:
                 await self._drain()
+                continue
             self._wake = loop.create_future()
             await self._wake
             self._wake = None
+
+    def close(self) -> None:
+        """The stream is over: what is queued will not leave, and ``run`` returns."""
+        self._is_closed = True
+        self._frames.clear()
+        self._bytes = 0
+        self._wake_writer()
 
     async def finish(self, last: bytes) -> None:
         """Write everything queued and then ``last``. For an orderly end of the stream."""
@@ -88,3 +96,8 @@ class Outbox:
             self._is_writing = False
             if self._idle is not None and not self._idle.done():
                 self._idle.set_result(None)
+
+    def _wake_writer(self) -> None:
+        wake = self._wake
+        if wake is not None and not wake.done():
+            wake.set_result(None)

@@ -73,8 +73,7 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
 class TlsIdentity:
     """This node's certificate, and credentials made from it. Any thread may ask.
 
-    gRPC asks for the server's certificate in a thread of its own, at every handshake; reading a
-    few kilobytes then is cheaper than being told of changes.
+    gRPC asks for the server's certificate in threads of its own, at every handshake.
     """
 
     def __init__(self, files: TlsFiles, *, require_client_certificate: bool = True) -> None:
@@ -85,17 +84,18 @@ class TlsIdentity:
         """
         self._files = files
         self._require_client_certificate = require_client_certificate
+        self._seen = _signature(files)
         self._material = load_tls(files)
-        self._complained_about = ""
 
     def current(self) -> TlsMaterial:
         """What the files hold now, or the last usable contents."""
-        try:
-            self._material = load_tls(self._files)
-            self._complained_about = ""
-        except ConfigError as error:
-            if str(error) != self._complained_about:
-                self._complained_about = str(error)
+        seen = _signature(self._files)
+        if seen != self._seen:
+            # Remembered first: an unusable replacement is reported once, not at every handshake.
+            self._seen = seen
+            try:
+                self._material = load_tls(self._files)
+            except ConfigError as error:
                 _LOGGER.error("renewed certificate cannot be used, keeping the old: %s", error)
         return self._material
 
@@ -105,15 +105,20 @@ class TlsIdentity:
         With ``require_client_certificate`` a client without a certificate of one of our
         authorities does not get past the handshake.
         """
+        in_use = self.current()
 
-        def configuration() -> grpc.ServerCertificateConfiguration:
+        def renewed() -> grpc.ServerCertificateConfiguration | None:
+            nonlocal in_use
             material = self.current()
-            return grpc.ssl_server_certificate_configuration(
-                [(material.key, material.certificate)], root_certificates=material.authorities
-            )
+            if material == in_use:
+                # gRPC replaces its TLS context for every answer but None, and a handshake in
+                # another of its threads may crash the process while it does (seen with 1.85.1).
+                return None
+            in_use = material
+            return _configuration(material)
 
         return grpc.dynamic_ssl_server_credentials(
-            configuration(), configuration, self._require_client_certificate
+            _configuration(in_use), renewed, self._require_client_certificate
         )
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
@@ -124,3 +129,22 @@ class TlsIdentity:
             private_key=material.key,
             certificate_chain=material.certificate,
         )
+
+
+def _configuration(material: TlsMaterial) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(material.key, material.certificate)], root_certificates=material.authorities
+    )
+
+
+def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
+    """Changes whenever one of the files is replaced or written; None for a missing one."""
+    found: list[tuple[int, int, int] | None] = []
+    for path in (files.certificate, files.key, files.authorities):
+        try:
+            status = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)

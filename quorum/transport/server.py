@@ -57,10 +57,9 @@ class RaftService:
     async def say_goodbye(self) -> None:
         """Tell every peer that this end closes on purpose; takes a bounded time."""
         if self._streams:
+            # Those that are late end with their streams.
             goodbyes = [asyncio.ensure_future(s.say_goodbye()) for s in self._streams]
-            _, late = await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
-            for goodbye in late:
-                goodbye.cancel()
+            await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
 
     async def _exchange(self, _requests: object, context: Any) -> None:
         if len(self._streams) >= STREAMS_MAX:

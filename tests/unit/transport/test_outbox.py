@@ -56,7 +56,8 @@ def test_frames_leave_in_order_one_write_at_a_time() -> None:
         box.push(b"4")
         await settle()
         assert wire.sent == [b"0", b"1", b"2", b"3", b"4"]
-        writer.cancel()
+        box.close()
+        await writer
 
     run(scenario())
 
@@ -82,7 +83,8 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
         assert box.push(bytes(80))
         await settle()
         assert (counters.frames_sent, counters.bytes_sent) == (4, 162)
-        writer.cancel()
+        box.close()
+        await writer
 
     run(scenario())
 
@@ -105,6 +107,26 @@ def test_finish_writes_everything_and_the_last_word() -> None:
             wire.is_open.set()
             await finishing
             assert wire.sent == [b"1", b"bye"]
-            writer.cancel()
+            box.close()
+        await writer
+
+    run(scenario())
+
+
+def test_closing_ends_the_task_and_drops_what_waits() -> None:
+    """Closed while a write is stuck: that write may end, nothing follows it."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        box = Outbox(wire.write, TransportCounters())
+        writer = asyncio.create_task(box.run())
+        wire.is_open.clear()
+        box.push(b"1")
+        box.push(b"2")
+        await settle()
+        box.close()
+        wire.is_open.set()
+        await writer
+        assert wire.sent == [b"1"]
 
     run(scenario())

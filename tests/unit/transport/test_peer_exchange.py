@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from quorum.core.messages import (
     FetchResponse,
     FetchSnapshotRequest,
@@ -131,6 +133,8 @@ def test_a_response_nobody_waits_for_is_dropped_and_counted() -> None:
                 leader.network.send(2, answer_to(fetch(2, 10)))
                 await follower.handler.until(lambda: bool(follower.handler.received))
                 assert leader.link.counters.responses_unroutable == 2
+            while leader.network.service.stream_count:
+                await asyncio.sleep(0)
             leader.network.send(2, answer_to(fetch(2, 11)))
             assert leader.link.counters.responses_unroutable == 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 import grpc
@@ -261,6 +260,5 @@ def test_a_taken_port_is_refused() -> None:
             with pytest.raises(RuntimeError, match="bind"):
                 async with replica(2, port=leader.server.port):
                     pass
-            await asyncio.sleep(0)
 
     run(scenario())

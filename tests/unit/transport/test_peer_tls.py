@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from quorum.errors import ConfigError
+from quorum.transport import security
 from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
 from tests.support.peer_harness import fetch, replica, run
 
@@ -105,6 +107,30 @@ def test_renewed_files_are_used_and_broken_ones_are_not(
     assert identity.current() == renewed
     assert len(caplog.records) == 1
     assert str(first.key) in caplog.text
+
+
+def test_grpc_is_given_a_certificate_only_when_it_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC 1.85.1 crashes when it replaces its context under concurrent handshakes.
+
+    So each handshake must be told "unchanged" (None), but for the one after a renewal.
+    """
+    asked: list[Callable[[], object]] = []
+    monkeypatch.setattr(
+        security.grpc, "dynamic_ssl_server_credentials", lambda _, ask, __: asked.append(ask)
+    )
+    first, second = node(folder, "ours", "before"), node(folder, "ours", "after")
+    identity = TlsIdentity(first)
+    identity.server_credentials()
+    (ask,) = asked
+    assert [ask(), ask()] == [None, None]
+    # Someone else having looked already must not hide the renewal from the listener.
+    for part in ("certificate", "key"):
+        getattr(first, part).write_bytes(getattr(second, part).read_bytes())
+    identity.current()
+    assert ask() is not None
+    assert ask() is None
 
 
 def test_every_problem_names_its_file(folder: Path, tmp_path: Path) -> None:
