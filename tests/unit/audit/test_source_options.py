@@ -1,0 +1,171 @@
+"""Options of the Spark source are checked, and a stream's position is proven against the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from audit.errors import AuditError, LogTruncatedError
+from audit.plan import CheckpointFile, ReadPlan
+from audit.source import ClusterMetadataSource
+from audit.source_stream import HistoryStream, check_position
+from quorum.types import EpochStart, OffsetAndEpoch
+from tests.support.audit_log import AuditLog
+
+NO_SCHEMA = StructType([])
+
+
+def source(**options: str) -> ClusterMetadataSource:
+    return ClusterMetadataSource(CaseInsensitiveDict(options))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tabel": "history"}, "unknown option tabel"),
+        ({"table": "nodes"}, "no table 'nodes'"),
+        ({}, "option path is missing"),
+        ({"path": "p", "startOffset": "-1"}, "'-1', where an offset"),
+        ({"path": "p", "uncommitted": "yes"}, "true or false"),
+        ({"path": "LOG", "asOfOffset": "1"}, "needs a typed table"),
+        ({"path": "LOG", "asOfOffset": "1", "endOffset": "2", "table": "topics"}, "excludes"),
+        ({"path": "LOG", "types": "TopicRecrod"}, "unknown record type TopicRecrod"),
+        ({"path": "LOG", "types": "TopicRecord", "table": "topics"}, "is for table history"),
+    ],
+)
+def test_a_bad_option_is_named(options: dict[str, str], problem: str, tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    log.elect(1)
+    log.commit()
+    given = {name: str(tmp_path) if value == "LOG" else value for name, value in options.items()}
+    with pytest.raises(AuditError, match=problem):
+        source(**given).reader(NO_SCHEMA)
+
+
+@pytest.mark.parametrize("option", ["asOfOffset", "endOffset", "uncommitted"])
+def test_a_stream_refuses_what_it_cannot_have(option: str) -> None:
+    with pytest.raises(AuditError, match=f"a stream has no {option}"):
+        source(path="p", **{option: "1"}).streamReader(NO_SCHEMA)
+
+
+def test_options_ignore_case(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, segment_bytes=400)
+    log.elect(1)
+    log.world(1, 20)
+    log.commit()
+    reader = source(path=str(tmp_path), STARTOFFSET="3", endoffset="7").reader(NO_SCHEMA)
+    offsets = [
+        offset
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for offset in batch.column("offset").to_pylist()
+    ]
+    assert sorted(set(offsets)) == [3, 4, 5, 6]
+
+
+def test_the_end_is_frozen_when_planning(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    log.elect(1)
+    world = log.world(1, 5)
+    end = log.commit()
+    reader = source(path=str(tmp_path)).reader(NO_SCHEMA)
+    log.more(world, 5)
+    log.commit()
+    offsets = [
+        offset
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for offset in batch.column("offset").to_pylist()
+    ]
+    assert max(offsets) == end - 1
+
+
+def plan(*epochs: tuple[int, int], start: int = 0, end: int = 100) -> ReadPlan:
+    checkpoints = (CheckpointFile("c", OffsetAndEpoch(start, 1)),) if start else ()
+    return ReadPlan(
+        "log",
+        start_offset=start,
+        end_offset=end,
+        epochs=tuple(EpochStart(*entry) for entry in epochs),
+        checkpoints=checkpoints,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "offset", "epoch"),
+    [
+        (plan((1, 0), (2, 50)), 0, 0),
+        (plan((1, 0), (2, 50)), 50, 1),
+        (plan((1, 0), (2, 50)), 51, 2),
+        (plan((1, 0), (2, 50)), 120, 2),
+        (plan((2, 10), start=10), 10, 1),
+    ],
+)
+def test_a_position_of_this_log_passes(found: ReadPlan, offset: int, epoch: int) -> None:
+    check_position(found, offset, epoch)
+
+
+@pytest.mark.parametrize(
+    ("found", "offset", "epoch", "divergent"),
+    [
+        (plan((1, 0), (3, 50)), 60, 1, 50),
+        (plan((1, 0), (3, 50)), 60, 2, 50),
+        (plan((1, 0), (3, 50), end=55), 60, 1, 50),
+        (plan((1, 0)), 60, 2, 59),
+    ],
+)
+def test_a_position_of_another_history_is_told_where_it_differs(
+    found: ReadPlan, offset: int, epoch: int, divergent: int
+) -> None:
+    with pytest.raises(LogTruncatedError, match="LOG_TRUNCATED") as caught:
+        check_position(found, offset, epoch)
+    assert caught.value.offset == divergent
+
+
+def test_a_position_below_the_log_start_is_not_skipped_over() -> None:
+    with pytest.raises(AuditError, match="left the log before"):
+        check_position(plan((2, 10), start=10), 5, 1)
+
+
+def test_micro_batches_cover_the_log_once_in_whole_batches(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, segment_bytes=700)
+    log.elect(1)
+    log.world(4, 40)
+    log.commit()
+    from audit.source_reader import Question
+
+    stream = HistoryStream(str(tmp_path), Question("history"), None, 10)
+    limit = stream.getDefaultReadLimit()
+    assert limit == ReadMaxRows(10)
+    position = stream.initialOffset()
+    offsets: list[int] = []
+    steps = 0
+    while (end := stream.latestOffset(position, limit)) != position:
+        assert end["offset"] in log.images
+        for part in stream.partitions(position, end):
+            for batch in stream.read(part):
+                rows = batch.to_pylist()
+                offsets += [row["offset"] for row in rows if row["change_index"] == 0]
+        position = end
+        steps += 1
+    assert offsets == list(range(log.end))
+    assert steps > 3
+    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable())["offset"] == log.end
+
+
+def test_available_now_stops_where_the_log_ended(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    log.elect(1)
+    world = log.world(4, 10)
+    end = log.commit()
+    from audit.source_reader import Question
+
+    stream = HistoryStream(str(tmp_path), Question("history"), None, None)
+    stream.prepareForTriggerAvailableNow()
+    log.more(world, 10)
+    log.commit()
+    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable())["offset"] == end
