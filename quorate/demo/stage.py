@@ -45,7 +45,7 @@ class Stage:
 
     def say(self, text: str) -> None:
         """One fact, indented below the step."""
-        self.console.print(f"   {text}", highlight=False)
+        self.console.print(f"   {text}", highlight=False, soft_wrap=True)
 
     def show(self, text: str) -> None:
         """Output of a command or a page, as it is."""

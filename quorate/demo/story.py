@@ -40,6 +40,13 @@ _SHOWN_METRICS = (
     "quorate_partitions ",
 )
 
+_QUESTIONS = {
+    "partitions": "the state of all partitions",
+    "leaders": "who led when",
+    "configs": "who changed what, and why",
+}
+_ROWS_SHOWN = 8
+
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 256 << 10,
     "snapshot.max_bytes_between": 256 << 10,
@@ -112,9 +119,9 @@ class Story:
         with stage.step("Query it over gRPC and scrape its metrics"):
             await self._look()
         with stage.step("Export the metadata history to Parquet"):
-            self._export()
+            await self._export()
         with stage.step("Ask Spark the three audit questions"):
-            self._audit()
+            await asyncio.to_thread(self._audit)
 
     # ------------------------------------------------------------------ steps
 
@@ -222,25 +229,41 @@ class Story:
         self._stage.say("GET /metrics of the leader, a few lines of it")
         self._stage.show("\n".join(line for line in lines if line.startswith(_SHOWN_METRICS)))
 
-    def _export(self) -> None:
-        # An observer's directory is the simplest live feed of the log.
-        observer = self.cluster.nodes[4]
-        self._stage.show(
-            self.cluster.command("export", str(observer.data_dir), "--to", str(self.export_dir))
+    async def _export(self) -> None:
+        await asyncio.to_thread(self._run_export)
+        topic = self._workload.topics[0]
+        for days in (3, 7):
+            await self._workload.set_retention(topic, days=days, reason=f"keep it {days} days")
+        broker = await self._workload.fence_leader_of(topic)
+        self._stage.say(
+            f"two configuration changes of {topic}, and broker {broker} fenced; exporting again"
         )
+        await asyncio.to_thread(self._run_export)
         files = sorted(self.export_dir.rglob("*.parquet"))
         if not files:
             raise ClusterError(f"no Parquet file appeared in {self.export_dir}")
         self._stage.say(f"{len(files)} Parquet files in {self.export_dir}")
 
+    def _run_export(self) -> None:
+        # An observer's directory is the simplest live feed of the log.
+        observer = self.cluster.nodes[4]
+        self._stage.show(
+            self.cluster.command("export", str(observer.data_dir), "--to", str(self.export_dir))
+        )
+
     def _audit(self) -> None:
-        for question in ("partitions", "leaders", "configs"):
-            self._stage.say(f"quorate audit {question} --export … --limit 5")
-            self._stage.show(
-                self.cluster.command(
-                    "audit", question, "--export", str(self.export_dir), "--limit", "5"
-                )
+        topic = self._workload.topics[0]
+        for question, meaning in _QUESTIONS.items():
+            self._stage.say(f"quorate audit {question} --export … --topic {topic}   ({meaning})")
+            answer = self.cluster.command(
+                "audit", question, "--export", str(self.export_dir), "--topic", topic
             )
+            rows = answer.rstrip().splitlines()
+            if len(rows) < 2:
+                raise ClusterError(f"audit {question} has no answer for {topic}")
+            self._stage.show("\n".join(rows[:_ROWS_SHOWN]))
+            if len(rows) > _ROWS_SHOWN:
+                self._stage.say(f"… and {len(rows) - _ROWS_SHOWN} more rows")
 
     # ------------------------------------------------------------------ how it is done
 

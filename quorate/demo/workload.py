@@ -196,6 +196,37 @@ class Workload:
             await self._client.alter_partition(command)
             self.counts.add("alter partition")
 
+    # ------------------------------------------------------------------ single acts
+
+    async def set_retention(self, topic: str, *, days: int, reason: str) -> None:
+        """One configuration change that says why."""
+        change = wire.IncrementalAlterConfigs(
+            resource_type=wire.CONFIG_RESOURCE_TYPE_TOPIC, resource_name=topic
+        )
+        change.alterations.add(
+            name="retention.ms", operation=wire.CONFIG_OPERATION_SET, value=str(days * 86_400_000)
+        )
+        await self._client.write(
+            wire.Command(incremental_alter_configs=change),
+            origin=wire.CommandOrigin(reason=reason),
+        )
+        self.counts.add("alter config")
+
+    async def fence_leader_of(self, topic: str) -> int:
+        """The broker that leads the topic's first partition asks to be fenced; returns its id."""
+        described = await self._client.describe_topics([topic])
+        leader = described.topics[0].partitions[0].leader_id
+        broker = next(each for each in self.brokers if each.id == leader)
+        await self._client.heartbeat(
+            wire.BrokerHeartbeat(
+                broker_id=broker.id,
+                broker_epoch=broker.epoch,
+                metadata_offset=CAUGHT_UP_OFFSET,
+                want_fence=True,
+            )
+        )
+        return leader
+
     def _other_isr(self, replicas: list[int], isr: list[int], leader: int) -> list[int]:
         missing = [each for each in replicas if each not in isr]
         if missing:
