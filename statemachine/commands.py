@@ -6,7 +6,7 @@ number (architecture, decision 12); a request that names several topics is sever
 Nothing here is validated on construction: a client's nonsense is refused by ``prepare`` with
 a protocol code and leaves no trace.
 
-See: docs/contracts.md "State machine", KIP-631, KIP-455, KIP-584.
+See: DESIGN.md, KIP-631, KIP-455, KIP-584.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Sans-IO, synchronous, total and deterministic: time and chance are arguments, an
 returns one ``Output``. Every entry point ends with the turn of the role in office, which sends
 what it owes and does what is due, so no handler has to remember to.
 
-See: docs/contracts.md "Core"; DESIGN.md.
+See: DESIGN.md.
 """
 
 from __future__ import annotations
