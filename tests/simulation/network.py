@@ -44,9 +44,8 @@ class Network:
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Take a message; it arrives, or does not."""
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
-        target = to
+        target = self._node_behind(to)
         if to < 0:
-            target = cluster.voter_ids[(-2 - to) % len(cluster.voter_ids)]
             self._aliases[sender, message.request_id] = to
         receiver = cluster.members[target]
         if (sender, target) in self._cuts:
@@ -82,6 +81,10 @@ class Network:
                     self._delay(), self._refused, member, member.life, node_id
                 )
 
+    def _node_behind(self, peer: NodeId) -> NodeId:
+        voters = self._cluster.voter_ids
+        return voters[(-2 - peer) % len(voters)] if peer < 0 else peer
+
     def _delay(self) -> int:
         plan, rng = self._cluster.plan, self._rng
         delay = rng.randint(plan.delay_min_us, plan.delay_max_us)
@@ -100,8 +103,8 @@ class Network:
             member.tell(RequestFailed(peer, request_id))
 
     def _refused(self, member: Member, life: int, peer: NodeId) -> None:
-        target = self._cluster.voter_ids[-2 - peer] if peer < 0 else peer
-        if member.life == life and not self._cluster.members[target].is_up:
+        is_down = not self._cluster.members[self._node_behind(peer)].is_up
+        if member.life == life and is_down:
             self._cluster.counts.refused += 1
             member.tell(ConnectionRefused(peer))
 

@@ -47,6 +47,15 @@ class Promises(Invariant):
                 durable=election,
             )
 
+    def on_stepped(self, seen: Seen) -> None:
+        node = seen.replica.node
+        if node.is_leader and seen.election != seen.leading:
+            election = seen.election
+            self.require(election.epoch == node.epoch and election.leader_id == seen.id,
+                         "it leads before that is durable",
+                         node=seen.id, epoch=node.epoch, durable=election)
+            seen.leading = election
+
     def _acknowledged(self, seen: Seen, message: FetchRequest) -> None:
         offset = message.fetch_offset
         durable = seen.durable

@@ -49,6 +49,8 @@ class Seen:
     """What the disk has completed."""
     election: ElectionState
     """What the disk has completed of ``quorum-state``."""
+    leading: ElectionState | None = None
+    """Election state with which it was last seen to lead rightly."""
     is_up: bool = True
     high_watermark: int = 0
     applied_end: int = 0

@@ -1,0 +1,59 @@
+"""Seeds by the hundred must be clean, eventful, and the same in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.episode import run
+from tests.simulation.lanes import LaneReport, run_lane
+
+CI_SEEDS = 100
+NIGHTLY_SEEDS = 2_000
+ROOT = Path(__file__).parents[2]
+
+
+def _assert_clean(report: LaneReport) -> None:
+    assert not report.failures, "\n\n".join(report.failures[:3])
+    assert not report.shortfalls(), f"{report.shortfalls()}; {report.counts}"
+
+
+def test_the_seeds_of_this_lane_are_clean(request: pytest.FixtureRequest) -> None:
+    """Run the first seeds, or those asked for; nothing may fail and enough must have happened."""
+    seed = request.config.getoption("--sim-seed")
+    if seed is not None:
+        outcome = run(seed, on_line=lambda line: sys.stdout.write(line + "\n"))
+        assert outcome.violation is None, outcome.report()
+        return
+    _assert_clean(run_lane(range(1, 1 + CI_SEEDS)))
+
+
+@pytest.mark.nightly
+def test_the_seeds_of_a_night_are_clean(request: pytest.FixtureRequest) -> None:
+    """As above, for as many seeds as ``--sim-runs`` says, 2,000 by itself."""
+    count = request.config.getoption("--sim-runs") or NIGHTLY_SEEDS
+    _assert_clean(run_lane(range(1, 1 + count)))
+
+
+def test_a_seed_gives_the_same_trace_in_every_process() -> None:
+    """Run one seed in two processes whose hashes of strings differ."""
+    hashes = {_trace_hash("1"), _trace_hash("2")}
+
+    assert len(hashes) == 1
+    assert f"seed 7 clean, trace {run(7).trace_hash}" in hashes
+    assert f"seed 7 clean, trace {run(8).trace_hash}" not in hashes
+
+
+def _trace_hash(hash_seed: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", "--seed", "7"],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )
+    line = done.stdout.splitlines()[0]
+    assert line.startswith("seed 7 clean, trace "), done.stdout
+    return line

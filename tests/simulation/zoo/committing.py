@@ -1,0 +1,69 @@
+"""Broken replicas that call committed, or confirmed, what is not."""
+
+from __future__ import annotations
+
+from quorate.controller import group
+from quorum.core import commitment, following, read_confirmation
+from quorum.core.epochs import EpochHistory
+from quorum.core.events import WatermarkMoved
+from quorum.core.output import HighWatermarkAdvanced, ReadConfirmed
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from statemachine.producers import Fresh
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def old_epoch_by_counting(patch: Patch) -> None:
+    """A leader commits records of earlier epochs as soon as a majority has them."""
+    patch.setattr(commitment, "may_commit", lambda leader, end_offset: True)
+
+
+def watermark_beyond_log(patch: Patch) -> None:
+    """A follower believes the leader's high watermark beyond the end of its own log."""
+
+    def raise_high_watermark(core: CoreState, high_watermark: int) -> bool:
+        before = core.high_watermark
+        if high_watermark <= before:
+            return False
+        core.high_watermark = high_watermark
+        core.progress(HighWatermarkAdvanced(high_watermark))
+        core.event(WatermarkMoved(before, high_watermark))
+        return True
+
+    patch.setattr(following, "follower_high_watermark", lambda log, high_watermark: high_watermark)
+    patch.setattr(CoreState, "raise_high_watermark", raise_high_watermark)
+
+
+def read_from_cached_leadership(patch: Patch) -> None:
+    """A leader answers reads at once, without asking whether it still leads."""
+
+    def read(core: CoreState, token: int) -> None:
+        if isinstance(core.role, Leader) and core.role.can_write:
+            core.progress(ReadConfirmed(token, core.high_watermark))
+
+    patch.setattr(read_confirmation, "read", read)
+
+
+def duplicates_not_recognised(patch: Patch) -> None:
+    """Every command counts as new, also one sent again."""
+    patch.setattr(group, "judge_sequence", lambda *arguments: Fresh())
+
+
+def epoch_forgotten_at_log_start(patch: Patch) -> None:
+    """A log trimmed to its end forgets the epoch it goes on in."""
+    patch.setattr(EpochHistory, "is_empty", property(lambda history: False))
+
+
+BUGS = (
+    Bug("old-epoch-by-counting", old_epoch_by_counting, ("committed-on-majority",), 60,
+        "Raft 5.4.2"),
+    Bug("watermark-beyond-own-log", watermark_beyond_log, ("bounds", "committed-stays"), 10,
+        "PySyncObj #197"),
+    Bug("read-from-cached-leadership", read_from_cached_leadership, ("confirmed-reads",), 60,
+        "etcd #20418"),
+    Bug("duplicates-not-recognised", duplicates_not_recognised,
+        ("acknowledged-survives", "no-crash"), 20, "requirements 360"),
+    Bug("epoch-forgotten-at-log-start", epoch_forgotten_at_log_start,
+        ("liveness", "committed-stays"), 60,
+        "found by the simulation, seed 40"),
+)

@@ -1,0 +1,60 @@
+"""Broken replicas that speak before their disk has, or whose disk does not keep its word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorum.core import election, leadership
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.log.election_store import ElectionFile
+from quorum.log.segmented_log import SegmentedLog
+from quorum.types import ElectionState
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def acknowledge_before_flush(patch: Patch) -> None:
+    """A Fetch waits for the election state only, not for the records it acknowledges."""
+    patch.setattr(CoreState, "acknowledgement_ticket", lambda core: core.election_ticket)
+
+
+def vote_not_persisted(patch: Patch) -> None:
+    """``quorum-state`` is written without the vote."""
+    save = ElectionFile.save
+
+    def save_without_vote(self: ElectionFile, state: ElectionState) -> None:
+        save(self, replace(state, voted=None))
+
+    patch.setattr(ElectionFile, "save", save_without_vote)
+
+
+def leadership_before_durable(patch: Patch) -> None:
+    """An elected leader begins at once, and its messages wait for nothing."""
+    become_leader = election.become_leader
+
+    def become_leader_now(core: CoreState, granting: tuple[int, ...]) -> None:
+        become_leader(core, granting)
+        core.election_ticket = core.durable_ticket
+
+    def is_durable(core: CoreState, leader: Leader) -> bool:
+        return True
+
+    patch.setattr(election, "become_leader", become_leader_now)
+    patch.setattr(leadership, "leadership_is_durable", is_durable)
+
+
+def flush_does_nothing(patch: Patch) -> None:
+    """Records count as durable although they were never synced (NATS, lazy fsync)."""
+    patch.setattr(SegmentedLog, "flush", lambda log: None)
+
+
+BUGS = (
+    Bug("acknowledge-before-flush", acknowledge_before_flush, ("promises",), 10,
+        "NATS JetStream 2.12.1 (Jepsen)"),
+    Bug("vote-not-persisted", vote_not_persisted, ("durable-survives", "one-vote"), 30,
+        "PySyncObj #202"),
+    Bug("leadership-before-durable", leadership_before_durable, ("promises",), 10,
+        "architecture, decision 9"),
+    Bug("flush-does-nothing", flush_does_nothing, ("durable-survives",), 30,
+        "NATS JetStream 2.12.1 (Jepsen)"),
+)

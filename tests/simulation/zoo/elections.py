@@ -1,0 +1,50 @@
+"""Broken replicas that elect whom they must not."""
+
+from __future__ import annotations
+
+from quorum.core import election, majority, startup
+from quorum.core.messages import VoteRequest
+from quorum.core.roles import Candidate, Role
+from quorum.core.state import CoreState
+from quorum.core.transitions import new_ballots
+from quorum.types import NO_NODE, ElectionState
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def candidacy_again(patch: Patch) -> None:
+    """A node that had voted for itself asks for votes again after a restart, in that epoch."""
+    starting_role = startup.starting_role
+
+    def stands_again(core: CoreState) -> tuple[Role, ElectionState]:
+        role, found = starting_role(core)
+        if found.voted == core.me and found.leader_id == NO_NODE:
+            deadline = core.random_election_deadline()
+            return Candidate(deadline, new_ballots(core), fail_fast=False), found
+        return role, found
+
+    patch.setattr(startup, "starting_role", stands_again)
+
+
+def vote_without_looking(patch: Patch) -> None:
+    """A vote is granted whatever the candidate's log holds."""
+    why_not_grant = election.why_not_grant
+
+    def ignores_log(core: CoreState, request: VoteRequest) -> str:
+        reason = why_not_grant(core, request)
+        return "" if reason.startswith("position") else reason
+
+    patch.setattr(election, "why_not_grant", ignores_log)
+
+
+def half_is_enough(patch: Patch) -> None:
+    """A quorum is n/2: two of four, one of three."""
+    patch.setattr(majority, "quorum_size", lambda count: max(1, count // 2))
+
+
+BUGS = (
+    Bug("candidacy-again-after-restart", candidacy_again, ("one-campaign",), 60,
+        "architecture, decision 9"),
+    Bug("vote-without-looking-at-the-log", vote_without_looking,
+        ("leader-completeness", "committed-stays"), 60, "Raft 5.4.1"),
+    Bug("quorum-of-half", half_is_enough, ("committed-on-majority", "one-leader"), 10, "Raft 5.2"),
+)
