@@ -85,12 +85,14 @@ class Caller:
         while True:
             left = deadline - loop.time()
             address = self.address(to_leader=to_leader)
-            stub = getattr(self._nodes.node(address), service)
+            attempt = max(0.001, min(left, ATTEMPT_SECONDS_MAX))
+            ask = getattr(getattr(self._nodes.node(address), service), method)
             try:
-                attempt = max(0.001, min(left, ATTEMPT_SECONDS_MAX))
-                return await getattr(stub, method)(request, timeout=attempt)
+                return await self._answer(ask(request, timeout=attempt))
             except grpc.RpcError as error:
                 failure = from_rpc(error)
+            except ClientError as error:
+                failure = error
             if not may_ask_again(failure):
                 raise failure
             self.move_on(failure)
@@ -101,3 +103,25 @@ class Caller:
             if loop.time() + pause >= deadline:
                 raise UnavailableError(f"{method}: no answer in {timeout_seconds} s: {failure}")
             await asyncio.sleep(pause)
+
+    async def _answer(self, call: Any) -> Any:
+        """What a node of our cluster answers.
+
+        Raises:
+            grpc.RpcError: The call failed.
+            UnavailableError: Somebody answered who is no node of our cluster.
+        """
+        failure: grpc.RpcError | None = None
+        answer = None
+        try:
+            answer = await call
+        except grpc.RpcError as error:
+            failure = error
+        problem = self._nodes.stranger(
+            await call.trailing_metadata(), is_failure=failure is not None
+        )
+        if problem:
+            raise UnavailableError(problem) from failure
+        if failure is not None:
+            raise failure
+        return answer

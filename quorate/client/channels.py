@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import grpc
 
+from quorate.client.cluster import cluster_named
 from quorate.client.limits import CLIENT_OPTIONS
 from quorum.v1.admin_pb2_grpc import AdminServiceStub
 from quorum.v1.errors_pb2 import LeaderHint
@@ -35,10 +36,16 @@ class Nodes:
     """Grows by the addresses that answers name. Owned by one client, on its event loop."""
 
     def __init__(
-        self, addresses: Sequence[str], credentials: grpc.ChannelCredentials | None = None
+        self,
+        addresses: Sequence[str],
+        credentials: grpc.ChannelCredentials | None = None,
+        *,
+        cluster_id: str = "",
     ) -> None:
         if not addresses:
             raise ValueError("a client needs at least one address")
+        self.cluster_id = cluster_id
+        """The one cluster whose word counts; that of the first answer if it is not given."""
         self._credentials = credentials
         self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
         self.leader: str | None = None
@@ -57,6 +64,22 @@ class Nodes:
         if node is None:
             node = self._nodes[address] = Node(address, self._credentials)
         return node
+
+    def stranger(
+        self, metadata: Iterable[tuple[str, str | bytes]] | None, *, is_failure: bool = False
+    ) -> str:
+        """What is wrong with who answered, as a sentence; empty for a node of our cluster.
+
+        Its answer is to be dropped whole: neither its data nor its epochs are ours. A failure
+        may be gRPC's own, which names no cluster.
+        """
+        named = cluster_named(metadata)
+        if named == self.cluster_id or (is_failure and not named):
+            return ""
+        if not self.cluster_id:
+            self.cluster_id = named
+            return ""
+        return f"answered by a node of cluster {named!r}, not of {self.cluster_id!r}"
 
     def learn(self, hint: LeaderHint | None) -> str | None:
         """Take note of who leads.

@@ -42,6 +42,8 @@ class Client(Writes, Queries):
         reason: Why this program writes; a command's own origin may say more.
         credentials: TLS; None connects in clear text.
         lanes_max: Most producers, each with 32 commands in flight.
+        cluster_id: Nodes of any other cluster are ignored; empty takes the id that the first
+            answer names.
     """
 
     def __init__(
@@ -54,13 +56,14 @@ class Client(Writes, Queries):
         timeout_seconds: float = TIMEOUT_SECONDS,
         stall_seconds: float = STALL_SECONDS,
         lanes_max: int = LANES_MAX,
+        cluster_id: str = "",
     ) -> None:
         if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
             raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
         rng = self._rng = random.Random()
         self._client_id = client_id
         self._identity = WriterIdentity(client_id=client_id, reason=reason)
-        self._nodes = Nodes(addresses, credentials)
+        self._nodes = Nodes(addresses, credentials, cluster_id=cluster_id)
         caller = Caller(self._nodes, rng=rng)
         writer = Writer(
             self._nodes,

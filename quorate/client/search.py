@@ -102,15 +102,18 @@ class LeaderSearch:
             async with asyncio.timeout(GREETING_SECONDS_MAX):
                 await call.write(self._hello)
                 response = await call.read()
+                metadata = await call.initial_metadata()
             # An old leader that has not heard of its successor accepts as well.
             if (
-                response is not grpc.aio.EOF
+                not self._nodes.stranger(metadata)
+                and response is not grpc.aio.EOF
                 and response.HasField("accepted")
                 and response.accepted.leader_epoch >= self._nodes.leader_epoch
             ):
                 accepted = response.accepted
         except CALL_ERRORS as error:
-            self._follow(_translated(error))
+            if not self._nodes.stranger(_trailing(error), is_failure=True):
+                self._follow(_translated(error))
         except TimeoutError:
             pass
         finally:
@@ -123,6 +126,10 @@ class LeaderSearch:
             address = self._nodes.learn(error.leader)
             if address is not None:
                 self._ask(address)
+
+
+def _trailing(error: BaseException) -> grpc.aio.Metadata | None:
+    return error.trailing_metadata() if isinstance(error, grpc.aio.AioRpcError) else None
 
 
 def _translated(error: BaseException) -> ClientError:

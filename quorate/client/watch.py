@@ -106,15 +106,25 @@ class Watch:
 
     async def _responses(self, call: Any) -> AsyncIterator[WatchResponse]:
         """Messages until the server ends the stream, which it does only by going away."""
+        is_known = False
         while True:
             try:
                 async with asyncio.timeout(SILENCE_SECONDS_MAX):
                     response = await call.read()
+                    if not is_known:
+                        self._check(await call.initial_metadata(), is_failure=False)
+                        is_known = True
             except grpc.RpcError as error:
+                self._check(await call.trailing_metadata(), is_failure=True)
                 raise from_rpc(error) from error
             if response is grpc.aio.EOF:
                 return
             yield response
+
+    def _check(self, metadata: grpc.aio.Metadata | None, *, is_failure: bool) -> None:
+        problem = self._nodes.stranger(metadata, is_failure=is_failure)
+        if problem:
+            raise UnavailableError(problem)
 
     def _events(self, response: WatchResponse) -> list[WatchEvent]:
         kind = response.WhichOneof("event")

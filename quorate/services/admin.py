@@ -41,7 +41,13 @@ class AdminService:
             "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
         }
         methods = {
-            name: unary(method, request_type, name=name, on_failure=on_failure)
+            name: unary(
+                method,
+                request_type,
+                name=name,
+                cluster_id=self._node.cluster_id,
+                on_failure=on_failure,
+            )
             for name, (method, request_type) in queries.items()
         }
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)

@@ -4,7 +4,8 @@ A servicer's method below this module sees only well-formed messages and raises 
 ``QuorateError``; what a client sends can neither crash us nor reach a log with a traceback.
 
 Invariant: bytes that are not the expected message end in INVALID_ARGUMENT, a missing deadline
-too, a deadline already past in DEADLINE_EXCEEDED, each with an ``ErrorInfo``.
+too, a deadline already past in DEADLINE_EXCEEDED, each with an ``ErrorInfo``. Every answer
+names the cluster it comes from.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from quorate.client.cluster import CLUSTER_ID_KEY
 from quorate.services.errors import DETAILS_KEY, code_of, rich_status
 from quorum.errors import CommandError, ErrorCode, QuorateError
 
@@ -70,13 +72,16 @@ def well_formed(message: RequestT | Malformed, kind: type[RequestT]) -> RequestT
     return message
 
 
-async def fail(context: Context, error: QuorateError) -> None:
+async def fail(context: Context, error: QuorateError, cluster_id: str) -> None:
     """End the call with the rich status of ``error``. Does not return normally."""
     status = rich_status(error)
     await context.abort(
         _STATUS_BY_NUMBER[status.code],
         status.message,
-        trailing_metadata=((DETAILS_KEY, status.SerializeToString()),),
+        trailing_metadata=(
+            (DETAILS_KEY, status.SerializeToString()),
+            (CLUSTER_ID_KEY, cluster_id),
+        ),
     )
 
 
@@ -99,17 +104,19 @@ def unary(
     request_type: type[RequestT],
     *,
     name: str,
+    cluster_id: str,
     on_failure: OnFailure,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler for ``method`` that needs a deadline and reports errors as statuses."""
 
     async def handle(request: RequestT | Malformed, context: Context) -> ResponseT | None:
+        context.set_trailing_metadata(((CLUSTER_ID_KEY, cluster_id),))
         try:
             seconds_left(context)
             return await method(well_formed(request, request_type), context)
         except QuorateError as error:
             on_failure(name, code_of(error))
-            await fail(context, error)
+            await fail(context, error, cluster_id)
             return None
 
     return grpc.unary_unary_rpc_method_handler(
@@ -122,16 +129,18 @@ def server_stream(
     request_type: type[RequestT],
     *,
     name: str,
+    cluster_id: str,
     on_failure: OnFailure,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler that writes by its context; a deadline is allowed, not demanded."""
 
     async def handle(request: RequestT | Malformed, context: Context) -> None:
         try:
+            await context.send_initial_metadata(((CLUSTER_ID_KEY, cluster_id),))
             await serve(well_formed(request, request_type), context)
         except QuorateError as error:
             on_failure(name, code_of(error))
-            await fail(context, error)
+            await fail(context, error, cluster_id)
 
     return grpc.unary_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode
@@ -143,16 +152,18 @@ def bidirectional_stream(
     request_type: type[RequestT],
     *,
     name: str,
+    cluster_id: str,
     on_failure: OnFailure,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler that reads and writes by its context; no deadline is demanded."""
 
     async def handle(_requests: object, context: Context) -> None:
         try:
+            await context.send_initial_metadata(((CLUSTER_ID_KEY, cluster_id),))
             await run(context)
         except QuorateError as error:
             on_failure(name, code_of(error))
-            await fail(context, error)
+            await fail(context, error, cluster_id)
 
     return grpc.stream_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode

@@ -56,17 +56,28 @@ class MetadataService:
 
     def handlers(self, on_failure: OnFailure) -> grpc.GenericRpcHandler[Any, Any]:
         """What to register with a server."""
-        wire = metadata_pb2
+        wire, cluster_id = metadata_pb2, self._node.cluster_id
         methods = {
-            "Write": unary(self._write, wire.WriteRequest, name="Write", on_failure=on_failure),
+            "Write": unary(
+                self._write,
+                wire.WriteRequest,
+                name="Write",
+                cluster_id=cluster_id,
+                on_failure=on_failure,
+            ),
             "WriteStream": bidirectional_stream(
                 self._write_stream,
                 wire.WriteStreamRequest,
                 name="WriteStream",
+                cluster_id=cluster_id,
                 on_failure=on_failure,
             ),
             "Watch": server_stream(
-                self.watches.serve, wire.WatchRequest, name="Watch", on_failure=on_failure
+                self.watches.serve,
+                wire.WatchRequest,
+                name="Watch",
+                cluster_id=cluster_id,
+                on_failure=on_failure,
             ),
         }
         queries: dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]] = {
@@ -81,7 +92,9 @@ class MetadataService:
             "DescribeConfigs": (self._describe_configs, wire.DescribeConfigsRequest),
         }
         for name, (method, request_type) in queries.items():
-            methods[name] = unary(method, request_type, name=name, on_failure=on_failure)
+            methods[name] = unary(
+                method, request_type, name=name, cluster_id=cluster_id, on_failure=on_failure
+            )
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
     async def _write(

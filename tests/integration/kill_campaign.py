@@ -179,7 +179,9 @@ class Campaign:
         merged = {
             offset: each for log in logs.values() for offset, each in log.records.items()
         } | self.history
-        found = keys_in(value for offset, (_, value) in sorted(merged.items()) if offset < end_offset)
+        found = keys_in(
+            value for offset, (_, value) in sorted(merged.items()) if offset < end_offset
+        )
         self.violations += write_violations(ledger, found, where="the log")
         self.violations += log_violations(logs, self.history)
         self.violations += ledger.faults

@@ -130,7 +130,7 @@ class Processes(LocalCluster):
             cwd=ROOT,
             check=False,
             timeout=COMMAND_SECONDS_MAX,
-            preexec_fn=limit,  # noqa: PLW1509 - the tests start no threads before
+            preexec_fn=limit,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

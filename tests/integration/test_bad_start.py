@@ -161,8 +161,8 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
 def test_every_mistake_of_a_configuration_at_once(cluster: Processes, node: LocalNode) -> None:
     node.config_path.write_text(
         node.config_path.read_text()
-        + '\n[quorm]\nelection_timeout_ms = 5\n'
-        + '\n[quorum]\nelection_timout_ms = 500\nfetch_timeout_ms = 0\n'
+        + "\n[quorm]\nelection_timeout_ms = 5\n"
+        + "\n[quorum]\nelection_timout_ms = 500\nfetch_timeout_ms = 0\n"
         + '\n[log]\nsegment_bytes = "large"\n'
     )
     ended = refuse(cluster, node, "--set", "logging.level=loud")
@@ -179,9 +179,7 @@ def test_every_mistake_of_a_configuration_at_once(cluster: Processes, node: Loca
 
 
 @pytest.mark.parametrize("text", ["[node", "\x00\x01", "node.id = 99999999999999999999e"])
-def test_a_configuration_that_is_not_toml(
-    cluster: Processes, node: LocalNode, text: str
-) -> None:
+def test_a_configuration_that_is_not_toml(cluster: Processes, node: LocalNode, text: str) -> None:
     node.config_path.write_text(text)
     ended = refuse(cluster, node)
     assert_refused(ended, Exit.USAGE, str(node.config_path))

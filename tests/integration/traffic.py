@@ -18,7 +18,11 @@ WRITERS = 32
 
 
 def write_configs(
-    cluster: Processes, values: Iterable[str], *, name: str = CONFIG, timeout: float = TIMEOUT_SECONDS
+    cluster: Processes,
+    values: Iterable[str],
+    *,
+    name: str = CONFIG,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> None:
     """Set the cluster-wide default of one key to one value after the other."""
 

@@ -6,6 +6,7 @@ checker itself can be shown to fail.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +78,9 @@ def write_violations(ledger: Ledger, found: Mapping[str, int], *, where: str) ->
     ]
 
 
-def log_violations(logs: Mapping[int, NodeLog], history: Mapping[int, tuple[int, bytes]]) -> list[str]:
+def log_violations(
+    logs: Mapping[int, NodeLog], history: Mapping[int, tuple[int, bytes]]
+) -> list[str]:
     """Whether all files agree with each other and with what was read while it was written."""
     violations = [
         f"node {node_id}: {problem}" for node_id, log in logs.items() for problem in log.problems
@@ -101,14 +104,18 @@ def log_violations(logs: Mapping[int, NodeLog], history: Mapping[int, tuple[int,
     if len(ends) > 1:
         violations.append(f"the logs end at different offsets: {sorted(ends)}")
     ids = sorted(logs)
-    for one, other in zip(ids, ids[1:], strict=False):
+    for one, other in itertools.pairwise(ids):
         shared = logs[one].records.keys() & logs[other].records.keys()
-        unequal = [offset for offset in shared if logs[one].records[offset] != logs[other].records[offset]]
+        unequal = [
+            offset for offset in shared if logs[one].records[offset] != logs[other].records[offset]
+        ]
         violations += _said(f"nodes {one} and {other} differ", map(str, sorted(unequal)))
     return violations
 
 
-def image_violations(ledger: Ledger, topics: Sequence[str], configs: Mapping[str, int]) -> list[str]:
+def image_violations(
+    ledger: Ledger, topics: Sequence[str], configs: Mapping[str, int]
+) -> list[str]:
     """Whether an image holds every acknowledged topic and no stale configuration.
 
     ``configs`` is the value found for each configuration writer's topic. Values of one writer

@@ -148,9 +148,7 @@ class Load:
         await self._note(config_key(topic, value), writing, timeout)
 
     async def _create(self, name: str, timeout: float) -> None:
-        writing = self.client.create_topic(
-            name, assignments=[[1001, 1002, 1003]], timeout=timeout
-        )
+        writing = self.client.create_topic(name, assignments=[[1001, 1002, 1003]], timeout=timeout)
         await self._note(topic_key(name), writing, timeout)
 
     async def _note(self, key, writing, timeout: float) -> None:

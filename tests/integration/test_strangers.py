@@ -1,0 +1,101 @@
+"""The leader is killed and something else takes its port: clients find the new leader in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorate.client.client import Client
+from quorate.client.log_consumer import ResetPolicy
+from quorate.client.queries import LINEARIZABLE, LOCAL
+from quorum.v1 import commands_pb2 as wire
+from tests.integration.processes import Processes, running
+from tests.integration.strangers import STRANGERS
+from tests.integration.traffic import CONFIG, wait_equal_images
+
+pytestmark = pytest.mark.integration
+
+TIMEOUT_SECONDS = 15.0
+SECONDS_MAX = 8.0
+"""Within this every call is answered: one node's time-out and an election, and some to spare."""
+RESOURCE = (wire.CONFIG_RESOURCE_TYPE_BROKER, "")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with running(tmp_path_factory.mktemp("home")) as cluster:
+        yield cluster
+
+
+def client_of(cluster: Processes) -> Client:
+    return Client(cluster.addresses, timeout_seconds=TIMEOUT_SECONDS, cluster_id=cluster.cluster_id)
+
+
+async def in_time(what: str, answer: Awaitable[Any]) -> Any:
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            return await answer
+    except TimeoutError:
+        raise AssertionError(f"{what}: no answer in {SECONDS_MAX} s") from None
+
+
+async def use(client: Client, value: str) -> None:
+    """One of everything a client does, each in time, none answered by a stranger."""
+    await in_time("a write", client.set_config(*RESOURCE, CONFIG, value))
+    for read in (LINEARIZABLE, LOCAL, LOCAL, LOCAL):
+        answer = await in_time("a query", client.describe_configs([RESOURCE], read=read))
+        found = {entry.name: entry.value for entry in answer.resources[0].entries}
+        assert CONFIG in found
+        if read is LINEARIZABLE:
+            assert found[CONFIG] == value
+    quorum = await in_time("the quorum", client.describe_quorum())
+    assert {voter.replica_id for voter in quorum.voters} == {1, 2, 3}
+    consumer = client.consumer(reset=ResetPolicy.EARLIEST)
+    await in_time("a poll", consumer.poll())
+    await in_time("a poll", consumer.poll())
+    watch = aiter(client.watch())
+    await in_time("a watch", anext(watch))
+    await watch.aclose()
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_stranger_on_the_dead_leaders_port(
+    cluster: Processes, tmp_path: Path, stranger: Any
+) -> None:
+    leader = cluster.leader()
+
+    async def run() -> None:
+        async with client_of(cluster) as client:
+            await use(client, "1000")
+            cluster.kill(leader)
+            with stranger(leader.port, tmp_path):
+                await use(client, "2000")
+                async with client_of(cluster) as newcomer:
+                    await use(newcomer, "3000")
+
+    asyncio.run(run())
+    cluster.start_all()
+    wait_equal_images(cluster, cluster.voters)
+
+
+def test_a_frozen_leader_keeps_nobody_waiting(cluster: Processes) -> None:
+    """SIGSTOP: its port still takes connections, its streams stay open and say nothing."""
+    leader = cluster.leader()
+
+    async def run() -> None:
+        async with client_of(cluster) as client:
+            await use(client, "4000")
+            cluster.freeze(leader)
+            try:
+                await use(client, "5000")
+            finally:
+                cluster.thaw(leader)
+            await use(client, "6000")
+
+    asyncio.run(run())
+    cluster.wait_ready(cluster.voters)
+    wait_equal_images(cluster, cluster.voters)
