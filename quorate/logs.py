@@ -17,11 +17,13 @@ from re import compile as pattern
 from quorum.core import events
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, uuid_to_text
 
-_QUIET = (
-    events.FetchClassified,
-    events.RecordsAppended,
-    events.WatermarkMoved,
-    events.ChunkReceived,
+_QUIET = frozenset(
+    {
+        events.FetchClassified,
+        events.RecordsAppended,
+        events.WatermarkMoved,
+        events.ChunkReceived,
+    }
 )
 """Events of ordinary work: only with level ``debug``."""
 _GRAVE = (events.TruncationRefused, events.LeaderLost)

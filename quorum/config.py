@@ -30,7 +30,7 @@ class QuorumConfig:
     election_backoff_max_ms: int = 1000
     fetch_max_wait_ms: int = 500
     """How long a leader may hold a Fetch that has nothing to return."""
-    high_watermark_delay_ms: int = 5
+    high_watermark_delay_ms: int = 10
     """How long a replica's held Fetch may go unanswered although the high watermark has risen.
     Records that follow within this time carry the news along, which halves the messages of a
     lone writer; 0 tells it at once."""
