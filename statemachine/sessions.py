@@ -58,13 +58,42 @@ class BrokerSessions:
     def __init__(self, timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[NodeId, BrokerSession] = {}
+        self._registered: dict[NodeId, tuple[int, int]] = {}
+        self._reign_offset: int | None = None
 
-    def reset(self, unfenced: Iterable[BrokerGeneration], now_ms: int) -> None:
-        """Forget everything and give each of these brokers a fresh session."""
+    def reset(
+        self,
+        unfenced: Iterable[BrokerGeneration],
+        now_ms: int,
+        *,
+        reign_offset: int | None = None,
+    ) -> None:
+        """Forget everything and give each of these brokers a fresh session.
+
+        ``reign_offset`` is the last offset before this reign's commands, inclusive.
+        """
+        self._registered = {}
+        self._reign_offset = reign_offset
         self._sessions = {
             generation.broker_id: BrokerSession(generation.broker_epoch, now_ms)
             for generation in unfenced
         }
+
+    def note_registration(self, broker_id: NodeId, broker_epoch: int, offset: int) -> None:
+        """A life of a broker was registered, or amended, by the batch at ``offset``."""
+        if self._registered.get(broker_id, (None,))[0] != broker_epoch:
+            self._registered[broker_id] = (broker_epoch, offset)
+
+    def registration_offset(self, broker_id: NodeId, broker_epoch: int) -> int:
+        """The offset that this life must have applied to know its own registration, inclusive.
+
+        Mostly that is its epoch. Behind an import epochs may run ahead of the log: then it is
+        where this leader wrote it, or for what older leaders wrote where this reign began.
+        """
+        epoch, offset = self._registered.get(broker_id, (broker_epoch, self._reign_offset))
+        if epoch != broker_epoch or offset is None:
+            return broker_epoch
+        return min(broker_epoch, offset)
 
     def touch(self, broker_id: NodeId, broker_epoch: int, now_ms: int) -> BrokerSession:
         """Note a contact. The caller has checked that this generation is registered."""

@@ -48,6 +48,7 @@ class Chores:
                 and (source is None or not source.has_brought(brokers[broker_id].epoch))
             ),
             now_ms,
+            reign_offset=image.provenance.end_offset - 1,
         )
         self._last_write_ms = now_ms
         self._next_expiry_check_ms = now_ms + self._config.producer_expiry_check_ms

@@ -31,7 +31,7 @@ from statemachine.producers import (
     encode_open,
     judge_sequence,
 )
-from statemachine.records import MetadataRecord, record_version
+from statemachine.records import MetadataRecord, RegisterBrokerRecord, record_version
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 _NO_HEADERS: RecordHeaders = ()
@@ -221,6 +221,11 @@ class GroupFormer:
                 self.on_fault(f"judged records do not replay: {error}")
             raise CommandError(code, f"the command contradicts the metadata: {error}") from error
         self._keep(batch, _Replayed(place, records, headers))
+        for record in records:
+            if type(record) is RegisterBrokerRecord:
+                self.judging.sessions.note_registration(
+                    record.broker_id, record.broker_epoch, base
+                )
 
     def _encode(self, record: MetadataRecord) -> bytes:
         if self.judging.uses_native_codec:

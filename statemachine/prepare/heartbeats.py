@@ -84,8 +84,9 @@ def prepare_broker_heartbeat(
     broker = check_generation(view, command.broker_id, command.broker_epoch)
     session = context.sessions.get(broker.id, broker.epoch)
     current = current_state(broker)
-    # The epoch is the offset of the batch that registered this life, which is applied whole.
-    is_caught_up = command.metadata_offset >= broker.epoch
+    # A batch is applied whole, so its first offset stands for the registration in it.
+    registered_at = context.sessions.registration_offset(broker.id, broker.epoch)
+    is_caught_up = command.metadata_offset >= registered_at
     state = next_state(
         current,
         command,
