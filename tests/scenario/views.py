@@ -149,5 +149,5 @@ def boot_lines(member: Member) -> list[str]:
     if report.loaded_snapshot is not None:
         lines.append(f"{node_id}: loaded snapshot {report.loaded_snapshot}")
     lines += [f"{node_id}: set aside snapshot {taken}" for taken, _ in report.corrupt_snapshots]
-    lines += [f"{node_id}: lost [{loss.end.offset}) {damage}" for damage, loss in report.losses]
+    lines += [f"{node_id}: vote floor {loss.end}: {damage}" for damage, loss in report.losses]
     return lines

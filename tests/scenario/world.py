@@ -72,6 +72,8 @@ class World:
     injected: int = _INJECTED_FROM
     witness: Witness = field(default_factory=watch)
     """Sees every step of every node and raises when a standing invariant does not hold."""
+    damaged: set[NodeId] = field(default_factory=set)
+    """Nodes whose disk a command has damaged since their last start."""
     outcomes: list[Callable[[], None]] = field(default_factory=list)
     """What clients heard in this step, for the witness once it has seen the step."""
 
@@ -142,6 +144,10 @@ class World:
         member = self.member(node_id)
         if member.replica is not None:
             raise ScenarioError(f"node {node_id} is running")
+        if node_id in self.damaged:
+            # What a faulty disk loses is outside the promise that durable data is found again.
+            self.damaged.remove(node_id)
+            self.witness.nodes.pop(node_id, None)
         self.step(node_id, member.start)
 
     def stop(self, node_id: NodeId, why: str) -> None:

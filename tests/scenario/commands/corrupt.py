@@ -25,4 +25,5 @@ def run(world: World, args: Arguments) -> None:
     if position >= size:
         raise ScenarioError(f"corrupt: {path.name} has only {size} bytes")
     fs.flip_bit(path, position)
+    world.damaged.add(node_id)
     world.say(Kind.EVENT, f"{node_id}: byte {position} of {path.name} is damaged")

@@ -3,8 +3,8 @@ send 9->1 FetchSnapshot epoch=1 snapshot=5/1 position=0 [bytes=100]
 send 2->1 Vote epoch=2 last=5/1        (or PreVote)
 send 2->1 BeginQuorumEpoch epoch=2     (or EndQuorumEpoch)
 
-Give node 1 a request made up by the script, as if from node 9 (-1 for a plain consumer). The
-answer is printed and delivered to nobody.
+Give node 1 a request made up by the script, as if from node 9 (-1 for a plain consumer), cut
+links or not. The answer is printed and delivered to nobody.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quorum.core.messages import (
 from quorum.types import NO_NODE, OffsetAndEpoch, ReplicaKey
 from tests.scenario.grammar import Arguments, ScenarioError
 from tests.scenario.member import CLUSTER_ID, key_of
-from tests.scenario.world import Envelope, World
+from tests.scenario.world import World
 
 
 def run(world: World, args: Arguments) -> None:
@@ -29,11 +29,16 @@ def run(world: World, args: Arguments) -> None:
     if not arrow:
         raise ScenarioError("send needs a link such as 9->1")
     sender, to = int(sender_text), int(to_text)
-    world.running(to)
+    replica = world.running(to).replica
     world.injected += 1
     request = _request(kind, world.injected, sender, to, args)
     args.finish()
-    world.hand_over(Envelope(sender, to, request))
+
+    def receive() -> None:
+        if replica is not None:
+            replica.receive(sender, request)
+
+    world.step(to, receive)
 
 
 def _request(kind: str, request_id: int, sender: int, to: int, args: Arguments) -> Request:
