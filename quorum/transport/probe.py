@@ -20,6 +20,8 @@ class Reachability(Enum):
 
     ACCEPTED = auto()
     REFUSED = auto()
+    RESET = auto()
+    """Taken by the kernel and dropped at once: a listener that is just going away."""
     UNKNOWN = auto()
 
 
@@ -85,22 +87,23 @@ async def connect_once(addresses: tuple[SocketAddress, ...], timeout_s: float) -
     """Try each address once, in order, and close the connection again.
 
     Returns:
-        ACCEPTED at the first that accepts; REFUSED only when all were actively refused;
-        UNKNOWN otherwise, with the last cause.
+        ACCEPTED at the first that accepts; REFUSED only when all were actively refused; RESET
+        when all were, or were reset; UNKNOWN otherwise. With the last cause in words.
     """
-    refused = 0
+    causes: set[int | None] = set()
     detail = "no address"
     for address in addresses:
         cause = await _try(address, timeout_s)
         if cause is None:
             return Attempt(Reachability.ACCEPTED, address)
-        if cause.errno == errno.ECONNREFUSED:
-            refused += 1
+        causes.add(cause.errno)
         # asyncio's own text repeats the address and leaves the reason to the number.
         reason = os.strerror(cause.errno) if cause.errno else str(cause)
         detail = f"{address.host}: {reason}"
-    if addresses and refused == len(addresses):
+    if causes == {errno.ECONNREFUSED}:
         return Attempt(Reachability.REFUSED, detail=detail)
+    if causes and causes <= {errno.ECONNREFUSED, errno.ECONNRESET}:
+        return Attempt(Reachability.RESET, detail=detail)
     return Attempt(Reachability.UNKNOWN, detail=detail)
 
 

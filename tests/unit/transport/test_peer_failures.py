@@ -88,6 +88,7 @@ def test_an_orderly_stop_is_not_a_death(says_goodbye: bool) -> None:
 A = SocketAddress(2, "127.0.0.1", 1)  # type: ignore[arg-type]
 REFUSED = (Attempt(Reachability.REFUSED), None)
 UNKNOWN = (Attempt(Reachability.UNKNOWN), None)
+RESET = (Attempt(Reachability.RESET), None)
 
 
 def talked(ending: Ending) -> tuple[Attempt, Ending]:
@@ -103,6 +104,8 @@ BROKEN = talked(Ending.BROKEN)
         ([BROKEN, REFUSED, REFUSED, REFUSED], 1),
         ([BROKEN, REFUSED, BROKEN, REFUSED], 2),
         ([BROKEN, talked(Ending.NEVER_BEGAN), REFUSED], 1),
+        ([BROKEN, RESET, REFUSED], 1),
+        ([RESET, REFUSED], 0),
         ([REFUSED, REFUSED], 0),
         ([talked(Ending.CLOSED), REFUSED], 0),
         ([talked(Ending.NEVER_BEGAN), REFUSED], 0),
@@ -112,7 +115,8 @@ BROKEN = talked(Ending.BROKEN)
         ([BROKEN, talked(Ending.REFUSED_HELLO), REFUSED], 0),
     ],
     ids=[
-        "once per break", "twice for two breaks", "dying listener", "never established",
+        "once per break", "twice for two breaks", "dying listener accepts",
+        "dying listener resets", "never established but reset", "never established",
         "closed in order", "no hello", "hello refused", "network trouble in between",
         "reconnected and closed", "someone else answers",
     ],

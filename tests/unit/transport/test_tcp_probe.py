@@ -65,7 +65,9 @@ def test_listening_accepts_and_a_free_port_refuses() -> None:
         ([errno.ECONNREFUSED, None], Reachability.ACCEPTED),
         ([errno.ECONNREFUSED, errno.EHOSTUNREACH], Reachability.UNKNOWN),
         ([errno.ETIMEDOUT, errno.ECONNREFUSED], Reachability.UNKNOWN),
-        ([errno.ECONNRESET], Reachability.UNKNOWN),
+        ([errno.ECONNRESET], Reachability.RESET),
+        ([errno.ECONNRESET, errno.ECONNREFUSED], Reachability.RESET),
+        ([errno.ECONNRESET, errno.ETIMEDOUT], Reachability.UNKNOWN),
         ([], Reachability.UNKNOWN),
     ],
 )
