@@ -77,10 +77,15 @@ class Settings:
                 start_offset_lag_max_ms=rng.choice((50, 300)),
                 high_watermark_store_ms=rng.choice((20, 200)),
             ),
-            LogConfig(segment_bytes=rng.choice((600, 3_000, 1 << 20)),
-                      index_interval_bytes=rng.choice((100, 4_096))),
-            SnapshotConfig(min_changed_records_ratio=rng.choice((0.0, 0.5)),
-                           max_bytes_between=rng.choice((400, 1_500, 6_000)), lease_ms=300),
+            LogConfig(
+                segment_bytes=rng.choice((600, 3_000, 1 << 20)),
+                index_interval_bytes=rng.choice((100, 4_096)),
+            ),
+            SnapshotConfig(
+                min_changed_records_ratio=rng.choice((0.0, 0.5)),
+                max_bytes_between=rng.choice((400, 1_500, 6_000)),
+                lease_ms=300,
+            ),
             rng.choice((0, 100)),
         )
 
@@ -105,14 +110,19 @@ class Cluster:
         self.network = Network(self, random.Random(root.getrandbits(64)))
         self.clients = Clients(self, random.Random(root.getrandbits(64)), root.randint(1, 4))
         voters = tuple(
-            Voter(ReplicaKey(each, _directory_id(each)), (Endpoint("CONTROLLER", f"n{each}", 9093),))
+            Voter(
+                ReplicaKey(each, _directory_id(each)), (Endpoint("CONTROLLER", f"n{each}", 9093),)
+            )
             for each in self.voter_ids
         )
         self.members: dict[NodeId, Member] = {}
         for node_id in (*self.voter_ids, *range(11, 11 + observer_count)):
             self.members[node_id] = Member(
-                self, node_id, _directory_id(node_id),
-                voters if node_id in self.voter_ids else (), random.Random(root.getrandbits(64)),
+                self,
+                node_id,
+                _directory_id(node_id),
+                voters if node_id in self.voter_ids else (),
+                random.Random(root.getrandbits(64)),
             )
         self._faults = random.Random(root.getrandbits(64))
 

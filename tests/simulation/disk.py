@@ -1,4 +1,4 @@
-"""One node's disk as the driver sees it: passes that take time, and crashes in the middle of one."""
+"""One node's disk as the driver sees it: passes take time, and a crash may come in the middle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class WriteQueue:
     ``on_begin`` starts the clock of a pass; when that is over, ``take`` says what it contains.
     """
 
-    def __init__(self, on_begin: Callable[[], None], on_group: Callable[[WriteGroup], None]) -> None:
+    def __init__(
+        self, on_begin: Callable[[], None], on_group: Callable[[WriteGroup], None]
+    ) -> None:
         self._on_begin = on_begin
         self._on_group = on_group
         self._waiting: list[WriteGroup] = []
@@ -44,9 +46,7 @@ class WriteQueue:
         groups, self._under_way = self._under_way, []
         return groups
 
-    def cut_off(
-        self, fs: MemoryFileSystem, persistence: Persistence, rng: random.Random
-    ) -> bool:
+    def cut_off(self, fs: MemoryFileSystem, persistence: Persistence, rng: random.Random) -> bool:
         """The process ends while a pass may be under way: carry part of it out.
 
         Returns whether anything was under way or waiting.

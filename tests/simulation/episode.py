@@ -82,8 +82,12 @@ def _calm(cluster: Cluster) -> None:
             cluster.clients.stop()
         elif not is_asked or answers:
             is_asked = _ask(cluster, answers)
-    raise Violation("liveness", "the cluster did not come right", answers=answers,
-                    **{f"node{each.id}": each.state() for each in cluster.members.values()})
+    raise Violation(
+        "liveness",
+        "the cluster did not come right",
+        answers=answers,
+        **{f"node{each.id}": each.state() for each in cluster.members.values()},
+    )
 
 
 def _ask(cluster: Cluster, answers: list[Answer]) -> bool:
@@ -115,8 +119,9 @@ def _is_level(cluster: Cluster) -> bool:
 
 def _check_end(cluster: Cluster) -> None:
     members = list(cluster.members.values())
-    leaders = [each.id for each in members if each.replica is not None
-               and each.replica.node.is_leader]
+    leaders = [
+        each.id for each in members if each.replica is not None and each.replica.node.is_leader
+    ]
     if len(leaders) != 1:
         raise Violation("liveness", "not exactly one leader in the calm", leaders=leaders)
     digests = {
@@ -127,5 +132,10 @@ def _check_end(cluster: Cluster) -> None:
     committed = cluster.witness.sequences
     for key, offset in cluster.clients.acknowledged().items():
         if committed.get(key) != offset:
-            raise Violation("acknowledged-survives", "an acknowledged write is not there",
-                            command=key, acknowledged=offset, found=committed.get(key))
+            raise Violation(
+                "acknowledged-survives",
+                "an acknowledged write is not there",
+                command=key,
+                acknowledged=offset,
+                found=committed.get(key),
+            )

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorum.core.notices import Resign
-from tests.support.memory_filesystem import KEEP_ALL, LOSE_ALL, REORDERED, TORN_TAIL, CrashMode
+from tests.support.memory_filesystem import (
+    KEEP_ALL,
+    LOSE_ALL,
+    REORDERED,
+    TORN_TAIL,
+    CrashMode,
+    Faults,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
@@ -66,19 +73,27 @@ class FaultMaker:
         self._cluster = cluster
         self._rng = rng
         self._acts = (
-            (18, self._crash), (20, self._restart), (7, self._crash_all), (14, self._partition),
-            (12, self._mend), (6, self._pause), (5, self._resign), (6, self._power_in_call),
-            (3, self._failing_sync), (3, self._full_disk), (10, self._checkpoint),
-            (2, self._wall_step), (6, self._crash_leader), (4, self._isolate_leader),
+            (18, self._crash),
+            (20, self._restart),
+            (7, self._crash_all),
+            (14, self._partition),
+            (12, self._mend),
+            (6, self._pause),
+            (5, self._resign),
+            (6, self._power_in_call),
+            (3, self._failing_sync),
+            (3, self._full_disk),
+            (10, self._checkpoint),
+            (2, self._wall_step),
+            (6, self._crash_leader),
+            (4, self._isolate_leader),
         )
         self._weights = [weight for weight, _ in self._acts]
         self._later()
 
     def _later(self) -> None:
         every = self._cluster.plan.fault_every_us
-        self._cluster.scheduler.after(
-            1 + int(self._rng.expovariate(1.0) * every), self._act
-        )
+        self._cluster.scheduler.after(1 + int(self._rng.expovariate(1.0) * every), self._act)
 
     def _act(self) -> None:
         if self._cluster.is_healed:
@@ -155,17 +170,17 @@ class FaultMaker:
     def _power_in_call(self) -> None:
         member = self._any(up=True)
         if member is not None:
-            member.fault(stop_after_call=self._rng.randrange(12))
+            member.fault(Faults(stop_after_call=self._rng.randrange(12)))
 
     def _failing_sync(self) -> None:
         member = self._any(up=True)
         if member is not None:
-            member.fault(error_at_sync=self._rng.randrange(4))
+            member.fault(Faults(error_at_sync=self._rng.randrange(4)))
 
     def _full_disk(self) -> None:
         member = self._any(up=True)
         if member is not None:
-            member.fault(full_at_write=self._rng.randrange(4))
+            member.fault(Faults(full_at_write=self._rng.randrange(4)))
 
     def _checkpoint(self) -> None:
         member = self._any(up=True)

@@ -16,7 +16,6 @@ from quorum.core.events import DownloadEnded, Event, LogDiverged, RoleChanged
 from quorum.core.messages import Message
 from quorum.core.notices import Notice
 from quorum.errors import DiskFullError, StorageError
-from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId, Uuid, Voter
 from snapshot.writer import CheckpointInfo
 from tests.simulation.clocks import DriftingClock
@@ -47,7 +46,11 @@ class Member:
     """A node over all its lives. Every entry point ends with a look by the witness."""
 
     def __init__(
-        self, cluster: Cluster, node_id: NodeId, directory_id: Uuid, voters: tuple[Voter, ...],
+        self,
+        cluster: Cluster,
+        node_id: NodeId,
+        directory_id: Uuid,
+        voters: tuple[Voter, ...],
         rng: random.Random,
     ) -> None:
         self.id = node_id
@@ -101,15 +104,21 @@ class Member:
             lambda group: cluster.witness.submitted(self.id, group),
         )
         stores = open_stores(
-            self.fs, DATA_DIR, node_id=self.id, log_config=cluster.settings.log,
-            snapshot_config=cluster.settings.snapshot, clock=self.clock,
+            self.fs,
+            DATA_DIR,
+            node_id=self.id,
+            log_config=cluster.settings.log,
+            snapshot_config=cluster.settings.snapshot,
+            clock=self.clock,
         )
         replica = Replica(
             stores,
             self.fs,
             quorum_config=cluster.settings.quorum,
             controller_config=ControllerConfig(
-                cluster.cluster_id, idle_interval_ms=cluster.settings.idle_ms, kraft_version=1,
+                cluster.cluster_id,
+                idle_interval_ms=cluster.settings.idle_ms,
+                kraft_version=1,
                 session_timeout_ms=400,
             ),
             snapshot_config=cluster.settings.snapshot,
@@ -180,8 +189,9 @@ class Member:
             raise
         except BaseException as error:
             cluster.witness.stepped(self.id)
-            raise Violation("no-crash", "the replica raised", node=self.id,
-                            error=repr(error)) from error
+            raise Violation(
+                "no-crash", "the replica raised", node=self.id, error=repr(error)
+            ) from error
         self._look()
         if self._failure is not None:
             self._storage_failed(self._failure)
@@ -192,8 +202,9 @@ class Member:
 
     def _storage_failed(self, error: BaseException) -> None:
         if not self._is_disk_suspect or not isinstance(error, StorageError):
-            raise Violation("no-crash", "the disk was sound and yet it failed", node=self.id,
-                            error=repr(error)) from error
+            raise Violation(
+                "no-crash", "the disk was sound and yet it failed", node=self.id, error=repr(error)
+            ) from error
         self._stop_for(f"disk failed: {type(error).__name__}")
 
     def _stop_for(self, reason: str) -> None:
@@ -234,14 +245,14 @@ class Member:
         if replica is None:
             return
         self._cluster.count_event()
-        self._enter(lambda: (call(replica), replica.turn())[0])
+        self._enter(lambda: _and_turn(replica, lambda: call(replica)))
         self._cluster.note(self.id, "client", detail)
 
     def checkpoint(self) -> None:
         """An operator asks for a checkpoint now."""
         replica = self.replica
         if replica is not None:
-            self._enter(lambda: (replica.checkpoints.write_now(), replica.turn())[1])
+            self._enter(lambda: _and_turn(replica, replica.checkpoints.write_now))
             self._cluster.note(self.id, "checkpoint", "asked for")
 
     def pause(self, for_us: int) -> None:
@@ -264,10 +275,10 @@ class Member:
 
     # ------------------------------------------------------------------ the disk
 
-    def fault(self, **faults: int) -> None:
+    def fault(self, faults: Faults) -> None:
         """Let the disk do something wrong soon."""
         if self.replica is not None and not self.fs.is_watched:
-            self.fs.faults = Faults(**faults)
+            self.fs.faults = faults
             self._is_disk_suspect = True
             self._cluster.note(self.id, "fault", str(faults))
 
@@ -302,7 +313,7 @@ class Member:
         replica = self.replica
         if self.life == life and replica is not None:
             self._cluster.count_event()
-            self._enter(lambda: (call(), replica.turn())[0])
+            self._enter(lambda: _and_turn(replica, call))
             self._cluster.note(self.id, "worker", "")
 
     # ------------------------------------------------------------------ what the replica needs
@@ -350,3 +361,9 @@ class Member:
             counts.installs += event.outcome == "installed"
         elif type(event) is RoleChanged:
             counts.leaders += event.role == "Leader"
+
+
+def _and_turn(replica: Replica, call: Callable[[], object]) -> None:
+    """What a shell does after each round of its loop."""
+    call()
+    replica.turn()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused, RequestFailed
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
     from tests.simulation.member import Member
 
-_REQUESTS = Request.__args__  # type: ignore[attr-defined]  # a union's members
+_REQUESTS = get_args(Request)
 
 
 class Network:
@@ -54,8 +54,11 @@ class Network:
         if not receiver.is_up:
             if receiver.is_refusing:
                 cluster.scheduler.after(
-                    self._delay(), self._refused, cluster.members[sender],
-                    cluster.members[sender].life, to,
+                    self._delay(),
+                    self._refused,
+                    cluster.members[sender],
+                    cluster.members[sender].life,
+                    to,
                 )
             return
         if not cluster.is_healed:

@@ -22,9 +22,7 @@ class Scheduler:
     def at(self, time_us: int, call: Callable[..., None], *arguments: Any) -> None:
         """Call at ``time_us``, or now if that is past."""
         self._count += 1
-        heapq.heappush(
-            self._heap, (max(time_us, self.now_us), self._count, call, arguments)
-        )
+        heapq.heappush(self._heap, (max(time_us, self.now_us), self._count, call, arguments))
 
     def step(self) -> None:
         """Move to the next call and make it.

@@ -17,6 +17,10 @@ NIGHTLY_SEEDS = 2_000
 ROOT = Path(__file__).parents[2]
 
 
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
 def _assert_clean(report: LaneReport) -> None:
     assert not report.failures, "\n\n".join(report.failures[:3])
     assert not report.shortfalls(), f"{report.shortfalls()}; {report.counts}"
@@ -26,7 +30,7 @@ def test_the_seeds_of_this_lane_are_clean(request: pytest.FixtureRequest) -> Non
     """Run the first seeds, or those asked for; nothing may fail and enough must have happened."""
     seed = request.config.getoption("--sim-seed")
     if seed is not None:
-        outcome = run(seed, on_line=lambda line: sys.stdout.write(line + "\n"))
+        outcome = run(seed, on_line=_print)
         assert outcome.violation is None, outcome.report()
         return
     _assert_clean(run_lane(range(1, 1 + CI_SEEDS)))
@@ -52,7 +56,10 @@ def _trace_hash(hash_seed: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation", "--seed", "7"],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     line = done.stdout.splitlines()[0]
     assert line.startswith("seed 7 clean, trace "), done.stdout

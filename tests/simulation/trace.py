@@ -35,7 +35,9 @@ class Trace:
         self._on_line = on_line
         self.last: deque[str] = deque(maxlen=KEPT)
 
-    def add(self, number: int, now_us: int, node: NodeId, kind: str, detail: str, state: str) -> None:
+    def add(
+        self, number: int, now_us: int, node: NodeId, kind: str, detail: str, state: str
+    ) -> None:
         """Write one line."""
         line = f"{number:6d} {now_us:10d} {node:3d} {kind:<10} {detail:<58} {state}"
         self._hash.update(line.encode())
@@ -51,7 +53,8 @@ class Trace:
 def describe(sender: NodeId, message: Message) -> str:
     """A message in one short piece of text."""
     kind, details = _DETAILS[type(message)]
-    return f"<-{sender} {kind}#{message.request_id & 0xFFFF:04x} e{message.epoch} {details(message)}"
+    number = message.request_id & 0xFFFF
+    return f"<-{sender} {kind}#{number:04x} e{message.epoch} {details(message)}"
 
 
 def _fetch_answer(message: FetchResponse) -> str:

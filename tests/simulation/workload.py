@@ -87,8 +87,11 @@ class Client:
         rng = self._rng
         resource = f"r{rng.randrange(RESOURCES)}"
         changes = [
-            ConfigChange("metrics", ConfigOperation.SET,
-                         f"{self._name}-{self._next_sequence}-{'x' * rng.randrange(60)}")
+            ConfigChange(
+                "metrics",
+                ConfigOperation.SET,
+                f"{self._name}-{self._next_sequence}-{'x' * rng.randrange(60)}",
+            )
         ]
         return IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), resource, tuple(changes))
 
@@ -129,7 +132,8 @@ class Client:
 
         def submit(replica: Replica) -> None:
             replica.controller.submit(
-                write.command, context,
+                write.command,
+                context,
                 lambda answer: self._answered(node_id, write, attempt, key, answer, is_repeat),
             )
 
@@ -138,8 +142,13 @@ class Client:
         )
 
     def _answered(
-        self, node_id: NodeId, write: Write, attempt: int, key: tuple[int, int, int],
-        answer: Answer, is_repeat: bool,
+        self,
+        node_id: NodeId,
+        write: Write,
+        attempt: int,
+        key: tuple[int, int, int],
+        answer: Answer,
+        is_repeat: bool,
     ) -> None:
         cluster = self._cluster
         if answer.code == ErrorCode.NONE:
@@ -155,7 +164,11 @@ class Client:
         )
 
     def _hear(
-        self, node_id: NodeId, write: Write, attempt: int, key: tuple[int, int, int],
+        self,
+        node_id: NodeId,
+        write: Write,
+        attempt: int,
+        key: tuple[int, int, int],
         answer: Answer,
     ) -> None:
         if write.is_done:
@@ -173,15 +186,22 @@ class Client:
         elif answer.code in RETRIABLE_CODES or answer.code == ErrorCode.RESOURCE_EXHAUSTED:
             if write.attempts == attempt:
                 hint = answer.leader_hint
-                self._target = hint if hint != NO_NODE else self._rng.choice(
-                    self._cluster.voter_ids
+                self._target = (
+                    hint if hint != NO_NODE else self._rng.choice(self._cluster.voter_ids)
                 )
-                self._cluster.scheduler.after(self._rng.randint(1_000, 20_000), self._again,
-                                              write, attempt)
+                self._cluster.scheduler.after(
+                    self._rng.randint(1_000, 20_000), self._again, write, attempt
+                )
         else:
-            raise Violation("client-served", "an open command was refused", node=node_id,
-                            client=self._name, command=key, code=answer.code.name,
-                            message=answer.message)
+            raise Violation(
+                "client-served",
+                "an open command was refused",
+                node=node_id,
+                client=self._name,
+                command=key,
+                code=answer.code.name,
+                message=answer.message,
+            )
 
     def _again(self, write: Write, attempt: int) -> None:
         if write.attempts == attempt:

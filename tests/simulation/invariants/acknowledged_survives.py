@@ -18,17 +18,32 @@ class AcknowledgedSurvives(Invariant):
                 continue
             key = (batch.producer_id, batch.producer_epoch, batch.sequence)
             first = self.witness.sequences.setdefault(key, batch.end_offset)
-            self.require(first == batch.end_offset, "one command was applied twice",
-                         producer=key, first=first, second=batch.end_offset)
+            self.require(
+                first == batch.end_offset,
+                "one command was applied twice",
+                producer=key,
+                first=first,
+                second=batch.end_offset,
+            )
 
     def on_acknowledged(
         self, seen: Seen, offset: int, command: tuple[int, int, int] | None
     ) -> None:
         witness = self.witness
-        self.require(witness.committed.chain_at(offset) is not None,
-                     "a write was acknowledged that is not committed",
-                     node=seen.id, offset=offset, committed=witness.committed.end_offset)
+        self.require(
+            witness.committed.chain_at(offset) is not None,
+            "a write was acknowledged that is not committed",
+            node=seen.id,
+            offset=offset,
+            committed=witness.committed.end_offset,
+        )
         if command is not None:
             found = witness.sequences.get(command)
-            self.require(found == offset, "the answer names another place than the log",
-                         node=seen.id, command=command, offset=offset, found=found)
+            self.require(
+                found == offset,
+                "the answer names another place than the log",
+                node=seen.id,
+                command=command,
+                offset=offset,
+                found=found,
+            )

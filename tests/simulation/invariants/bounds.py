@@ -21,6 +21,12 @@ class Bounds(Invariant):
             or applied > high_watermark
             or log_end != seen.written.end_offset
         ):
-            self.fail("positions out of order", node=seen.id, log_start=node.log_start.offset,
-                      high_watermark=high_watermark, log_end=log_end, applied=applied,
-                      handed_to_disk=seen.written.end_offset)
+            self.fail(
+                "positions out of order",
+                node=seen.id,
+                log_start=node.log_start.offset,
+                high_watermark=high_watermark,
+                log_end=log_end,
+                applied=applied,
+                handed_to_disk=seen.written.end_offset,
+            )

@@ -26,9 +26,19 @@ class CommittedOnMajority(Invariant):
             if each in self.witness.nodes
             and self.witness.nodes[each].durable.chain_at(end_offset) == chain
         ]
-        self.require(2 * len(holders) > len(voters), "committed without a majority of disks",
-                     node=seen.id, end_offset=end_offset, voters=voters, holders=holders)
-        self.require(not batches or batches[-1].epoch == node.epoch or not node.is_leader,
-                     "an older epoch's record was committed by counting",
-                     node=seen.id, epoch=node.epoch, end_offset=end_offset,
-                     record_epoch=batches[-1].epoch if batches else 0)
+        self.require(
+            2 * len(holders) > len(voters),
+            "committed without a majority of disks",
+            node=seen.id,
+            end_offset=end_offset,
+            voters=voters,
+            holders=holders,
+        )
+        self.require(
+            not batches or batches[-1].epoch == node.epoch or not node.is_leader,
+            "an older epoch's record was committed by counting",
+            node=seen.id,
+            epoch=node.epoch,
+            end_offset=end_offset,
+            record_epoch=batches[-1].epoch if batches else 0,
+        )

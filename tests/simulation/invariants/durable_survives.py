@@ -22,7 +22,9 @@ class DurableSurvives(Invariant):
             (seen.election.epoch, seen.election.voted is not None)
             >= (before.election.epoch, before.election.voted is not None),
             "election state was lost",
-            node=seen.id, before=before.election, found=seen.election,
+            node=seen.id,
+            before=before.election,
+            found=seen.election,
         )
         end_offset = before.durable.end_offset
         kept = seen.written.chain_at(end_offset)
@@ -33,6 +35,8 @@ class DurableSurvives(Invariant):
         self.require(
             was_replaced or was_cut or seen.written.ends[0] > end_offset,
             "flushed records were lost",
-            node=seen.id, durable_end=end_offset, found_end=seen.written.end_offset,
+            node=seen.id,
+            durable_end=end_offset,
+            found_end=seen.written.end_offset,
             found_start=seen.written.ends[0],
         )

@@ -20,11 +20,17 @@ class EqualCheckpoints(Invariant):
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
         digest = blake2b(content).digest()
-        self.require(self.digests.setdefault(snapshot_id, digest) == digest,
-                     "two files of one checkpoint differ", node=seen.id, snapshot=snapshot_id)
+        self.require(
+            self.digests.setdefault(snapshot_id, digest) == digest,
+            "two files of one checkpoint differ",
+            node=seen.id,
+            snapshot=snapshot_id,
+        )
         committed = self.witness.committed.chain_at(snapshot_id.offset)
         known = self.witness.positions.get((snapshot_id.offset, snapshot_id.epoch))
         self.require(
             snapshot_id == BOOTSTRAP_SNAPSHOT_ID or (known is not None and known == committed),
-            "a checkpoint of what is not committed", node=seen.id, snapshot=snapshot_id,
+            "a checkpoint of what is not committed",
+            node=seen.id,
+            snapshot=snapshot_id,
         )

@@ -32,5 +32,9 @@ class EqualImages(Invariant):
         image = seen.replica.controller.image
         applied = image.provenance.end_offset
         digest = state_digest(image)
-        self.require(self.digests.setdefault(applied, digest) == digest,
-                     "two images of one position differ", node=seen.id, applied=applied)
+        self.require(
+            self.digests.setdefault(applied, digest) == digest,
+            "two images of one position differ",
+            node=seen.id,
+            applied=applied,
+        )

@@ -31,6 +31,9 @@ class LeaderCompleteness(Invariant):
         self.require(
             seen.written.chain_at(end_offset) == self.witness.committed.chain_at(end_offset),
             "a leader lacks committed records",
-            node=seen.id, epoch=node.epoch, committed=end_offset,
-            committed_in=committed_in[at - 1][0], log_end=seen.written.end_offset,
+            node=seen.id,
+            epoch=node.epoch,
+            committed=end_offset,
+            committed_in=committed_in[at - 1][0],
+            log_end=seen.written.end_offset,
         )

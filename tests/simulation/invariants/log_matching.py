@@ -19,7 +19,9 @@ class LogMatching(Invariant):
             self.require(
                 known[batch.end_offset, batch.epoch] == log.chain_at(batch.end_offset),
                 "one position, two histories",
-                node=seen.id, end_offset=batch.end_offset, epoch=batch.epoch,
+                node=seen.id,
+                end_offset=batch.end_offset,
+                epoch=batch.epoch,
             )
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
@@ -28,5 +30,7 @@ class LogMatching(Invariant):
             self.require(
                 self.witness.positions.get((end_offset, epoch)) == chain,
                 "what was found on disk was never written",
-                node=seen.id, end_offset=end_offset, epoch=epoch,
+                node=seen.id,
+                end_offset=end_offset,
+                epoch=epoch,
             )

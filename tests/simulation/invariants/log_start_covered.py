@@ -23,6 +23,10 @@ class LogStartCovered(Invariant):
         stores = seen.replica.stores
         start = stores.log.start.offset
         snapshots = stores.snapshots.list()
-        self.require(start == 0 or any(each.offset >= start for each in snapshots),
-                     "no checkpoint covers the log start",
-                     node=seen.id, log_start=start, snapshots=[str(each) for each in snapshots])
+        self.require(
+            start == 0 or any(each.offset >= start for each in snapshots),
+            "no checkpoint covers the log start",
+            node=seen.id,
+            log_start=start,
+            snapshots=[str(each) for each in snapshots],
+        )

@@ -56,8 +56,21 @@ def _split(payload: bytes) -> list[Batch]:
     batches = []
     position = 0
     while position < len(payload):
-        (base, length, epoch, _, _, attributes, last_delta, _, _, producer, producer_epoch,
-         sequence, _) = _HEAD.unpack_from(payload, position)
+        (
+            base,
+            length,
+            epoch,
+            _,
+            _,
+            attributes,
+            last_delta,
+            _,
+            _,
+            producer,
+            producer_epoch,
+            sequence,
+            _,
+        ) = _HEAD.unpack_from(payload, position)
         after = position + _LENGTH_OVERHEAD + length
         batches.append(
             Batch(

@@ -24,13 +24,21 @@ class Monotone(Invariant):
             or node.high_watermark < seen.high_watermark
             or applied < seen.applied_end
         ):
-            self.fail("something fell", node=seen.id,
-                      epoch=(seen.epoch, node.epoch),
-                      high_watermark=(seen.high_watermark, node.high_watermark),
-                      applied=(seen.applied_end, applied))
+            self.fail(
+                "something fell",
+                node=seen.id,
+                epoch=(seen.epoch, node.epoch),
+                high_watermark=(seen.high_watermark, node.high_watermark),
+                applied=(seen.applied_end, applied),
+            )
 
     def on_voted(self, seen: Seen, state: ElectionState) -> None:
         durable = self._durable.get(seen.id, 0)
-        self.require(state.epoch >= durable, "the durable epoch fell",
-                     node=seen.id, before=durable, after=state.epoch)
+        self.require(
+            state.epoch >= durable,
+            "the durable epoch fell",
+            node=seen.id,
+            before=durable,
+            after=state.epoch,
+        )
         self._durable[seen.id] = state.epoch

@@ -24,5 +24,11 @@ class OneCampaign(Invariant):
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is VoteRequest and not message.pre_vote:
             first = self.lives.setdefault((seen.id, message.epoch), seen.life)
-            self.require(first == seen.life, "votes asked for in two lives",
-                         node=seen.id, epoch=message.epoch, first=first, now=seen.life)
+            self.require(
+                first == seen.life,
+                "votes asked for in two lives",
+                node=seen.id,
+                epoch=message.epoch,
+                first=first,
+                now=seen.life,
+            )

@@ -28,5 +28,6 @@ class OneLeader(Invariant):
 
     def _claim(self, node_id: NodeId, epoch: int) -> None:
         first = self.leaders.setdefault(epoch, node_id)
-        self.require(first == node_id, "two leaders in one epoch",
-                     epoch=epoch, first=first, second=node_id)
+        self.require(
+            first == node_id, "two leaders in one epoch", epoch=epoch, first=first, second=node_id
+        )

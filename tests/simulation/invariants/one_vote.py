@@ -34,5 +34,11 @@ class OneVote(Invariant):
 
     def _vote(self, voter: NodeId, epoch: int, candidate: NodeId) -> None:
         first = self.votes.setdefault((voter, epoch), candidate)
-        self.require(first == candidate, "a second vote in one epoch",
-                     voter=voter, epoch=epoch, first=first, second=candidate)
+        self.require(
+            first == candidate,
+            "a second vote in one epoch",
+            voter=voter,
+            epoch=epoch,
+            first=first,
+            second=candidate,
+        )

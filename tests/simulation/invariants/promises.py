@@ -23,9 +23,14 @@ class Promises(Invariant):
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         election = seen.election
-        self.require(message.epoch <= election.epoch, "an epoch left before it was durable",
-                     node=seen.id, message=type(message).__name__, epoch=message.epoch,
-                     durable=election.epoch)
+        self.require(
+            message.epoch <= election.epoch,
+            "an epoch left before it was durable",
+            node=seen.id,
+            message=type(message).__name__,
+            epoch=message.epoch,
+            durable=election.epoch,
+        )
         if type(message) is FetchRequest:
             self._acknowledged(seen, message)
         elif type(message) is VoteRequest:
@@ -43,7 +48,9 @@ class Promises(Invariant):
                 election.epoch > message.epoch
                 or (election.epoch == message.epoch and election.leader_id == seen.id),
                 "leadership was used before it was durable",
-                node=seen.id, message=type(message).__name__, epoch=message.epoch,
+                node=seen.id,
+                message=type(message).__name__,
+                epoch=message.epoch,
                 durable=election,
             )
 
@@ -51,9 +58,13 @@ class Promises(Invariant):
         node = seen.replica.node
         if node.is_leader and seen.election != seen.leading:
             election = seen.election
-            self.require(election.epoch == node.epoch and election.leader_id == seen.id,
-                         "it leads before that is durable",
-                         node=seen.id, epoch=node.epoch, durable=election)
+            self.require(
+                election.epoch == node.epoch and election.leader_id == seen.id,
+                "it leads before that is durable",
+                node=seen.id,
+                epoch=node.epoch,
+                durable=election,
+            )
             seen.leading = election
 
     def _acknowledged(self, seen: Seen, message: FetchRequest) -> None:
@@ -61,8 +72,13 @@ class Promises(Invariant):
         durable = seen.durable
         # Below the start of the log a checkpoint says what is held, and says more.
         is_held = offset < durable.ends[0] or durable.chain_at(offset) is not None
-        self.require(is_held, "records were acknowledged before they were durable",
-                     node=seen.id, fetch_offset=offset, durable_end=durable.end_offset)
+        self.require(
+            is_held,
+            "records were acknowledged before they were durable",
+            node=seen.id,
+            fetch_offset=offset,
+            durable_end=durable.end_offset,
+        )
 
     def _voted(self, seen: Seen, epoch: int, candidate: NodeId) -> None:
         election = seen.election
@@ -74,5 +90,8 @@ class Promises(Invariant):
                 and election.voted.id == candidate
             ),
             "a vote left before it was durable",
-            node=seen.id, epoch=epoch, candidate=candidate, durable=election,
+            node=seen.id,
+            epoch=epoch,
+            candidate=candidate,
+            durable=election,
         )

@@ -12,9 +12,17 @@ class ConfirmedReads(Invariant):
     name = "confirmed-reads"
 
     def on_read(self, seen: Seen, floor: int, offset: int) -> None:
-        self.require(offset >= floor, "a read would miss an acknowledged write",
-                     node=seen.id, acknowledged=floor, read_offset=offset)
-        self.require(offset <= self.witness.committed.end_offset,
-                     "a read would see what is not committed",
-                     node=seen.id, read_offset=offset,
-                     committed=self.witness.committed.end_offset)
+        self.require(
+            offset >= floor,
+            "a read would miss an acknowledged write",
+            node=seen.id,
+            acknowledged=floor,
+            read_offset=offset,
+        )
+        self.require(
+            offset <= self.witness.committed.end_offset,
+            "a read would see what is not committed",
+            node=seen.id,
+            read_offset=offset,
+            committed=self.witness.committed.end_offset,
+        )

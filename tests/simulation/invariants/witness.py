@@ -31,8 +31,17 @@ from tests.simulation.invariants.violation import Invariant, Violation
 
 _READ_BYTES = 1 << 20
 _HOOKS = (
-    "on_opened", "on_appended", "on_truncated", "on_persisted", "on_voted", "on_sent",
-    "on_committed", "on_stepped", "on_checkpoint", "on_acknowledged", "on_read",
+    "on_opened",
+    "on_appended",
+    "on_truncated",
+    "on_persisted",
+    "on_voted",
+    "on_sent",
+    "on_committed",
+    "on_stepped",
+    "on_checkpoint",
+    "on_acknowledged",
+    "on_read",
 )
 
 
@@ -119,8 +128,9 @@ class Witness:
     def _chain_of(self, offset: int, epoch: int) -> int:
         chain = self.positions.get((offset, epoch))
         if chain is None:
-            raise Violation("log-matching", "a position that no log ever had",
-                            offset=offset, epoch=epoch)
+            raise Violation(
+                "log-matching", "a position that no log ever had", offset=offset, epoch=epoch
+            )
         return chain
 
     # ------------------------------------------------------------------ the disk
@@ -218,16 +228,26 @@ class Witness:
         begin = committed.end_offset
         log = seen.written
         if log.chain_at(begin) != committed.chain:
-            raise Violation("committed-stays", "a longer committed log that differs below",
-                            node=seen.id, committed=begin, high_watermark=high_watermark)
+            raise Violation(
+                "committed-stays",
+                "a longer committed log that differs below",
+                node=seen.id,
+                committed=begin,
+                high_watermark=high_watermark,
+            )
         batches = []
         for boundary in log.boundaries_between(begin, high_watermark):
             batch = self.batches[boundary]
             committed.append(batch)
             batches.append(batch)
         if committed.end_offset != high_watermark:
-            raise Violation("bounds", "the high watermark is within a batch or beyond the log",
-                            node=seen.id, high_watermark=high_watermark, log_end=log.end_offset)
+            raise Violation(
+                "bounds",
+                "the high watermark is within a batch or beyond the log",
+                node=seen.id,
+                high_watermark=high_watermark,
+                log_end=log.end_offset,
+            )
         self.committed_in.append((seen.replica.node.epoch, high_watermark))
         for hook in self._hooks["on_committed"]:
             hook(seen, batches, high_watermark)

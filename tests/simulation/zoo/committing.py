@@ -55,15 +55,35 @@ def epoch_forgotten_at_log_start(patch: Patch) -> None:
 
 
 BUGS = (
-    Bug("old-epoch-by-counting", old_epoch_by_counting, ("committed-on-majority",), 60,
-        "Raft 5.4.2"),
-    Bug("watermark-beyond-own-log", watermark_beyond_log, ("bounds", "committed-stays"), 10,
-        "PySyncObj #197"),
-    Bug("read-from-cached-leadership", read_from_cached_leadership, ("confirmed-reads",), 60,
-        "etcd #20418"),
-    Bug("duplicates-not-recognised", duplicates_not_recognised,
-        ("acknowledged-survives", "no-crash"), 20, "requirements 360"),
-    Bug("epoch-forgotten-at-log-start", epoch_forgotten_at_log_start,
-        ("liveness", "committed-stays"), 60,
-        "found by the simulation, seed 40"),
+    Bug(
+        "old-epoch-by-counting", old_epoch_by_counting, ("committed-on-majority",), 60, "Raft 5.4.2"
+    ),
+    Bug(
+        "watermark-beyond-own-log",
+        watermark_beyond_log,
+        ("bounds", "committed-stays"),
+        10,
+        "PySyncObj #197",
+    ),
+    Bug(
+        "read-from-cached-leadership",
+        read_from_cached_leadership,
+        ("confirmed-reads",),
+        60,
+        "etcd #20418",
+    ),
+    Bug(
+        "duplicates-not-recognised",
+        duplicates_not_recognised,
+        ("acknowledged-survives", "no-crash"),
+        20,
+        "requirements 360",
+    ),
+    Bug(
+        "epoch-forgotten-at-log-start",
+        epoch_forgotten_at_log_start,
+        ("liveness", "committed-stays"),
+        60,
+        "found by the simulation, seed 40",
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorum.core import election, leadership
+from quorum.core import election, leadership, transitions
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.log.election_store import ElectionFile
@@ -30,7 +30,7 @@ def vote_not_persisted(patch: Patch) -> None:
 
 def leadership_before_durable(patch: Patch) -> None:
     """An elected leader begins at once, and its messages wait for nothing."""
-    become_leader = election.become_leader
+    become_leader = transitions.become_leader
 
     def become_leader_now(core: CoreState, granting: tuple[int, ...]) -> None:
         become_leader(core, granting)
@@ -49,12 +49,32 @@ def flush_does_nothing(patch: Patch) -> None:
 
 
 BUGS = (
-    Bug("acknowledge-before-flush", acknowledge_before_flush, ("promises",), 10,
-        "NATS JetStream 2.12.1 (Jepsen)"),
-    Bug("vote-not-persisted", vote_not_persisted, ("durable-survives", "one-vote"), 30,
-        "PySyncObj #202"),
-    Bug("leadership-before-durable", leadership_before_durable, ("promises",), 10,
-        "architecture, decision 9"),
-    Bug("flush-does-nothing", flush_does_nothing, ("durable-survives",), 30,
-        "NATS JetStream 2.12.1 (Jepsen)"),
+    Bug(
+        "acknowledge-before-flush",
+        acknowledge_before_flush,
+        ("promises",),
+        10,
+        "NATS JetStream 2.12.1 (Jepsen)",
+    ),
+    Bug(
+        "vote-not-persisted",
+        vote_not_persisted,
+        ("durable-survives", "one-vote"),
+        30,
+        "PySyncObj #202",
+    ),
+    Bug(
+        "leadership-before-durable",
+        leadership_before_durable,
+        ("promises",),
+        10,
+        "architecture, decision 9",
+    ),
+    Bug(
+        "flush-does-nothing",
+        flush_does_nothing,
+        ("durable-survives",),
+        30,
+        "NATS JetStream 2.12.1 (Jepsen)",
+    ),
 )
