@@ -61,11 +61,13 @@ class Replica:
         bootstrap: Sequence[NodeId] = (),
         endpoints: Sequence[Endpoint] = (),
         on_checkpoint: OnCheckpoint | None = None,
+        on_delivery_due: Callable[[], None] | None = None,
         around_listener: Callable[[Listener], Listener] = lambda listener: listener,
         around_log: Callable[[LogDriver], LogDriver] = lambda log: log,
     ) -> None:
         """Put everything together; nothing runs before ``start``.
 
+        ``on_delivery_due`` asks for ``deliver`` soon; without it commits are applied at once.
         ``around_listener`` and ``around_log`` may wrap the two seams between driver and
         controller, for metrics.
         """
@@ -92,6 +94,7 @@ class Replica:
             listener=around_listener(self.controller),
             on_event=on_event,
             on_deadline=on_deadline,
+            on_delivery_due=on_delivery_due,
         )
         self.controller.attach(around_log(self.driver))
         self.checkpoints = CheckpointKeeper(
@@ -137,6 +140,11 @@ class Replica:
     def write_done(self, done: WriteDone) -> None:
         """Take a completion of the writer."""
         self.driver.write_done(done)
+        self.turn()
+
+    def deliver(self) -> None:
+        """Apply what was put off until messages had left (``on_delivery_due``)."""
+        self.driver.deliver()
         self.turn()
 
     def notice(self, fact: Notice) -> None:

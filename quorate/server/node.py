@@ -159,6 +159,7 @@ class ServerNode:
             bootstrap=tuple(self._bootstrap),
             endpoints=self._own_endpoints(),
             on_checkpoint=self._on_checkpoint,
+            on_delivery_due=self._on_delivery_due,
             around_listener=lambda listener: MeteredListener(listener, self._observer),
             around_log=lambda log: MeteredLog(log, self._observer),
         )
@@ -277,6 +278,10 @@ class ServerNode:
             "event=checkpoint_written snapshot=%s bytes=%d records=%d ms=%d",
             info.snapshot_id, info.size_bytes, info.records, info.duration_ms,
         )  # fmt: skip
+
+    def _on_delivery_due(self) -> None:
+        # Behind the tasks that write to the peers' streams, which were woken before this.
+        self._loop.call_soon(self._shell.guard, self.replica.deliver)
 
     def _to_driver(self, call: Callable[[], None]) -> None:
         if not self._loop.is_closed():
