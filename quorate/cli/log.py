@@ -8,7 +8,10 @@ import click
 
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.dump_view import show_file
+from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.layout import partition_directory, segment_bases, segment_path
 
 
 @click.group(cls=NounGroup)
@@ -21,7 +24,7 @@ def log() -> None:
     "files",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option("--records/--no-records", "with_records", default=True, help="Also show records.")
 @click.option("--from-offset", type=click.IntRange(min=0), default=0, help="First offset wanted.")
@@ -38,10 +41,16 @@ def dump(
 ) -> None:
     """Print every batch of FILES and the records inside, one line each.
 
+    A data directory or metadata partition directory among FILES stands for its log segments.
     With -o json or jsonl each batch is one document. Every checksum is proven; damage ends the
     dump with exit code 8, naming the position.
     """
-    for path in files:
+    paths = [path for given in files for path in _files_of(given)]
+    if session.output == "json" and len(paths) > 1:
+        raise CliError(
+            "several files are no single JSON document", hint="use -o jsonl", code=Exit.USAGE
+        )
+    for path in paths:
         show_file(
             session,
             path,
@@ -50,3 +59,16 @@ def dump(
             to_offset=to_offset,
             show_secrets=show_secrets,
         )
+
+
+def _files_of(given: Path) -> list[Path]:
+    """The segments of a directory in order; a file stands for itself."""
+    if not given.is_dir():
+        return [given]
+    directory = partition_directory(given)
+    if not directory.is_dir():
+        directory = given
+    bases = segment_bases(OsFileSystem().list_directory(directory))
+    if not bases:
+        raise CliError(f"{given}: no log segments", code=Exit.NOT_FOUND)
+    return [segment_path(directory, base) for base in bases]

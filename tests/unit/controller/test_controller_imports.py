@@ -1,4 +1,4 @@
-"""A controller during an import: nobody else writes, nobody is fenced, fail-over changes nothing."""
+"""A controller during an import: nobody else writes, nobody is fenced, also after fail-over."""
 
 from __future__ import annotations
 
