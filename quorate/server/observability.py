@@ -155,6 +155,8 @@ class Observability:
             return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()})"
         if node.leader_id == node.me.id and not node.can_write:
             return f"leads epoch {node.epoch} but has not committed a record of it yet"
+        if node.awaits_leader:
+            return f"leader {node.leader_id} of epoch {node.epoch} has not answered a fetch yet"
         return None
 
     def _caught_up(self) -> str | None:

@@ -194,6 +194,15 @@ class RaftNode:
         return self._core.download is not None
 
     @property
+    def awaits_leader(self) -> bool:
+        """Whether this node follows a leader that has not answered it yet.
+
+        After a restart the leader is known from disk; how far behind it this node is, is not.
+        """
+        role = self._core.role
+        return isinstance(role, Follower) and not role.has_fetched
+
+    @property
     def voted_id(self) -> NodeId:
         """Whom this node voted for in the current epoch, ``NO_NODE`` for nobody."""
         voted = self._core.election.voted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Iterable, Sequence
 
 from quorate.client.client import Client
@@ -35,7 +36,8 @@ def write_configs(
 
 
 def write_many(cluster: Processes, count: int, *, writers: int = WRITERS) -> None:
-    """Fill the log: ``count`` writes of many writers, to resources of their own."""
+    """Fill the log: ``count`` writes of many writers, to a resource each, all of them changes."""
+    salt = secrets.token_hex(32)
 
     async def write() -> None:
         async with Client(cluster.addresses, client_id="bulk") as client:
@@ -46,7 +48,7 @@ def write_many(cluster: Processes, count: int, *, writers: int = WRITERS) -> Non
                         wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS,
                         f"subscription-{value}",
                         "metrics",
-                        f"org.example.{'x' * 64}.{value}",
+                        f"org.example.{salt}.{value}",
                     )
 
             await asyncio.gather(*(writer(place) for place in range(writers)))

@@ -1,0 +1,271 @@
+"""``quorate import`` against real servers: the whole of a real Kafka controller's directory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorate.client import LINEARIZABLE, Client
+from quorate.importer.run import Import, ImportReport
+from quorate.importer.source import open_source
+from statemachine.dump import state_digest
+from statemachine.machine import StateMachine
+from statemachine.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.integration.processes import Processes, running
+from tests.support.kafka_directory import (
+    PARTITION,
+    SAMPLE_BATCHES,
+    SAMPLE_CLUSTER_ID,
+    SAMPLE_END_OFFSET,
+    SEGMENT,
+    KafkaDirectory,
+    whole_sample,
+)
+
+pytestmark = pytest.mark.integration
+
+
+class Killed(Exception):
+    """The importer is gone in the middle of a message."""
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return whole_sample(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="module")
+def replay_digest(sample: Path) -> str:
+    """What the state machine makes of the directory, with nothing of the importer in between."""
+    machine = StateMachine()
+    machine.apply((sample / PARTITION / SEGMENT).read_bytes())
+    return state_digest(machine.image).hex()
+
+
+def digests(cluster: Processes) -> set[str]:
+    """State digests of all running nodes."""
+
+    async def of(address: str) -> str:
+        async with Client([address]) as client:
+            return (await client.describe_image()).state_digest.hex()
+
+    return {asyncio.run(of(node.address)) for node in cluster.running_nodes}
+
+
+def import_until(
+    cluster: Processes, source: Path, on_step: Callable[[int], None]
+) -> ImportReport | None:
+    """Import in this process; None when ``on_step`` killed it. It is told offsets copied."""
+
+    async def work() -> ImportReport | None:
+        copied = 0
+
+        def count(offsets: int) -> None:
+            nonlocal copied
+            copied += offsets
+            on_step(copied)
+
+        async with Client(cluster.addresses, client_id="test") as client:
+            job = Import(client, open_source(source), stall_seconds=20, on_step=count)
+            try:
+                return await job.run()
+            except Killed:
+                return None
+
+    return asyncio.run(work())
+
+
+def kill_importer_at(offset: int) -> Callable[[int], None]:
+    def on_step(copied: int) -> None:
+        if copied >= offset:
+            raise Killed
+
+    return on_step
+
+
+def status(cluster: Processes) -> tuple[int, bool]:
+    """How far the import has come, and whether it is finished."""
+
+    async def ask() -> tuple[int, bool]:
+        async with Client(cluster.addresses) as client:
+            found = (await client.describe_image(read=LINEARIZABLE)).import_status
+            return found.position.offset, found.is_finished
+
+    return asyncio.run(ask())
+
+
+def dumped(cluster: Processes, *arguments: str) -> list[dict[str, Any]]:
+    """Batches of a log, one document each."""
+    done = cluster.run("-o", "jsonl", "log", "dump", *arguments)
+    assert done.status == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_the_whole_sample(tmp_path: Path, sample: Path, replay_digest: str) -> None:
+    """Every source batch is one batch of the same records, the images equal a direct replay,
+    and the tools read both directories."""
+    with running(tmp_path) as cluster:
+        report = cluster.ask("import", str(sample), "--reason", "moving in")
+        assert report["equal"] is True
+        assert report["source_digest"] == report["cluster_digest"] == replay_digest
+        assert report["source_cluster_id"] == SAMPLE_CLUSTER_ID
+        assert report["batches"] == SAMPLE_BATCHES - 1
+        cluster.until("equal images", lambda: digests(cluster) == {replay_digest})
+
+        leader = cluster.leader()
+        copies = [
+            batch["records"]
+            for batch in dumped(cluster, str(leader.data_dir))
+            if "source-offset" in batch["records"][0].get("headers", {})
+        ]
+        originals = [
+            [record["payload"] for record in batch["records"]]
+            for batch in dumped(cluster, str(sample))
+            if not batch["isControl"]
+        ]
+        markers = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD")
+        wanted = [
+            [(p["type"], p["data"]) for p in batch if p["type"] not in markers]
+            for batch in originals
+        ]
+        found = [[(r["payload"]["type"], r["payload"]["data"]) for r in batch] for batch in copies]
+        # The last one only ends the import.
+        assert [len(batch) for batch in found[-1:]] == [1]
+        assert [[kind for kind, _ in batch] for batch in found[1:-1]] == [
+            [kind for kind, _ in batch] for batch in wanted
+        ]
+        ranges = [
+            (int(b[0]["headers"]["source-offset"]), int(b[0]["headers"]["source-next"]))
+            for b in copies
+        ]
+        assert ranges[0][0] == 0
+        assert ranges[-1][1] == SAMPLE_END_OFFSET
+        assert all(before[1] == after[0] for before, after in zip(ranges, ranges[1:]))
+        assert {b[0]["headers"]["reason"] for b in copies} == {"moving in"}
+
+        exported = cluster.run(
+            "-o", "json", "export", str(leader.data_dir), "--to", str(tmp_path / "out")
+        ).json
+        assert {row["table"]: row["rows"] for row in exported["rows"]}["topics"] == 5
+
+        again = cluster.ask("import", str(sample))
+        assert (again["was_finished"], again["batches"], again["equal"]) == (True, 0, True)
+        assert len(cluster.ask("topic", "list")["rows"]) == 5
+
+
+def test_the_sample_is_read_directly_as_well(tmp_path: Path, sample: Path) -> None:
+    with running(tmp_path, voters=1, starts=False) as cluster:
+        batches = dumped(cluster, str(sample))
+        assert len(batches) == SAMPLE_BATCHES
+        assert sum(batch["count"] for batch in batches) == SAMPLE_END_OFFSET
+        assert not [r for batch in batches for r in batch["records"] if "error" in r]
+        exported = cluster.run(
+            "-o", "json", "export", str(sample), "--to", str(tmp_path / "out")
+        ).json
+        rows = {row["table"]: row["rows"] for row in exported["rows"]}
+        assert rows["history"] == SAMPLE_END_OFFSET
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path, sample: Path, replay_digest: str) -> None:
+    """The importer dies, then the leader, then everything loses power; not a batch is missing,
+    none comes twice, and nobody else writes in between."""
+    with running(tmp_path) as cluster:
+        assert import_until(cluster, sample, kill_importer_at(1_000)) is None
+        offset, is_finished = status(cluster)
+        assert 1_000 <= offset < SAMPLE_END_OFFSET
+        assert not is_finished
+
+        refused = cluster.run("--bootstrap", ",".join(cluster.addresses), "topic", "create", "t")
+        assert refused.status == 6, refused.err
+        assert "being imported" in refused.err
+
+        leader = cluster.leader()
+
+        def kill_leader(copied: int) -> None:
+            if copied >= 500 and leader.is_running:
+                cluster.kill(leader)
+            if copied >= 1_500:
+                raise Killed
+
+        assert import_until(cluster, sample, kill_leader) is None
+        cluster.kill_together(cluster.running_nodes)
+        cluster.start_all()
+        before = status(cluster)[0]
+        assert before > offset
+
+        report = cluster.ask("import", str(sample))
+        assert report["copied_from"] == str(before)
+        assert report["cluster_digest"] == replay_digest
+        assert status(cluster) == (SAMPLE_END_OFFSET, True)
+        cluster.until("equal images", lambda: digests(cluster) == {replay_digest})
+
+
+def test_a_leader_that_dies_does_not_end_the_import(
+    tmp_path: Path, sample: Path, replay_digest: str
+) -> None:
+    with running(tmp_path) as cluster:
+        leader = cluster.leader()
+
+        def kill_leader(copied: int) -> None:
+            if copied >= 1_000 and leader.is_running:
+                cluster.kill(leader)
+
+        report = import_until(cluster, sample, kill_leader)
+        assert report is not None
+        assert not leader.is_running
+        assert report.found_digest.hex() == replay_digest
+
+
+def test_a_trimmed_source_with_an_aborted_transaction(tmp_path: Path) -> None:
+    """Broker epochs go on above the source's, although the log is far shorter."""
+    kafka = KafkaDirectory(tmp_path / "kafka", start=9_000, cluster_id="not a uuid!")
+    level = FeatureLevelRecord("metadata.version", 19)
+    broker = RegisterBrokerRecord(
+        7, incarnation_id=b"i" * 16, broker_epoch=8_888, fenced=False
+    )
+    kafka.checkpoint(9_000, level, broker, TopicRecord("kept", b"k" * 16))
+    kafka.batch(BeginTransactionRecord("x"), TopicRecord("never", b"n" * 16))
+    kafka.batch(AbortTransactionRecord("no"), TopicRecord("later", b"l" * 16))
+    with running(tmp_path / "cluster", voters=1) as cluster:
+        report = cluster.ask("import", str(kafka.path))
+        assert (report["checkpoint"], report["dropped_records"]) == (9_000, 3)
+        assert report["source_cluster_id"] == "not a uuid!"
+        assert [row["name"] for row in cluster.ask("topic", "list")["rows"]] == ["kept", "later"]
+        (row,) = cluster.ask("broker", "list")["rows"]
+        assert (row["broker_id"], row["broker_epoch"]) == (7, 8_888)
+        new = cluster.ask("broker", "register", "7", "--listener", "PLAINTEXT://b7:9092")
+        assert new["broker_epoch"] == 8_889
+
+
+def test_what_is_refused_changes_nothing(tmp_path: Path, sample: Path) -> None:
+    """A damaged source, by file and position; a cluster that is not empty."""
+    damaged = whole_sample(tmp_path)
+    segment = damaged / PARTITION / SEGMENT
+    data = bytearray(segment.read_bytes())
+    data[200_000] ^= 0xFF
+    segment.write_bytes(data)
+    with running(tmp_path / "cluster", voters=1) as cluster:
+        server = ",".join(cluster.addresses)
+        refused = cluster.run("--bootstrap", server, "import", str(damaged))
+        assert refused.status == 8, refused.err
+        assert str(segment) in refused.err
+        assert "position" in refused.err
+        dry = cluster.ask("import", str(sample), "--dry-run")
+        assert (dry["dry_run"], dry["batches"]) == (True, 0)
+        assert status(cluster) == (0, False)
+        cluster.ask("config", "set", "broker", "", "log.retention.ms=9")
+        refused = cluster.run("--bootstrap", server, "import", str(sample))
+        assert refused.status == 6, refused.err
+        assert "not empty" in refused.err
+        assert cluster.ask("topic", "list")["rows"] == []

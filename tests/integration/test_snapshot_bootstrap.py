@@ -1,0 +1,156 @@
+"""A replica whose log ends below the leader's log start is brought back by its checkpoint.
+
+Real processes and real files: a voter that was away too long, an observer that is new, and one
+that is killed in the middle of the download.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quorate.demo.local_cluster import LocalNode
+from tests.integration.processes import Processes, running
+from tests.integration.traffic import config_value, wait_equal_images, write_configs, write_many
+
+pytestmark = pytest.mark.integration
+
+CHUNKS_MIN = 20
+SETTINGS: dict[str, object] = {
+    "log.segment_bytes": 32 << 10,
+    "snapshot.max_bytes_between": 64 << 10,
+    "snapshot.min_changed_records_ratio": 0.2,
+    "quorum.snapshot_chunk_bytes": 2 << 10,
+    # A replica that is silent for this long no longer holds the log back (630.5).
+    "quorum.observer_session_ms": 1_000,
+    # Slices are told at this level only.
+    "logging.level": "debug",
+}
+WRITES_PER_ROUND = 400
+ROUNDS_MAX = 30
+CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) size=(\d+)")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with running(tmp_path_factory.mktemp("cluster"), settings=SETTINGS) as cluster:
+        yield cluster
+
+
+def metric(cluster: Processes, node: LocalNode, name: str) -> int:
+    value = cluster.metric(node, f"quorate_{name}")
+    assert value is not None, name
+    return int(value)
+
+
+def outrun(cluster: Processes, offset: int) -> int:
+    """Write until the leader's log starts above ``offset``; returns where it starts."""
+    for _ in range(ROUNDS_MAX):
+        write_many(cluster, WRITES_PER_ROUND)
+        start = metric(cluster, cluster.leader(), "raft_log_start_offset")
+        if start > offset:
+            return start
+    raise AssertionError(f"the log was never trimmed beyond {offset}")
+
+
+def chunks_since(node: LocalNode, position: int) -> list[tuple[int, int, int]]:
+    """Position, length and total of every slice fetched since a position of the node's log."""
+    text = node.log_path.read_text()[position:]
+    return [(int(at), int(size), int(total)) for at, size, total in CHUNK.findall(text)]
+
+
+def assert_whole(chunks: list[tuple[int, int, int]]) -> None:
+    """Slices that follow each other from the first byte to the last."""
+    assert len(chunks) >= CHUNKS_MIN
+    expected = 0
+    for at, size, _ in chunks:
+        assert at == expected
+        expected = at + size
+    assert expected == chunks[-1][2]
+
+
+def a_follower(cluster: Processes) -> LocalNode:
+    leader = cluster.leader()
+    return next(node for node in cluster.voters if node is not leader)
+
+
+def log_size(node: LocalNode) -> int:
+    return len(node.log_path.read_text()) if node.log_path.exists() else 0
+
+
+def test_a_voter_that_was_away_while_the_log_was_trimmed(cluster: Processes) -> None:
+    voter = a_follower(cluster)
+    end_offset = metric(cluster, voter, "raft_log_end_offset")
+    assert cluster.stop(voter) == 0
+    start_offset = outrun(cluster, end_offset)
+    write_configs(cluster, ["1"])
+    seen = log_size(voter)
+    cluster.start(voter)
+    cluster.until_logged(voter, "outcome=installed")
+    cluster.wait_ready([voter])
+    assert_whole(chunks_since(voter, seen))
+    assert metric(cluster, voter, "raft_log_start_offset") >= start_offset
+    write_configs(cluster, ["2"])
+    wait_equal_images(cluster, cluster.voters)
+    assert config_value(cluster) == "2"
+
+
+def test_a_new_observer_joins_by_a_snapshot(cluster: Processes) -> None:
+    outrun(cluster, 0)
+    observer = cluster.add_observer(4)
+    cluster.format(observer)
+    cluster.start(observer)
+    cluster.until_logged(observer, "outcome=installed")
+    cluster.wait_ready([observer])
+    assert_whole(chunks_since(observer, 0))
+    write_configs(cluster, ["3"])
+    wait_equal_images(cluster, list(cluster.nodes.values()))
+    described = cluster.ask("quorum", "describe", "replication")["rows"]
+    assert {row["node_id"]: row["status"] for row in described}[4] == "Observer"
+    assert metric(cluster, observer, 'raft_state{state="leader"}') == 0
+
+
+def test_killed_in_the_middle_of_the_download(cluster: Processes) -> None:
+    """The half that is there is thrown away; the next attempt begins with byte 0."""
+    voter = a_follower(cluster)
+    end_offset = metric(cluster, voter, "raft_log_end_offset")
+    assert cluster.stop(voter) == 0
+    outrun(cluster, end_offset)
+    voter.settings["quorum.snapshot_chunk_bytes"] = 256
+    cluster.configure(voter)
+    seen = log_size(voter)
+    cluster.start(voter)
+    cluster.until(
+        "a download under way", lambda: len(chunks_since(voter, seen)) >= CHUNKS_MIN or None
+    )
+    cluster.kill(voter)
+    assert "outcome=installed" not in voter.log_path.read_text()[seen:]
+    again = log_size(voter)
+    voter.settings["quorum.snapshot_chunk_bytes"] = 2 << 10
+    cluster.configure(voter)
+    cluster.start(voter)
+    cluster.wait_ready([voter])
+    assert_whole(chunks_since(voter, again))
+    wait_equal_images(cluster, cluster.voters)
+    partial = list((voter.data_dir / "__cluster_metadata-0").glob("*.part"))
+    assert partial == []
+
+
+def test_checkpoints_of_one_position_are_equal_byte_for_byte(cluster: Processes) -> None:
+    """630.16: what a replica wrote and what another one downloaded cannot be told apart."""
+    outrun(cluster, metric(cluster, cluster.leader(), "raft_log_start_offset"))
+    wait_equal_images(cluster, cluster.voters)
+    files: dict[str, set[bytes]] = {}
+    for node in cluster.nodes.values():
+        for path in (node.data_dir / "__cluster_metadata-0").glob("*.checkpoint"):
+            if path.name != bootstrap_name():
+                files.setdefault(path.name, set()).add(path.read_bytes())
+    assert files
+    assert {name: len(contents) for name, contents in files.items()} == dict.fromkeys(files, 1)
+
+
+def bootstrap_name() -> str:
+    return f"{0:020d}-{0:010d}.checkpoint"
