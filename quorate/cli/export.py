@@ -18,15 +18,21 @@ _COLUMNS = ("table", "rows")
 @click.command("export", cls=SessionCommand)
 @click.argument("directory", required=False, type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--from", "source", type=click.Path(exists=True, path_type=Path),
+    "--from",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
     help="What to export; the same as DIRECTORY.",
 )
 @click.option(
-    "--to", "target", required=True, type=click.Path(file_okay=False, path_type=Path),
+    "--to",
+    "target",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the export; made if missing, continued if it has one.",
 )
 @click.option(
-    "--uncommitted", is_flag=True,
+    "--uncommitted",
+    is_flag=True,
     help="Also export what is not known to be committed; such rows are marked.",
 )
 @pass_session

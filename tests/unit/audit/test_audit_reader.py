@@ -361,6 +361,18 @@ def test_ranges_and_types_limit_history(tmp_path: Path) -> None:
     assert [row["record_type"] for row in rows] == ["LeaderChange", "TopicRecord"]
 
 
+def test_an_end_inside_a_batch_leaves_its_changes_out(tmp_path: Path) -> None:
+    """As of such an offset the whole batch is not visible yet; its records below it are there."""
+    log = AuditLog(tmp_path)
+    small_cluster(log)
+    log.commit()
+    plan = plan_source(tmp_path)
+    assert table_rows(plan, "topics", 0, log.end - 1) == []
+    assert table_rows(plan, "topics", 0, log.end) != []
+    assert table_rows(plan, HISTORY, 0, log.end - 1)[-1]["offset"] == log.end - 2
+    assert list(read_state(plan, "topics", log.end - 1)) == []
+
+
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(AuditError, match="neither log segments nor checkpoints"):
         plan_source(tmp_path)
