@@ -24,7 +24,7 @@ class ScenarioItem(pytest.Item):
         if differences and not rewrite:
             raise ScenarioDiffers("\n\n".join(each.text(self.path) for each in differences))
 
-    def repr_failure(  # type: ignore[override]
+    def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None
     ) -> str:
         if isinstance(excinfo.value, ScenarioDiffers | ScenarioError):

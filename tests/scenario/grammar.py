@@ -102,7 +102,7 @@ class Arguments:
 
     def node(self) -> int:
         """The next plain word, a node id."""
-        return self._number("a node", self.word("a node"))
+        return self.number_in("a node", self.word("a node"))
 
     def rest(self) -> list[str]:
         """Every plain word not taken yet."""
@@ -112,7 +112,7 @@ class Arguments:
 
     def nodes(self) -> tuple[int, ...]:
         """Every plain word not taken yet, as node ids."""
-        return tuple(self._number("a node", word) for word in self.rest())
+        return tuple(self.number_in("a node", word) for word in self.rest())
 
     def text(self, key: str, default: str = "") -> str:
         """A named argument."""
@@ -123,7 +123,7 @@ class Arguments:
         """A named argument that is a whole number."""
         value = self.text(key)
         if value:
-            return self._number(key, value)
+            return self.number_in(key, value)
         if default is None:
             raise ScenarioError(f"{self.name} needs {key}=")
         return default
@@ -131,7 +131,7 @@ class Arguments:
     def numbers(self, key: str) -> tuple[int, ...]:
         """A named argument that is a list ``(1,2)`` or a single number; empty when absent."""
         items = self.text(key).strip("()").split(",")
-        return tuple(self._number(key, item) for item in items if item)
+        return tuple(self.number_in(key, item) for item in items if item)
 
     def finish(self) -> None:
         """Check that everything given was asked for."""
@@ -139,7 +139,8 @@ class Arguments:
         if left:
             raise ScenarioError(f"{self.name} does not take {', '.join(sorted(left))}")
 
-    def _number(self, what: str, text: str) -> int:
+    def number_in(self, what: str, text: str) -> int:
+        """``text`` as a whole number, or an error that says what should have been one."""
         try:
             return int(text)
         except ValueError:

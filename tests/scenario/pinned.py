@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
 
 Item = TypeVar("Item")
 
@@ -26,7 +28,7 @@ class PinnedRandom(random.Random):
     def randint(self, a: int, b: int) -> int:
         return self.randrange(a, b + 1)
 
-    def choice(self, seq: Sequence[Item]) -> Item:
+    def choice(self, seq: SupportsLenAndGetItem[Item]) -> Item:
         return seq[0]
 
 

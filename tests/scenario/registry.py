@@ -35,8 +35,31 @@ from tests.scenario.grammar import Arguments, ScenarioError
 from tests.scenario.world import World
 
 _MODULES: tuple[ModuleType, ...] = (
-    cluster, load, elect, tick, advance, propose, read, deliver, drop, send, cut, hold, heal,
-    persist, settle, checkpoint, trim, crash, kill, refuse, restart, corrupt, resign, show, quiet,
+    cluster,
+    load,
+    elect,
+    tick,
+    advance,
+    propose,
+    read,
+    deliver,
+    drop,
+    send,
+    cut,
+    hold,
+    heal,
+    persist,
+    settle,
+    checkpoint,
+    trim,
+    crash,
+    kill,
+    refuse,
+    restart,
+    corrupt,
+    resign,
+    show,
+    quiet,
 )
 COMMANDS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 

@@ -88,8 +88,14 @@ def _fields(message: Message) -> str:
             return _answer(message, "")
 
 
-def _answer(message: VoteResponse | FetchResponse | FetchSnapshotResponse
-            | BeginQuorumEpochResponse | EndQuorumEpochResponse, text: str) -> str:
+def _answer(
+    message: VoteResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse,
+    text: str,
+) -> str:
     parts = [f"epoch={message.epoch}"]
     if message.error != ErrorCode.NONE:
         return f"{parts[0]} error={message.error.name} leader={_node(message.leader_id)}"

@@ -66,8 +66,9 @@ def replicas(member: Member) -> list[str]:
         return [f"{member.node_id} does not lead"]
     node = member.replica.node
     start, end = node.log_start.offset, node.log_end.offset
-    lines = [f"leader {node.me.id} epoch={node.epoch} lso={start} leo={end} "
-             f"hw={node.high_watermark}"]
+    lines = [
+        f"leader {node.me.id} epoch={node.epoch} lso={start} leo={end} hw={node.high_watermark}"
+    ]
     for view in node.replicas():
         kind = "voter" if view.is_voter else "observer"
         if view.key.id != node.me.id:

@@ -21,7 +21,7 @@ from tests.simulation.invariants.mirror import LogMirror, split
 
 def run(world: World, args: Arguments) -> None:
     node_id = args.node()
-    records = [record for word in args.rest() for record in _records(word)]
+    records = [record for word in args.rest() for record in _records(args, word)]
     last_epoch = records[-1][0] if records else 0
     voted = args.number("voted", NO_NODE)
     state = ElectionState(
@@ -64,11 +64,11 @@ def _lay_down(witness: Witness, past: LogMirror, data: bytes) -> None:
         witness.batches[key] = batch
 
 
-def _records(word: str) -> list[tuple[int, str]]:
+def _records(args: Arguments, word: str) -> list[tuple[int, str]]:
     epoch, colon, name = word.partition(":")
     if colon:
-        return [(int(epoch), name)]
+        return [(args.number_in("an epoch", epoch), name)]
     epoch, star, count = word.partition("*")
     if not star:
         raise ScenarioError(f"load: {word} is neither epoch:item nor epoch*count")
-    return [(int(epoch), "")] * int(count)
+    return [(args.number_in("an epoch", epoch), "")] * args.number_in("a count", count)

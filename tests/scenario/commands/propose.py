@@ -18,7 +18,7 @@ from tests.scenario.world import World
 
 def run(world: World, args: Arguments) -> None:
     node_id = args.node()
-    items = list(_items(args.rest()))
+    items = list(_items(args))
     args.finish()
     replica = world.running(node_id).replica
 
@@ -42,11 +42,13 @@ def run(world: World, args: Arguments) -> None:
     world.step(node_id, submit_all)
 
 
-def _items(words: list[str]) -> Iterator[tuple[str, str]]:
-    for word in words:
+def _items(args: Arguments) -> Iterator[tuple[str, str]]:
+    for word in args.rest():
         name, star, count = word.partition("*")
         if star:
-            yield from ((f"{name}{n}", f"{name}{n}") for n in range(int(count)))
+            yield from (
+                (f"{name}{n}", f"{name}{n}") for n in range(args.number_in("a count", count))
+            )
         else:
             name, _, value = word.partition("=")
             yield name, value or name

@@ -28,7 +28,7 @@ def run(world: World, args: Arguments) -> None:
     kind = args.word("a message type")
     if not arrow:
         raise ScenarioError("send needs a link such as 9->1")
-    sender, to = int(sender_text), int(to_text)
+    sender, to = args.number_in("a node", sender_text), args.number_in("a node", to_text)
     replica = world.running(to).replica
     world.injected += 1
     request = _request(kind, world.injected, sender, to, args)
@@ -48,18 +48,34 @@ def _request(kind: str, request_id: int, sender: int, to: int, args: Arguments) 
     match kind:
         case "Fetch":
             return FetchRequest(
-                request_id, cluster, replica, epoch, args.number("offset"),
-                args.number("last_epoch"), args.number("hw", -1), args.number("wait", 0),
+                request_id,
+                cluster,
+                replica,
+                epoch,
+                args.number("offset"),
+                args.number("last_epoch"),
+                args.number("hw", -1),
+                args.number("wait", 0),
             )
         case "FetchSnapshot":
             return FetchSnapshotRequest(
-                request_id, cluster, replica, epoch, position_of(args.text("snapshot")),
-                args.number("position"), args.number("bytes", 1 << 20),
+                request_id,
+                cluster,
+                replica,
+                epoch,
+                _position(args, "snapshot"),
+                args.number("position"),
+                args.number("bytes", 1 << 20),
             )
         case "Vote" | "PreVote":
             return VoteRequest(
-                request_id, cluster, replica, key_of(args.number("voter", to)), epoch,
-                position_of(args.text("last")), pre_vote=kind == "PreVote",
+                request_id,
+                cluster,
+                replica,
+                key_of(args.number("voter", to)),
+                epoch,
+                _position(args, "last"),
+                pre_vote=kind == "PreVote",
             )
         case "BeginQuorumEpoch":
             return BeginQuorumEpochRequest(request_id, cluster, key_of(to), replica, epoch)
@@ -68,9 +84,8 @@ def _request(kind: str, request_id: int, sender: int, to: int, args: Arguments) 
     raise ScenarioError(f"send: no request is called {kind}")
 
 
-def position_of(text: str) -> OffsetAndEpoch:
-    """``offset/epoch``."""
-    offset, slash, epoch = text.partition("/")
+def _position(args: Arguments, key: str) -> OffsetAndEpoch:
+    offset, slash, epoch = args.text(key).partition("/")
     if not slash:
-        raise ScenarioError(f"{text!r} is no position such as 5/1")
-    return OffsetAndEpoch(int(offset), int(epoch))
+        raise ScenarioError(f"{args.name} needs {key}= with a position such as 5/1")
+    return OffsetAndEpoch(args.number_in("an offset", offset), args.number_in("an epoch", epoch))

@@ -21,7 +21,7 @@ def run(world: World, args: Arguments) -> None:
             f"{each.sender}->{each.to} {message_line(each.message)}" for each in world.queue
         ] or ["nothing is on its way"]
     elif what in VIEWS:
-        nodes = [int(name) for name in names] or sorted(world.members)
+        nodes = [args.number_in("a node", name) for name in names] or sorted(world.members)
         lines = [line for each in nodes for line in VIEWS[what](world.member(each))]
     else:
         raise ScenarioError(f"show: one of {', '.join(sorted([*VIEWS, 'queue']))}")
