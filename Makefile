@@ -39,4 +39,4 @@ bench: setup ## Measure commit latency, throughput, replay and snapshots
 	@$(PY) -m bench $(ARGS)
 
 nightly: setup ## Long simulations, interoperability, Spark and soak runs (about an hour)
-	@$(PY) -m pytest --sim-runs $(or $(RUNS),500)
+	@$(PY) -m pytest --sim-runs $(or $(RUNS),2000)

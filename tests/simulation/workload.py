@@ -22,6 +22,7 @@ from statemachine.commands import (
     InitProducerId,
     ResourceType,
 )
+from statemachine.producers import PRODUCER_WINDOW
 from tests.simulation.invariants.violation import Violation
 
 if TYPE_CHECKING:
@@ -75,13 +76,17 @@ class Client:
         else:
             if rng.random() < 0.3:
                 self._read()
-            elif len(self._open) < WINDOW:
+            elif self._has_room():
                 write = Write(self._next_sequence, self._draw_command())
                 self._next_sequence += 1
                 self._open[write.sequence] = write
                 self._send(write)
             pause = rng.randint(500, 12_000)
         self._cluster.scheduler.after(pause, self.step)
+
+    def _has_room(self) -> bool:
+        oldest = min(self._open, default=self._next_sequence)
+        return len(self._open) < WINDOW and self._next_sequence - oldest < PRODUCER_WINDOW
 
     def _draw_command(self) -> Command:
         rng = self._rng
