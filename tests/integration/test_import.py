@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,18 @@ import pytest
 from quorate.client import LINEARIZABLE, Client
 from quorate.importer.run import Import, ImportReport
 from quorate.importer.source import open_source
+from quorum.batch import iterate_records, scan_batches
+from statemachine.codec import decode_record
 from statemachine.dump import state_digest
 from statemachine.machine import StateMachine
 from statemachine.records import (
     AbortTransactionRecord,
+    BeginImportRecord,
     BeginTransactionRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
+    ImportStateRecord,
+    MetadataRecord,
     RegisterBrokerRecord,
     TopicRecord,
 )
@@ -35,8 +42,10 @@ from tests.support.kafka_directory import (
 
 pytestmark = pytest.mark.integration
 
+MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
-class Killed(Exception):
+
+class KilledError(Exception):
     """The importer is gone in the middle of a message."""
 
 
@@ -80,7 +89,7 @@ def import_until(
             job = Import(client, open_source(source), stall_seconds=20, on_step=count)
             try:
                 return await job.run()
-            except Killed:
+            except KilledError:
                 return None
 
     return asyncio.run(work())
@@ -89,7 +98,7 @@ def import_until(
 def kill_importer_at(offset: int) -> Callable[[int], None]:
     def on_step(copied: int) -> None:
         if copied >= offset:
-            raise Killed
+            raise KilledError
 
     return on_step
 
@@ -103,6 +112,18 @@ def status(cluster: Processes) -> tuple[int, bool]:
             return found.position.offset, found.is_finished
 
     return asyncio.run(ask())
+
+
+def batches_of(
+    directory: Path,
+) -> Iterator[tuple[dict[str, bytes | None], list[MetadataRecord]]]:
+    """Headers of the first record and all records, for each data batch of a directory's log."""
+    for segment in sorted((directory / PARTITION).glob("*.log")):
+        data = segment.read_bytes()
+        for header in scan_batches(data):
+            if not header.is_control:
+                found = iterate_records(data, header)
+                yield dict(found[0].headers), [decode_record(r.value or b"") for r in found]
 
 
 def dumped(cluster: Processes, *arguments: str) -> list[dict[str, Any]]:
@@ -124,35 +145,21 @@ def test_the_whole_sample(tmp_path: Path, sample: Path, replay_digest: str) -> N
         cluster.until("equal images", lambda: digests(cluster) == {replay_digest})
 
         leader = cluster.leader()
-        copies = [
-            batch["records"]
-            for batch in dumped(cluster, str(leader.data_dir))
-            if "source-offset" in batch["records"][0].get("headers", {})
+        begun, *copies, ended = [
+            (headers, records)
+            for headers, records in batches_of(leader.data_dir)
+            if "source-offset" in headers
         ]
-        originals = [
-            [record["payload"] for record in batch["records"]]
-            for batch in dumped(cluster, str(sample))
-            if not batch["isControl"]
+        assert begun[1] == [BeginImportRecord(SAMPLE_CLUSTER_ID, -1, False, 0)]
+        assert [type(record) for record in ended[1]] == [ImportStateRecord]
+        assert [records for _, records in copies] == [
+            [record for record in records if not isinstance(record, MARKERS)]
+            for _, records in batches_of(sample)
         ]
-        markers = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD")
-        wanted = [
-            [(p["type"], p["data"]) for p in batch if p["type"] not in markers]
-            for batch in originals
-        ]
-        found = [[(r["payload"]["type"], r["payload"]["data"]) for r in batch] for batch in copies]
-        # The last one only ends the import.
-        assert [len(batch) for batch in found[-1:]] == [1]
-        assert [[kind for kind, _ in batch] for batch in found[1:-1]] == [
-            [kind for kind, _ in batch] for batch in wanted
-        ]
-        ranges = [
-            (int(b[0]["headers"]["source-offset"]), int(b[0]["headers"]["source-next"]))
-            for b in copies
-        ]
-        assert ranges[0][0] == 0
-        assert ranges[-1][1] == SAMPLE_END_OFFSET
-        assert all(before[1] == after[0] for before, after in zip(ranges, ranges[1:]))
-        assert {b[0]["headers"]["reason"] for b in copies} == {"moving in"}
+        ranges = [(int(h["source-offset"]), int(h["source-next"])) for h, _ in copies]
+        assert (ranges[0][0], ranges[-1][1]) == (0, SAMPLE_END_OFFSET)
+        assert all(before[1] == after[0] for before, after in pairwise(ranges))
+        assert {headers["reason"] for headers, _ in copies} == {b"moving in"}
 
         exported = cluster.run(
             "-o", "json", "export", str(leader.data_dir), "--to", str(tmp_path / "out")
@@ -196,7 +203,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, sample: Path, replay_digest
             if copied >= 500 and leader.is_running:
                 cluster.kill(leader)
             if copied >= 1_500:
-                raise Killed
+                raise KilledError
 
         assert import_until(cluster, sample, kill_leader) is None
         cluster.kill_together(cluster.running_nodes)
