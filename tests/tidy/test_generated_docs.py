@@ -14,7 +14,7 @@ import pytest
 from quorum.log import layout
 from snapshot.naming import FileState
 from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES
-from tests.support import doc_examples, doc_formats, doc_protocol
+from tests.support import doc_examples, doc_formats, doc_protocol, doc_settings
 from tests.support.doc_regions import region_names, rendered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +22,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     **doc_formats.MAKERS,
     **doc_examples.MAKERS,
     **doc_protocol.MAKERS,
+    **doc_settings.MAKERS,
 }
 DOCUMENTS = {
     path: names

@@ -1,0 +1,55 @@
+"""The settings table of docs/operations.md, made from the configuration's own table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from quorate.cli.exits import Exit
+from quorate.config_settings import settings
+from tests.support.doc_regions import table
+
+
+def shown_default(value: object) -> str:
+    """A default as people write it; empty where there is none or the thing is off."""
+    if value in (None, "", Path(), ()) or (value == -1 and not isinstance(value, bool)):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def settings_table() -> str:
+    return table(
+        ["Key", "Default", "Kafka's key", "Meaning"],
+        [
+            [f"`{key}`", _code(shown_default(each.default)), _code(each.kafka), each.help]
+            for key, each in settings().items()
+        ],
+    )
+
+
+_EXIT_MEANINGS = {
+    Exit.OK: "Done.",
+    Exit.FAILED: "Failed, for a reason not listed below.",
+    Exit.USAGE: "Wrong usage, or a configuration that cannot work.",
+    Exit.UNHEALTHY: "Unhealthy, or two things that should be equal differ.",
+    Exit.NOT_FOUND: "Not found.",
+    Exit.CONFLICT: "Conflict: the name is taken, or the thing changed meanwhile.",
+    Exit.REFUSED: "Refused as unsafe or against a policy.",
+    Exit.UNREACHABLE: "Nobody reachable, no quorum, or the outcome of a write is not known.",
+    Exit.DAMAGED: "Damaged data on disk.",
+    Exit.INTERRUPTED: "Interrupted.",
+}
+
+
+def exit_codes() -> str:
+    return table(["Code", "Meaning"], [[int(each), _EXIT_MEANINGS[each]] for each in Exit])
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "exit-codes": exit_codes,
+}
