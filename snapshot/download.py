@@ -15,7 +15,7 @@ from quorum.ports import FileSystem
 from quorum.types import SnapshotId
 from snapshot.naming import FileState
 from snapshot.verifier import CheckpointSummary, CheckpointVerifier
-from snapshot.writer import PartFile
+from snapshot.writer import DOWNLOAD_SYNC_BYTES, PartFile
 
 
 class Download:
@@ -36,7 +36,7 @@ class Download:
             StorageError: It cannot be created.
         """
         self.snapshot_id = snapshot_id
-        self._part = PartFile(fs, directory, snapshot_id)
+        self._part = PartFile(fs, directory, snapshot_id, sync_bytes=DOWNLOAD_SYNC_BYTES)
         self._verifier = CheckpointVerifier(snapshot_id=snapshot_id, path=self._part.path)
         self._failure: SnapshotCorruptError | None = None
 

@@ -21,7 +21,10 @@ from snapshot.format import FILE_DIGEST_BYTES, CheckpointHead, checkpoint_batche
 from snapshot.naming import OWN_PART_LABEL, FileState, file_name
 
 SYNC_BYTES = 16 << 20
-"""A growing part file is synced this often, so that the freeze has little left to wait for."""
+"""A checkpoint of our own is synced this often as it grows: one large sync would keep the log's
+own syncs waiting."""
+DOWNLOAD_SYNC_BYTES = 256 << 20
+"""A download is synced this often: while it lasts the log does not grow, so nobody waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,17 @@ class PartFile:
     """
 
     def __init__(
-        self, fs: FileSystem, directory: Path, snapshot_id: SnapshotId, *, label: str = ""
+        self,
+        fs: FileSystem,
+        directory: Path,
+        snapshot_id: SnapshotId,
+        *,
+        label: str = "",
+        sync_bytes: int = SYNC_BYTES,
     ) -> None:
         """Create the file, or empty one that was left behind.
+
+        It is synced whenever ``sync_bytes`` have been added.
 
         Raises:
             StorageError: It cannot be created.
@@ -73,6 +84,7 @@ class PartFile:
         self.size_bytes = 0
         self._fs = fs
         self._directory = directory
+        self._sync_bytes = sync_bytes
         self._unsynced = 0
         self._has_left = False
         self._file: File | None = fs.open(self.path, create=True, writable=True)
@@ -88,7 +100,7 @@ class PartFile:
         file.append(data)
         self.size_bytes += len(data)
         self._unsynced += len(data)
-        if self._unsynced >= SYNC_BYTES:
+        if self._unsynced >= self._sync_bytes:
             file.sync()
             self._unsynced = 0
 

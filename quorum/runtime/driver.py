@@ -68,7 +68,7 @@ class Driver:
     Life-cycle: construct, ``start``, then any of the entry points until dropped.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the driver's surroundings, by keyword
         self,
         node: RaftNode,
         *,

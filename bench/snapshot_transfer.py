@@ -1,0 +1,216 @@
+"""FetchSnapshot between two processes: megabytes per second, verified, before the final sync.
+
+The parts are the node's own: the store's ``read_chunk`` and checksum on one side, the peer
+stream in between, and on the other side a thread that checks every batch and writes the part
+file, with as many chunks waiting for it as ``unwritten_chunks_max`` allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crc32c import crc32c
+from grpc import aio
+
+from quorum.config import QuorumConfig
+from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse, Message
+from quorum.errors import ErrorCode
+from quorum.log.filesystem import OsFileSystem
+from quorum.runtime.clock import SystemClock
+from quorum.transport.hello import Hello
+from quorum.transport.limits import SERVER_OPTIONS
+from quorum.transport.link import Link
+from quorum.transport.loop import loop_factory
+from quorum.transport.peers import PeerNetwork
+from quorum.types import OffsetAndEpoch, ReplicaKey
+from snapshot.store import DirectorySnapshotStore
+from snapshot.writer import write_checkpoint
+from statemachine.codec import encode_record
+from statemachine.records import ConfigRecord
+
+SNAPSHOT = OffsetAndEpoch(1_000_000, 1)
+CLUSTER = "bench"
+_KEYS = (ReplicaKey(1, b"\x01" * 16), ReplicaKey(2, b"\x02" * 16))
+_VALUE = "v" * 400
+
+
+@dataclass(frozen=True, slots=True)
+class TransferResult:
+    """One download."""
+
+    size_bytes: int
+    seconds: float
+    final_sync_seconds: float
+
+    @property
+    def mb_per_second(self) -> float:
+        """Decimal megabytes per second, before the final sync."""
+        return self.size_bytes / self.seconds / 1e6
+
+
+def _values(size_bytes: int) -> Iterator[bytes]:
+    made, number = 0, 0
+    while made < size_bytes:
+        value = encode_record(ConfigRecord(2, f"topic-{number}", "quorate.note", _VALUE))
+        made += len(value)
+        number += 1
+        yield value
+
+
+class _Sender:
+    """The leader's side: answers each request with the slice it asks for."""
+
+    def __init__(self, directory: Path) -> None:
+        self.network: PeerNetwork | None = None
+        self._store = DirectorySnapshotStore(OsFileSystem(), directory, SystemClock())
+
+    def receive(self, sender: int, message: Message) -> None:
+        """Serve one slice."""
+        assert isinstance(message, FetchSnapshotRequest)
+        assert self.network is not None
+        chunk = self._store.read_chunk(message.snapshot_id, message.position, message.max_bytes)
+        answer = FetchSnapshotResponse(
+            message.request_id, ErrorCode.NONE, 1, 1, message.snapshot_id,
+            size=self._store.size(message.snapshot_id), position=message.position,
+            chunk=chunk, chunk_crc=crc32c(chunk),
+        )  # fmt: skip
+        self.network.send(sender, answer)
+
+    def on_refused(self, peer: int) -> None:
+        """Nobody is expected to refuse."""
+
+    def on_request_failed(self, peer: int, request_id: int) -> None:
+        """The sender asks nothing."""
+
+
+async def _serve(directory: Path) -> None:
+    sender = _Sender(directory)
+    sender.network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[0], b""), sender, 10.0))
+    server = aio.server(options=SERVER_OPTIONS)
+    server.add_generic_rpc_handlers((sender.network.service.handlers(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(port, flush=True)  # noqa: T201 - tells the parent process
+    await server.wait_for_termination()
+
+
+class _Receiver:
+    """The replica's side: asks for slice after slice, a thread verifies and writes them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.network: PeerNetwork | None = None
+        self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[None] = self._loop.create_future()
+        self.store = DirectorySnapshotStore(OsFileSystem(), directory, SystemClock())
+        self.store.begin_download(SNAPSHOT)
+        self.position = 0
+        self._writer = ThreadPoolExecutor(1)
+        self._unwritten = 0
+        self._is_asking = False
+        self._size = 1 << 62
+
+    def ask(self) -> None:
+        """Ask for the next slice unless the disk is behind, or everything is here."""
+        if self._is_asking or self._unwritten >= QuorumConfig().unwritten_chunks_max:
+            return
+        if self.position >= self._size:
+            if not self._unwritten and not self.done.done():
+                self.done.set_result(None)
+            return
+        assert self.network is not None
+        self._is_asking = True
+        request = FetchSnapshotRequest(
+            self.position + 1, CLUSTER, _KEYS[1], 1, SNAPSHOT, self.position,
+            QuorumConfig().snapshot_chunk_bytes,
+        )  # fmt: skip
+        self.network.send(1, request)
+
+    def receive(self, _sender: int, message: Message) -> None:
+        """Hand a slice to the writing thread and ask for the next."""
+        assert isinstance(message, FetchSnapshotResponse)
+        assert crc32c(message.chunk) == message.chunk_crc
+        self._is_asking = False
+        self._size = message.size
+        written = self._writer.submit(
+            self.store.write_chunk, SNAPSHOT, message.position, message.chunk
+        )
+        self.position += len(message.chunk)
+        self._unwritten += 1
+        written.add_done_callback(
+            lambda outcome: self._loop.call_soon_threadsafe(self._written, outcome)
+        )
+        self.ask()
+
+    def _written(self, outcome: Future[None]) -> None:
+        outcome.result()
+        self._unwritten -= 1
+        self.ask()
+
+    def on_refused(self, peer: int) -> None:
+        """The sender ended."""
+        self.done.set_exception(RuntimeError(f"node {peer} is gone"))
+
+    def on_request_failed(self, peer: int, request_id: int) -> None:
+        """A slice did not come."""
+        self.done.set_exception(RuntimeError(f"node {peer} left request {request_id} unanswered"))
+
+
+async def _download(port: int, directory: Path) -> TransferResult:
+    receiver = _Receiver(directory)
+    network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[1], b""), receiver, 10.0))
+    receiver.network = network
+    network.set_peers({1: f"127.0.0.1:{port}"})
+    while not network.statuses()[0].is_connected:
+        await asyncio.sleep(0.01)
+    started = time.perf_counter()
+    receiver.ask()
+    await receiver.done
+    seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    receiver.store.freeze_download(SNAPSHOT)
+    final_sync_seconds = time.perf_counter() - started
+    receiver.store.close()
+    await network.stop()
+    return TransferResult(receiver.position, seconds, final_sync_seconds)
+
+
+def _with_loop(main: Any) -> Any:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(main)
+
+
+def measure_transfer(folder: Path, *, size_bytes: int, rounds: int) -> list[TransferResult]:
+    """Write a sound checkpoint of about ``size_bytes`` and download it ``rounds`` times."""
+    results: list[TransferResult] = []
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        source = Path(name) / "source"
+        source.mkdir()
+        write_checkpoint(
+            OsFileSystem(), source, SNAPSHOT, values=_values(size_bytes),
+            last_contained_log_timestamp=1,
+        )  # fmt: skip
+        command = [sys.executable, "-m", "bench.snapshot_transfer", str(source)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None
+                port = int(process.stdout.readline())
+                for number in range(rounds):
+                    target = Path(name) / f"target-{number}"
+                    target.mkdir()
+                    results.append(_with_loop(_download(port, target)))
+            finally:
+                process.kill()
+    return results
+
+
+if __name__ == "__main__":
+    _with_loop(_serve(Path(sys.argv[1])))
