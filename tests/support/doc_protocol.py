@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.services.errors import CODE_OF_ERROR, STATUS_OF_CODE
+from quorate.client.cluster import CLUSTER_ID_KEY
+from quorate.services.errors import CODE_OF_ERROR, DETAILS_KEY, STATUS_OF_CODE
+from quorate.services.identity import CLIENT_ID_KEY
 from quorum.core.messages import (
     FetchRequest,
     FetchResponse,
@@ -155,6 +157,26 @@ def codes_without_sender() -> str:
     )
 
 
+def call_metadata() -> str:
+    return table(
+        ["Key", "From", "Content"],
+        [
+            [
+                f"`{CLIENT_ID_KEY}`",
+                "client",
+                "its name, in calls whose request has no field for it",
+            ],
+            [
+                f"`{CLUSTER_ID_KEY}`",
+                "node",
+                "its cluster: trailing in unary calls and failures, "
+                "initial in streams; a client ignores answers of another cluster",
+            ],
+            [f"`{DETAILS_KEY}`", "node", "the `google.rpc.Status` of a failure"],
+        ],
+    )
+
+
 def frame_kinds() -> str:
     kinds: list[tuple[int, str, str]] = [
         (framing.HELLO, "hello", "protobuf `PeerHello`"),
@@ -203,6 +225,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "messages": messages,
     "error-codes": error_codes,
     "codes-without-sender": codes_without_sender,
+    "call-metadata": call_metadata,
     "frame-kinds": frame_kinds,
     "transport-limits": transport_limits,
     "role-transitions": role_transitions,

@@ -6,12 +6,14 @@ After a change of record types, codes, tags, file names or messages:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from quorum.log import layout
+from quorum.transport import packing
 from snapshot.naming import FileState
 from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES
 from tests.support import doc_examples, doc_formats, doc_protocol, doc_settings
@@ -69,6 +71,20 @@ def test_every_record_type_is_in_one_of_the_tables() -> None:
         own, kafka = doc_formats.own_record_types(), doc_formats.kafka_record_types()
         assert (f"\n| {key} |" in own) is (key >= OWN_API_KEY_MIN)
         assert (f"\n| {key} |" in kafka) is (key < OWN_API_KEY_MIN)
+
+
+def test_the_frame_table_adds_up_to_the_packed_layouts() -> None:
+    text = (ROOT / "quorum" / "transport" / "DESIGN.md").read_text(encoding="utf-8")
+    sizes = {
+        packing.FETCH_REQUEST: packing._FETCH_REQUEST.size,
+        packing.FETCH_RESPONSE: packing._FETCH_RESPONSE.size,
+        packing.FETCH_SNAPSHOT_REQUEST: packing._SNAPSHOT_REQUEST.size,
+        packing.FETCH_SNAPSHOT_RESPONSE: packing._SNAPSHOT_RESPONSE.size,
+    }
+    for kind, size in sizes.items():
+        row = next(line for line in text.split("\n") if line.startswith(f"| {kind:02x} |"))
+        numbers = re.findall(r"\bu?(\d+)\b", row.split("|")[3])
+        assert sum(map(int, numbers)) + packing.HEADER.size == size, row
 
 
 def test_every_message_of_the_wire_is_listed() -> None:
