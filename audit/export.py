@@ -26,6 +26,8 @@ from quorum.errors import StorageError
 ROWS_PER_FILE = 1_000_000
 """A range is closed when its history has this many rows."""
 ROWS_PER_GROUP = 64 * 1024
+PLANS_MAX = 5
+"""Times that the directory of a running node may change under an export before it gives up."""
 _PROGRESS_EVERY = 500
 
 
@@ -54,6 +56,9 @@ def export_log(
 ) -> ExportReport:
     """Export what is committed in ``source`` and not yet in ``target``.
 
+    The source may be the directory of a running node: when a segment is trimmed away between
+    planning and reading, planning starts over (``PLANS_MAX`` times at most).
+
     ``with_unknown`` takes in what is not known to be committed; such rows are marked and may
     turn out to be cut from the log later. ``progress`` is told offsets done and offsets in all.
 
@@ -65,6 +70,28 @@ def export_log(
             before the damage may have been exported.
         StorageError: A file cannot be read or written.
     """
+    for _ in range(PLANS_MAX - 1):
+        before = _file_names(source)
+        try:
+            return _export_planned(source, target, with_unknown, rows_per_file, progress)
+        except StorageError:
+            if _file_names(source) == before:
+                raise
+    return _export_planned(source, target, with_unknown, rows_per_file, progress)
+
+
+def _file_names(source: Path) -> list[str]:
+    """What trimming changes: the files of a partition directory, wherever ``source`` points."""
+    return sorted(str(path) for path in source.rglob("0*")) if source.is_dir() else []
+
+
+def _export_planned(
+    source: Path,
+    target: Path,
+    with_unknown: bool,  # noqa: FBT001 - handed on as it came
+    rows_per_file: int,
+    progress: Callable[[int, int], None] | None,
+) -> ExportReport:
     plan = plan_source(source, with_unknown=with_unknown)
     folder = ExportFolder(target)
     with folder.locked():
