@@ -38,6 +38,8 @@ class Counts:
     duplicated: int = 0
     cut: int = 0
     refused: int = 0
+    rotted: int = 0
+    quarantines: int = 0
 
     def add(self, other: Counts) -> None:
         """Sum up."""
@@ -124,6 +126,8 @@ class Cluster:
                 voters if node_id in self.voter_ids else (),
                 random.Random(root.getrandbits(64)),
             )
+        self.damaged: Member | None = None
+        """Whose disk has lost something, and may not have all of it back."""
         self._faults = random.Random(root.getrandbits(64))
 
     def start(self) -> None:

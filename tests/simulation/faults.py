@@ -87,6 +87,7 @@ class FaultMaker:
             (2, self._wall_step),
             (6, self._crash_leader),
             (4, self._isolate_leader),
+            (24, self._rot),
         )
         self._weights = [weight for weight, _ in self._acts]
         self._later()
@@ -186,6 +187,17 @@ class FaultMaker:
         member = self._any(up=True)
         if member is not None:
             member.checkpoint()
+
+    def _rot(self) -> None:
+        """At most one voter is damaged until it is whole again, and never without a majority."""
+        cluster = self._cluster
+        member = self._any(up=False)
+        if member is None or len(cluster.voter_ids) < 3:
+            return
+        damaged = cluster.damaged
+        if damaged is not None and not damaged.is_whole():
+            return
+        cluster.damaged = member if member.rot(self._rng) else None
 
     def _wall_step(self) -> None:
         member = self._any(up=True)

@@ -16,7 +16,9 @@ from quorum.core.events import DownloadEnded, Event, LogDiverged, RoleChanged
 from quorum.core.messages import Message
 from quorum.core.notices import Notice
 from quorum.errors import DiskFullError, StorageError
-from quorum.types import NodeId, Uuid, Voter
+from quorum.log.layout import partition_directory
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId, Uuid, Voter
+from snapshot.naming import file_name
 from snapshot.writer import CheckpointInfo
 from tests.simulation.clocks import DriftingClock
 from tests.simulation.disk import WriteQueue, crash
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
 
 DATA_DIR = Path("/data")
+BOOTSTRAP_NAME = file_name(BOOTSTRAP_SNAPSHOT_ID)
 
 
 class InlineExecutor(Executor):
@@ -111,6 +114,8 @@ class Member:
             snapshot_config=cluster.settings.snapshot,
             clock=self.clock,
         )
+        report = stores.report
+        cluster.counts.quarantines += len(report.losses) + len(report.corrupt_snapshots)
         replica = Replica(
             stores,
             self.fs,
@@ -282,10 +287,34 @@ class Member:
             self._is_disk_suspect = True
             self._cluster.note(self.id, "fault", str(faults))
 
+    def rot(self, rng: random.Random) -> bool:
+        """While down: let one bit of the log or of a checkpoint rot; False if there is none."""
+        directory = partition_directory(DATA_DIR)
+        names = [
+            name
+            for name in self.fs.list_directory(directory)
+            if name.endswith((".log", ".checkpoint"))
+            and not name.startswith(BOOTSTRAP_NAME)
+            and self.fs.read_bytes(directory / name)
+        ]
+        if not names:
+            return False
+        path = directory / rng.choice(names)
+        position = rng.randrange(len(self.fs.read_bytes(path)))
+        self.fs.flip_bit(path, position, rng.randrange(8))
+        self._cluster.witness.damaged(self.id)
+        self._cluster.counts.rotted += 1
+        self._cluster.note(self.id, "rot", f"{path.name} at {position}")
+        return True
+
+    def is_whole(self) -> bool:
+        """Whether everything that rot may have taken is back on its disk."""
+        replica = self.replica
+        return replica is not None and self._cluster.witness.is_repaired(self.id)
+
     def heal_disk(self) -> None:
-        """No fault from now on; one that happened is dealt with already."""
+        """No fault from now on; the news of one that happened may still be under way."""
         self.fs.faults = Faults()
-        self._is_disk_suspect = False
 
     def _begin_pass(self, life: int) -> None:
         self._cluster.scheduler.after(self._cluster.disk_delay(), self._pass_done, life)

@@ -10,7 +10,7 @@ class DurableSurvives(Invariant):
     """After a crash: the log holds everything flushed, ``quorum-state`` is no older.
 
     A log may have been cut, or replaced by a checkpoint, in the moment of the crash; then what
-    was handed to the disk says so.
+    was handed to the disk says so. A damaged disk may lose records, never election state.
     """
 
     name = "durable-survives"
@@ -26,6 +26,8 @@ class DurableSurvives(Invariant):
             before=before.election,
             found=seen.election,
         )
+        if before.damaged_at is not None:
+            return
         end_offset = before.durable.end_offset
         kept = seen.written.chain_at(end_offset)
         if kept is not None and kept == before.durable.chain:

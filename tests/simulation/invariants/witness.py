@@ -58,6 +58,8 @@ class Seen:
     """What the disk has completed."""
     election: ElectionState
     """What the disk has completed of ``quorum-state``."""
+    damaged_at: int | None = None
+    """Where its durable log ended when its disk lost something it may have acknowledged."""
     leading: ElectionState | None = None
     """Election state with which it was last seen to lead rightly."""
     is_up: bool = True
@@ -117,6 +119,8 @@ class Witness:
             written.copy(),
             stores.state.election,
         )
+        if before is not None:
+            seen.damaged_at = before.damaged_at
         self.nodes[node_id] = seen
         for hook in self._hooks["on_opened"]:
             hook(seen, before)
@@ -124,6 +128,28 @@ class Witness:
     def stopped(self, node_id: NodeId) -> None:
         """The process is gone."""
         self.nodes[node_id].is_up = False
+
+    def damaged(self, node_id: NodeId) -> None:
+        """A disk has lost, while its node was down, what it had completed."""
+        seen = self.nodes[node_id]
+        seen.damaged_at = max(seen.durable.end_offset, seen.damaged_at or 0)
+
+    def is_repaired(self, node_id: NodeId) -> bool:
+        """Whether a damaged disk holds everything again that anybody ever committed.
+
+        From then on it may be damaged, or another one, without a majority losing a record.
+        """
+        seen = self.nodes[node_id]
+        end_offset = self.committed.end_offset
+        is_repaired = (
+            seen.is_up
+            and seen.durable.end_offset >= max(seen.damaged_at or 0, end_offset)
+            and seen.durable.chain_at(end_offset) == self.committed.chain
+            and seen.election.vote_floor is None
+        )
+        if is_repaired:
+            seen.damaged_at = None
+        return is_repaired
 
     def _chain_of(self, offset: int, epoch: int) -> int:
         chain = self.positions.get((offset, epoch))

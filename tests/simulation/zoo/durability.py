@@ -48,6 +48,16 @@ def flush_does_nothing(patch: Patch) -> None:
     patch.setattr(SegmentedLog, "flush", lambda log: None)
 
 
+def vote_floor_not_stored(patch: Patch) -> None:
+    """A replica that lost acknowledged records to rot votes as if it had never had them."""
+    save = ElectionFile.save
+
+    def save_without_floor(self: ElectionFile, state: ElectionState) -> None:
+        save(self, replace(state, vote_floor=None))
+
+    patch.setattr(ElectionFile, "save", save_without_floor)
+
+
 BUGS = (
     Bug(
         "acknowledge-before-flush",
@@ -76,5 +86,12 @@ BUGS = (
         ("durable-survives",),
         30,
         "NATS JetStream 2.12.1 (Jepsen)",
+    ),
+    Bug(
+        "vote-floor-not-stored",
+        vote_floor_not_stored,
+        ("leader-completeness", "committed-stays"),
+        150,
+        "architecture, decision 9",
     ),
 )
