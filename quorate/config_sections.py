@@ -189,7 +189,7 @@ class LimitsConfig:
     watches_max: int = 1024
     unary_calls_max: int = 1024
     disk_free_bytes_min: int = 256 << 20
-    """Below it the node is not ready and writes of clients are refused."""
+    """Below it the node is not ready; it goes on writing for as long as it can."""
     shutdown_ms_max: int = 5000
 
     def problems(self) -> list[str]:

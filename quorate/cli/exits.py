@@ -12,6 +12,7 @@ from quorum.errors import (
     CommandError,
     ConfigError,
     CorruptBatchError,
+    DiskFullError,
     ElectionStateError,
     ErrorCode,
     IdentityError,
@@ -141,6 +142,8 @@ def hint_for(error: Exception) -> str:
         return error.hint
     if isinstance(error, IdentityError):
         return "check the folder, or make a new one with `quorate format`"
+    if isinstance(error, DiskFullError):
+        return "make room outside of the data directory, then start the node again"
     if isinstance(error, _DAMAGE):
         return "leave the file as it is; see docs/operations.md, section Damage"
     if isinstance(error, CommandError) and error.code in RETRIABLE_CODES:

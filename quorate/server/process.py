@@ -15,7 +15,7 @@ import secrets
 import signal
 import sys
 
-from quorate.cli.exits import Exit
+from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
@@ -79,7 +79,7 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
         _log.info("event=stopped node_id=%d", node.node_id)
         return Exit.OK
     _log.critical("event=node_failed error=%s", reason, exc_info=_trace(reason))
-    print(f"error: the node stopped: {reason}", file=sys.stderr)  # noqa: T201 - the last words
+    print(_last_words(reason), file=sys.stderr)  # noqa: T201 - the command ends here
     return Exit.DAMAGED if isinstance(reason, StorageError) else Exit.FAILED
 
 
@@ -92,6 +92,11 @@ def _spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def _last_words(reason: BaseException) -> str:
+    hint = hint_for(reason) if isinstance(reason, Exception) else "please report this with the log"
+    return f"error: the node stopped: {reason}" + (f" ({hint})" if hint else "")
 
 
 def _on_signal(stopping: asyncio.Future[BaseException | None]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from quorum.core.messages import VotersAt
 from quorum.core.notices import Notice, SnapshotFrozen, SnapshotRejected, SnapshotRemoved
@@ -27,7 +28,7 @@ from quorum.core.output import (
     Truncate,
     WriteChunk,
 )
-from quorum.errors import SnapshotCorruptError
+from quorum.errors import DiskFullError, SnapshotCorruptError
 from quorum.ports import ElectionStore, LogStore, SnapshotStore
 from quorum.runtime.ports import WriteDone, WriteGroup
 from quorum.types import EpochStart
@@ -111,7 +112,10 @@ class Persistence:
                 self._log.truncate_to(end_offset)
                 self._needs_flush = True
             case StoreHighWatermark(high_watermark=high_watermark):
-                self._log.store_high_watermark(high_watermark)
+                # A bound that is too low costs nothing; whether the node can go on without
+                # space, the next append decides.
+                with suppress(DiskFullError):
+                    self._log.store_high_watermark(high_watermark)
             case AdvanceLogStart(start=start, delete=delete):
                 self._log.advance_start(start)
                 self._snapshots.delete(delete)

@@ -149,6 +149,14 @@ def filling(tmp_path: Path) -> Iterator[tuple[Processes, Path]]:
         yield cluster, switch
 
 
+def assert_stopped_for_space(node: LocalNode) -> None:
+    """The last line says what, where and what to do next."""
+    last = node.log_tail(1)
+    assert last.startswith(f"error: the node stopped: {node.data_dir}")
+    assert "No space left (make room" in last
+    assert "start the node again" in last
+
+
 def test_the_leaders_disk_is_full(filling: tuple[Processes, Path]) -> None:
     """Writes go on under another leader; with space again the node is back, nothing is lost."""
     cluster, switch = filling
@@ -159,19 +167,15 @@ def test_the_leaders_disk_is_full(filling: tuple[Processes, Path]) -> None:
     cluster.configure(node)
     cluster.start_all()
     write_configs(cluster, ["1", "2"])
-    for other in cluster.voters:
-        if other is not node and cluster.leader() is other:
-            cluster.stop(other)
-            cluster.until("another leader", lambda: cluster.find_leader())
-            cluster.start_all()
-        if cluster.leader() is node:
-            break
+    while (leader := cluster.leader()) is not node:
+        cluster.stop(leader)
+        cluster.leader()
+        cluster.start_all()
     switch.touch()
     write_configs(cluster, [str(value) for value in range(3, 30)])
     assert config_value(cluster) == "29"
-    if not node.is_running:
-        assert cluster.wait_ended(node) in (Exit.DAMAGED, Exit.FAILED)
-        assert "No space left" in node.log_tail(50)
+    assert cluster.wait_ended(node) == Exit.DAMAGED
+    assert_stopped_for_space(node)
     switch.unlink()
     cluster.start_all()
     assert_sound_again(cluster, "30")
@@ -198,9 +202,10 @@ def test_every_disk_is_full(filling: tuple[Processes, Path]) -> None:
 
     switch.touch()
     asyncio.run(write_into_a_full_disk())
-    for node in cluster.voters:
-        if not node.is_running:
-            assert "No space left" in node.log_tail(50)
+    stopped = [node for node in cluster.voters if not node.is_running]
+    assert stopped
+    for node in stopped:
+        assert_stopped_for_space(node)
     switch.unlink()
     cluster.start_all()
     # What was refused in time may not appear; what has an unknown outcome may.
@@ -221,6 +226,5 @@ def test_little_space_left_is_said_before_it_is_too_late(tmp_path: Path) -> None
         )
         cluster.until("a leader", lambda: cluster.find_leader())
         assert not cluster.is_ready(node)
-        with pytest.raises(ClientError, match="space"):
-            write_configs(cluster, ["2"], timeout=2.0)
-        assert config_value(cluster) == "1"
+        write_configs(cluster, ["2"])
+        assert config_value(cluster) == "2"
