@@ -23,7 +23,7 @@ from statemachine.imports import NO_CHECKPOINT
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--source-cluster-id", default="", help="Where DIRECTORY has no meta.properties.")
 @click.option(
-    "--whole-log",
+    "--uncommitted",
     is_flag=True,
     help="Also what DIRECTORY does not show to be committed (one of several controllers).",
 )
@@ -33,7 +33,7 @@ def import_command(
     session: Session,
     directory: Path,
     source_cluster_id: str,
-    whole_log: bool,
+    uncommitted: bool,
     dry_run: bool,
     reason: str,
 ) -> None:
@@ -46,7 +46,7 @@ def import_command(
     try:
         with session.progress("reading the source", None):
             source = open_source(
-                directory, cluster_id=source_cluster_id, with_uncommitted=whole_log
+                directory, cluster_id=source_cluster_id, with_uncommitted=uncommitted
             )
         report = ask(session, _work(session, source, dry_run=dry_run), reason=reason,
                      is_bounded=False)  # fmt: skip

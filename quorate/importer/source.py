@@ -151,6 +151,6 @@ def open_source(
     if plan.committed_offset < plan.end_offset and not with_uncommitted:
         raise ImportRefusedError(
             f"{directory}: the log ends at {plan.end_offset}, but only what lies below "
-            f"{plan.committed_offset} is known to be committed; --whole-log takes all of it"
+            f"{plan.committed_offset} is known to be committed; --uncommitted takes all of it"
         )
     return Source(directory, cluster_id, plan)

@@ -127,8 +127,11 @@ def test_imported_brokers_have_no_session_until_they_are_heard_of():
     """Neither during the import nor after it nor under a new leader are they fenced."""
     bench = begun()
     bench.submit(BrokerHeartbeat(1, 5_000, 10))
+    bench.flush()
+    assert len(bench.controller.sessions) == 0
     bench.tick(20_000)
     bench.log.settle()
+    assert bench.last_records() == list(SOURCE)
     bench.ask(step(10, 10, is_last=True))
     fail_over(bench)
     assert len(bench.controller.sessions) == 0

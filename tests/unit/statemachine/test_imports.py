@@ -163,6 +163,16 @@ def test_the_state_survives_a_checkpoint_and_takes_no_part_in_the_digest():
     assert list(DigestedValues(loaded)) == list(dump_values(image))
 
 
+def test_an_import_goes_on_behind_a_checkpoint():
+    """A replica that fetched the checkpoint takes the next range, and no other."""
+    replica = Replica()
+    replica.machine.load(SnapshotId(3, 1), checkpoint_of(imported()))
+    with pytest.raises(ReplayError):
+        replica.apply(TopicRecord("u", b"u" * 16), headers=headers("8", "9"))
+    image = replica.apply(TopicRecord("u", b"u" * 16), headers=headers("7", "9"))
+    assert image.source == ImportState("source", -1, in_log(9))
+
+
 def test_unknown_fields_of_the_state_are_written_back():
     delta = ImageDelta(EMPTY_IMAGE)
     delta.replay(ImportStateRecord("source", -1, False, 7, extra=Extra((1, "x"))))
