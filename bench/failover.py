@@ -1,0 +1,114 @@
+"""SIGKILL of the leader to the next acknowledged write, for us and for the peers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from bench.closed_loop import config_change
+from quorate.client.client import Client
+from quorate.demo.local_cluster import LocalCluster, LocalNode
+from quorum.transport.loop import loop_factory
+
+_FIRST_NUMBER = 1 << 40
+_ACKNOWLEDGED_BEFORE = 20
+_PEER_SECONDS_MAX = 30.0
+
+
+class Killable(Protocol):
+    """A peer system that can lose its leader."""
+
+    def failover_command(self) -> Sequence[str]:
+        """Prints the wall time of every acknowledgement, in nanoseconds."""
+
+    def leader(self) -> int:
+        """Who leads, once all members are there."""
+
+    def kill(self, number: int) -> None:
+        """SIGKILL, and wait until the process is gone."""
+
+    def restart(self, number: int) -> None:
+        """All members are there again."""
+
+
+async def _one_failover(
+    cluster: LocalCluster, client: Client, numbers: itertools.count[int]
+) -> float:
+    """Milliseconds from the kill to the first acknowledgement of a write begun at any time."""
+    killed_at = 0.0
+    acknowledged = 0
+    leader: LocalNode | None = None
+    while True:
+        await client.write(config_change(next(numbers)))
+        now = time.perf_counter()
+        if leader is not None:
+            break
+        acknowledged += 1
+        if acknowledged == _ACKNOWLEDGED_BEFORE:
+            leader = next(n for n in cluster.nodes.values() if n.address == client.leader)
+            killed_at = time.perf_counter()
+            cluster.kill(leader)
+    cluster.start(leader)
+    await asyncio.to_thread(cluster.wait_ready, list(cluster.nodes.values()))
+    return (now - killed_at) * 1000
+
+
+def measure_failover(cluster: LocalCluster, *, rounds: int) -> list[float]:
+    """Kill the leader ``rounds`` times; the topics of ``create_topics`` exist."""
+
+    async def run() -> list[float]:
+        numbers = itertools.count(_FIRST_NUMBER)
+        async with Client(cluster.addresses, client_id="bench", reason="failover") as client:
+            return [await _one_failover(cluster, client, numbers) for _ in range(rounds)]
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(run())
+
+
+def measure_peer_failover(peer: Killable, *, rounds: int) -> list[float]:
+    """The same for a peer system."""
+    results: list[float] = []
+    command = peer.failover_command()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        times: list[int] = []
+        arrived = threading.Condition()
+
+        def read() -> None:
+            assert process.stdout is not None
+            with contextlib.suppress(ValueError):
+                for line in process.stdout:
+                    with arrived:
+                        times.append(int(line))
+                        arrived.notify()
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+
+        def first_after(moment: int, count: int = 1) -> int:
+            """When the first write behind ``moment`` was acknowledged, once there are so many."""
+            with arrived:
+                if not arrived.wait_for(
+                    lambda: sum(each > moment for each in times[-1000:]) >= count,
+                    _PEER_SECONDS_MAX,
+                ):
+                    raise TimeoutError("no acknowledgement came after the kill")
+                return next(each for each in times if each > moment)
+
+        try:
+            for _ in range(rounds):
+                first_after(time.time_ns(), _ACKNOWLEDGED_BEFORE)
+                leader = peer.leader()
+                killed_at = time.time_ns()
+                peer.kill(leader)
+                results.append((first_after(time.time_ns()) - killed_at) / 1e6)
+                peer.restart(leader)
+        finally:
+            process.kill()
+            reader.join()
+    return results

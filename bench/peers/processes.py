@@ -1,0 +1,48 @@
+"""Three processes of a peer system: started, one of them killed, all of them stopped."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+STOP_SECONDS_MAX = 10.0
+
+
+class PeerError(Exception):
+    """A peer system did not do what it was asked to; it is then left out of the report."""
+
+
+class Processes:
+    """By number, 0 to 2. ``stop`` ends what is still running and may be called twice."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(
+        self, number: int, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start one; what it writes goes to ``<number>.log``."""
+        with (self._folder / f"{number}.log").open("ab") as log:
+            self._running[number] = subprocess.Popen(  # noqa: S603 - installed programs
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
+            )
+
+    def kill(self, number: int) -> None:
+        """SIGKILL, and wait until it is gone."""
+        process = self._running.pop(number)
+        process.kill()
+        process.wait()
+
+    def stop(self) -> None:
+        """End all of them, by force if need be."""
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            try:
+                process.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running.clear()

@@ -1,0 +1,70 @@
+"""The figures of a run as a table for people. The JSON has more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _write_rows(figures: Mapping[str, Any]) -> list[list[str]]:
+    rows = [["writes", "writers", "per second", "p50 ms", "p99 ms", "rate ratio", "p50 ratio"]]
+    ours = {row["writers"]: row for row in figures["writes"]}
+    for row in figures["writes"]:
+        rows.append(_write_row("quorate", row) + ["", ""])
+    for name, peer in figures["peers"].items():
+        for row in peer.get("writes", ()):
+            mine = ours[row["writers"]]
+            ratios = [f"{mine['rate'] / row['rate']:.2f}", f"{mine['p50_ms'] / row['p50_ms']:.2f}"]
+            rows.append(_write_row(name, row) + ratios)
+    return rows
+
+
+def _write_row(name: str, row: Mapping[str, Any]) -> list[str]:
+    return [
+        name, str(row["writers"]), f"{row['rate']:,.0f}", f"{row['p50_ms']:.2f}",
+        f"{row['p99_ms']:.2f}",
+    ]  # fmt: skip
+
+
+def _other_rows(figures: Mapping[str, Any]) -> list[list[str]]:
+    rows = [["measurement", "figure", "range"]]
+    if "failover" in figures:
+        rows.append(_failover_row("kill to next ack, quorate", figures["failover"]))
+    for name, peer in figures["peers"].items():
+        if "failover" in peer:
+            rows.append(_failover_row(f"kill to next ack, {name}", peer["failover"]))
+    for key, text, unit in (
+        ("snapshot", "FetchSnapshot, verified", "MB/s"),
+        ("image", "checkpoint to image", "records/s"),
+    ):
+        if key in figures:
+            each = figures[key]
+            rows.append(
+                [text, f"{each['p50']:,.0f} {unit}", f"{each['min']:,.0f} to {each['max']:,.0f}"]
+            )
+    for name, value in figures.get("floors", {}).items():
+        rows.append([f"floor: {name}", f"{value:,.2f}", ""])
+    return rows
+
+
+def _failover_row(text: str, figures: Mapping[str, Any]) -> list[str]:
+    return [
+        text, f"{figures['p50_ms']:,.0f} ms", f"{figures['min_ms']:,.0f} to {figures['max_ms']:,.0f}"
+    ]  # fmt: skip
+
+
+def render(figures: Mapping[str, Any]) -> str:
+    """Both tables. Ratios are ours by the peer's: a rate above 1 and a p50 below 1 are better."""
+    lines = _table(_write_rows(figures)) if figures["writes"] else []
+    return "\n".join([*lines, "", *_table(_other_rows(figures))])
