@@ -32,6 +32,7 @@ from quorate.server.metering import CommandMeter, MeteredListener, MeteredLog
 from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.served_node import ReplicaNode
+from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
 from quorum.core.events import Event
 from quorum.core.messages import Message
@@ -172,6 +173,11 @@ class ServerNode:
                 client_address=self.client_address,
                 guard=self._shell.guard,
                 meter=self._meter,
+            ),
+            limits=ServiceLimits(
+                self._config.limits.write_streams_max,
+                self._config.limits.watches_max,
+                self._config.limits.unary_calls_max,
             ),
             other_service_names=(SERVICE_NAME,),
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from quorate.services.admission import Gate
 from quorate.services.calls import Context, OnFailure, unary
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
@@ -30,7 +31,7 @@ class AdminService:
         self._node = node
         self._reads = Reads(node)
 
-    def handlers(self, on_failure: OnFailure) -> grpc.GenericRpcHandler[Any, Any]:
+    def handlers(self, on_failure: OnFailure, gate: Gate) -> grpc.GenericRpcHandler[Any, Any]:
         """What to register with a server."""
         wire = admin_pb2
         queries: dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]] = {
@@ -46,6 +47,7 @@ class AdminService:
                 request_type,
                 name=name,
                 cluster_id=self._node.cluster_id,
+                gate=gate,
                 on_failure=on_failure,
             )
             for name, (method, request_type) in queries.items()

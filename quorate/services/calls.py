@@ -18,6 +18,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from quorate.client.cluster import CLUSTER_ID_KEY
+from quorate.services.admission import Gate
 from quorate.services.errors import DETAILS_KEY, code_of, rich_status
 from quorum.errors import CommandError, ErrorCode, QuorateError
 
@@ -105,15 +106,20 @@ def unary(
     *,
     name: str,
     cluster_id: str,
+    gate: Gate,
     on_failure: OnFailure,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler for ``method`` that needs a deadline and reports errors as statuses."""
+    """A handler for ``method`` that needs a deadline and reports errors as statuses.
+
+    Calls beyond the maximum of ``gate`` are refused with RESOURCE_EXHAUSTED.
+    """
 
     async def handle(request: RequestT | Malformed, context: Context) -> ResponseT | None:
         context.set_trailing_metadata(((CLUSTER_ID_KEY, cluster_id),))
         try:
             seconds_left(context)
-            return await method(well_formed(request, request_type), context)
+            with gate.passing():
+                return await method(well_formed(request, request_type), context)
         except QuorateError as error:
             on_failure(name, code_of(error))
             await fail(context, error, cluster_id)

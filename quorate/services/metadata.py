@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.calls import (
     Context,
     OnFailure,
@@ -41,20 +42,19 @@ RESOURCES_PER_REQUEST_MAX = 10_000
 class MetadataService:
     """Serves one node's clients. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: ServedNode, limits: ServiceLimits) -> None:
         self._node = node
         self._reads = Reads(node)
         self._log = LogReads(node)
         self._topic_names = TopicNames()
-        self.watches = Watches(node, self._log)
-        self.write_streams = 0
-        """Open write streams, for metrics."""
+        self.watches = Watches(node, self._log, watches_max=limits.watches_max)
+        self.write_streams = Gate("write streams", limits.write_streams_max)
 
     def close(self) -> None:
         """Let go of the node."""
         self.watches.close()
 
-    def handlers(self, on_failure: OnFailure) -> grpc.GenericRpcHandler[Any, Any]:
+    def handlers(self, on_failure: OnFailure, gate: Gate) -> grpc.GenericRpcHandler[Any, Any]:
         """What to register with a server."""
         wire, cluster_id = metadata_pb2, self._node.cluster_id
         methods = {
@@ -63,6 +63,7 @@ class MetadataService:
                 wire.WriteRequest,
                 name="Write",
                 cluster_id=cluster_id,
+                gate=gate,
                 on_failure=on_failure,
             ),
             "WriteStream": bidirectional_stream(
@@ -93,7 +94,12 @@ class MetadataService:
         }
         for name, (method, request_type) in queries.items():
             methods[name] = unary(
-                method, request_type, name=name, cluster_id=cluster_id, on_failure=on_failure
+                method,
+                request_type,
+                name=name,
+                cluster_id=cluster_id,
+                gate=gate,
+                on_failure=on_failure,
             )
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
@@ -103,11 +109,8 @@ class MetadataService:
         return await write_once(self._node, request, context)
 
     async def _write_stream(self, context: Context) -> None:
-        self.write_streams += 1
-        try:
+        with self.write_streams.passing():
             await WriteSession(self._node, context).run()
-        finally:
-            self.write_streams -= 1
 
     async def _fetch_log(
         self, request: metadata_pb2.FetchLogRequest, _context: Context

@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection
 from quorate.client.limits import SERVER_OPTIONS
 from quorate.services import admin, metadata
 from quorate.services.admin import AdminService
+from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.calls import OnFailure
 from quorate.services.health import HealthBoard
 from quorate.services.metadata import MetadataService
@@ -35,12 +36,14 @@ class ClientServices:
         self,
         node: ServedNode,
         *,
+        limits: ServiceLimits = ServiceLimits(),  # noqa: B008 - immutable
         on_failure: OnFailure = _ignore_failure,
         other_service_names: Sequence[str] = (),
     ) -> None:
-        self.metadata = MetadataService(node)
+        self.metadata = MetadataService(node, limits)
         self.admin = AdminService(node)
         self._on_failure = on_failure
+        self.calls = Gate("unary calls", limits.unary_calls_max)
         self._service_names = (metadata.SERVICE_NAME, admin.SERVICE_NAME, *other_service_names)
         self.health = HealthBoard(self._service_names)
 
@@ -48,8 +51,8 @@ class ClientServices:
         """Add every service to a server made with ``SERVER_OPTIONS`` that has not started."""
         server.add_generic_rpc_handlers(
             (
-                self.metadata.handlers(self._on_failure),
-                self.admin.handlers(self._on_failure),
+                self.metadata.handlers(self._on_failure, self.calls),
+                self.admin.handlers(self._on_failure, self.calls),
             )
         )
         self.health.register(server)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from quorate.services.admission import Gate
 from quorate.services.calls import Context
 from quorate.services.change_feed import CHANGE_BYTES_MAX, ChangeFeed
 from quorate.services.errors import RequestRefusedError
@@ -24,8 +25,6 @@ from statemachine.codec import encode_record
 from statemachine.dump import dump_records
 from statemachine.image import MetadataImage
 
-WATCHERS_MAX = 10_000
-"""Most watch streams of one node."""
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
 PROGRESS_SECONDS = 5.0
@@ -36,14 +35,18 @@ class Watches:
     """Serves the watch streams of one node. Lives on the event loop."""
 
     def __init__(
-        self, node: ServedNode, log: LogReads, *, stall_seconds: float = STALL_SECONDS_MAX
+        self,
+        node: ServedNode,
+        log: LogReads,
+        *,
+        watches_max: int,
+        stall_seconds: float = STALL_SECONDS_MAX,
     ) -> None:
         self._node = node
         self._log = log
         self._feed = ChangeFeed(node)
         self._stall_seconds = stall_seconds
-        self.count = 0
-        """Open watch streams, for metrics."""
+        self.open = Gate("watches", watches_max)
 
     def close(self) -> None:
         """Stop listening to the node."""
@@ -59,12 +62,7 @@ class Watches:
                 not read, or when there are too many.
         """
         caller(context, request.client_id)
-        if self.count >= WATCHERS_MAX:
-            raise RequestRefusedError(
-                ErrorCode.RESOURCE_EXHAUSTED, f"{self.count} watchers are served already"
-            )
-        self.count += 1
-        try:
+        with self.open.passing():
             if request.HasField("from_offset"):
                 offset = request.from_offset
                 epoch = optional(request, "from_epoch")
@@ -75,8 +73,6 @@ class Watches:
                 for chunk in state_chunks(image):
                     await self._write(context, chunk, offset=-1, epoch=-1)
             await self._follow(context, offset, epoch)
-        finally:
-            self.count -= 1
 
     def _check_resume(self, offset: int, epoch: int) -> None:
         divergence = self._log.check_position(offset, epoch)

@@ -94,7 +94,7 @@ def test_a_closed_stream_still_gets_its_answers():
         nodes[0].release()
         assert [a.tag for a in await answers(stream, 2)] == [1, 2]
         assert await stream.read() is grpc.aio.EOF
-        assert servers[1].services.metadata.write_streams == 0
+        assert servers[1].services.metadata.write_streams.open_count == 0
 
     with_stub(scenario)
 
@@ -273,7 +273,7 @@ def test_watchers_at_the_same_place_share_one_conversion(monkeypatch):
             (batch,) = response.changes.batches
             assert batch.base_offset == log.end - 1
         assert nodes[0].log_reads == 1
-        assert servers[1].services.metadata.watches.count == 10
+        assert servers[1].services.metadata.watches.open.open_count == 10
         for stream in streams:
             stream.cancel()
 
