@@ -40,6 +40,9 @@ def run_scenario(scenario: Scenario) -> tuple[Scenario, list[Difference]]:
             run_command(world, parse_command(block.command))
         except ScenarioError as error:
             raise ScenarioError(f"{scenario.path}:{block.line}: {error}") from error
+        except BaseException as error:
+            error.add_note(f"at {scenario.path}:{block.line}: {block.command}")
+            raise
         seen = world.outlet.take()
         blocks.append(replace(block, output=seen))
         if seen != block.output:

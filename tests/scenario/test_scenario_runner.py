@@ -111,8 +111,9 @@ def test_a_broken_core_is_caught_although_no_text_is_compared(
     monkeypatch.setattr(commitment, "voter_ends", alone)
     commands = ("quiet on", "cluster voters=(1,2,3)", "elect 1")
     text = "# Goal.\n\n" + "\n\n".join(f"{each}\n----" for each in commands) + "\n"
-    with pytest.raises(Violation, match="committed-on-majority"):
+    with pytest.raises(Violation, match="committed-on-majority") as caught:
         run_scenario(parse(HERE, text))
+    assert caught.value.__notes__ == ["at a.scn:9: elect 1"]
 
 
 def test_every_command_is_one_file_and_is_explained() -> None:
