@@ -14,15 +14,9 @@ from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NO_NODE, NodeId
-from statemachine.commands import (
-    Command,
-    ConfigChange,
-    ConfigOperation,
-    IncrementalAlterConfigs,
-    InitProducerId,
-    ResourceType,
-)
+from statemachine.commands import Command, InitProducerId
 from statemachine.producers import PRODUCER_WINDOW
+from tests.simulation.commands import CommandMix
 from tests.simulation.invariants.violation import Violation
 
 if TYPE_CHECKING:
@@ -30,7 +24,6 @@ if TYPE_CHECKING:
 
 ANSWER_TIMEOUT_US = 120_000
 WINDOW = 3
-RESOURCES = 12
 
 
 @dataclass(slots=True)
@@ -56,6 +49,7 @@ class Client:
         self._open: dict[int, Write] = {}
         self.done: dict[tuple[int, int, int], int] = {}
         """Acknowledged: producer id, epoch and sequence, to the offset of the answer."""
+        self._mix = CommandMix(cluster.cluster_id, rng, name)
         self._initial = Write(-1, InitProducerId())
 
     @property
@@ -77,7 +71,7 @@ class Client:
             if rng.random() < 0.3:
                 self._read()
             elif self._has_room():
-                write = Write(self._next_sequence, self._draw_command())
+                write = Write(self._next_sequence, self._mix.draw())
                 self._next_sequence += 1
                 self._open[write.sequence] = write
                 self._send(write)
@@ -87,18 +81,6 @@ class Client:
     def _has_room(self) -> bool:
         oldest = min(self._open, default=self._next_sequence)
         return len(self._open) < WINDOW and self._next_sequence - oldest < PRODUCER_WINDOW
-
-    def _draw_command(self) -> Command:
-        rng = self._rng
-        resource = f"r{rng.randrange(RESOURCES)}"
-        changes = [
-            ConfigChange(
-                "metrics",
-                ConfigOperation.SET,
-                f"{self._name}-{self._next_sequence}-{'x' * rng.randrange(60)}",
-            )
-        ]
-        return IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), resource, tuple(changes))
 
     # ------------------------------------------------------------------ writing
 
@@ -157,7 +139,9 @@ class Client:
     ) -> None:
         cluster = self._cluster
         if answer.code == ErrorCode.NONE:
-            cluster.witness.acknowledged(node_id, answer.offset, key if key[0] >= 0 else None)
+            # What may change nothing has no place of its own in the log.
+            has_place = key[0] >= 0 and self._mix.must_apply(write.command)
+            cluster.witness.acknowledged(node_id, answer.offset, key if has_place else None)
             cluster.counts.acknowledged += 1
             cluster.counts.duplicates += is_repeat
         cluster.note(node_id, "answer", f"c{self._name} seq={write.sequence} {answer.code.name}")
@@ -187,7 +171,9 @@ class Client:
                 )
             else:
                 self._open.pop(write.sequence)
-                self.done[key] = answer.offset
+                self._mix.learn(write.command, answer.result)
+                if self._mix.must_apply(write.command):
+                    self.done[key] = answer.offset
         elif answer.code in RETRIABLE_CODES or answer.code == ErrorCode.RESOURCE_EXHAUSTED:
             if write.attempts == attempt:
                 hint = answer.leader_hint
@@ -197,6 +183,10 @@ class Client:
                 self._cluster.scheduler.after(
                     self._rng.randint(1_000, 20_000), self._again, write, attempt
                 )
+        elif write.sequence >= 0 and not self._mix.must_apply(write.command):
+            # Refused for good: nothing was written under this number, and nothing will be.
+            write.is_done = True
+            self._open.pop(write.sequence)
         else:
             raise Violation(
                 "client-served",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quorum.types import NodeId
 from tests.simulation.invariants.mirror import Batch
 from tests.simulation.invariants.violation import Invariant
 from tests.simulation.invariants.witness import Seen
@@ -20,12 +21,7 @@ class CommittedOnMajority(Invariant):
         node = seen.replica.node
         voters = [voter.key.id for voter in node.voters]
         chain = self.witness.committed.chain
-        holders = [
-            each
-            for each in voters
-            if each in self.witness.nodes
-            and self.witness.nodes[each].durable.chain_at(end_offset) == chain
-        ]
+        holders = [each for each in voters if self._has_held(each, end_offset, chain)]
         self.require(
             2 * len(holders) > len(voters),
             "committed without a majority of disks",
@@ -42,3 +38,11 @@ class CommittedOnMajority(Invariant):
             end_offset=end_offset,
             record_epoch=batches[-1].epoch if batches else 0,
         )
+
+    def _has_held(self, node_id: NodeId, end_offset: int, chain: int) -> bool:
+        seen = self.witness.nodes.get(node_id)
+        if seen is None:
+            return False
+        # What rot took was acknowledged before; the vote floor stands in for it.
+        was_damaged = seen.damaged_at is not None and seen.damaged_at >= end_offset
+        return was_damaged or seen.durable.chain_at(end_offset) == chain

@@ -1,0 +1,85 @@
+"""What clients ask for: settings, brokers that come and go, topics on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from statemachine.commands import (
+    BrokerHeartbeat,
+    Command,
+    ConfigChange,
+    ConfigOperation,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    FeatureRange,
+    IncrementalAlterConfigs,
+    Listener,
+    RegisterBroker,
+    ResourceType,
+)
+from statemachine.records import METADATA_VERSION
+
+RESOURCES = 12
+BROKERS = 4
+TOPICS = 6
+
+
+class CommandMix:
+    """Draws one client's commands. ``must_apply`` says which of them nothing may refuse."""
+
+    def __init__(self, cluster_id: str, rng: random.Random, name: int) -> None:
+        self._cluster_id = cluster_id
+        self._rng = rng
+        self._name = name
+        self._count = 0
+        self._broker_epochs: dict[int, int] = {}
+
+    @staticmethod
+    def must_apply(command: Command) -> bool:
+        """Whether a refusal would be wrong: settings depend on nothing that others do."""
+        return isinstance(command, IncrementalAlterConfigs)
+
+    def draw(self) -> Command:
+        """The next command; most are settings."""
+        self._count += 1
+        roll = self._rng.random()
+        if roll < 0.6:
+            return self._setting()
+        broker_id = 100 + self._rng.randrange(BROKERS)
+        topic = f"t{self._rng.randrange(TOPICS)}"
+        if roll < 0.68:
+            return self._registration(broker_id)
+        if roll < 0.85:
+            epoch = self._broker_epochs.get(broker_id, 0)
+            return BrokerHeartbeat(broker_id, epoch, epoch, want_shutdown=self._rng.random() < 0.1)
+        if roll < 0.92:
+            return CreateTopic(topic, self._rng.randint(1, 3), self._rng.randint(1, 2))
+        if roll < 0.96:
+            return CreatePartitions(topic, self._rng.randint(2, 5))
+        return DeleteTopic(topic)
+
+    def learn(self, command: Command, result: Mapping[str, object]) -> None:
+        """Note what an answer says for later commands."""
+        epoch = result.get("broker_epoch")
+        if isinstance(command, RegisterBroker) and isinstance(epoch, int):
+            self._broker_epochs[command.broker_id] = epoch
+
+    def _setting(self) -> Command:
+        value = f"{self._name}-{self._count}-{'x' * self._rng.randrange(60)}"
+        return IncrementalAlterConfigs(
+            int(ResourceType.CLIENT_METRICS),
+            f"r{self._rng.randrange(RESOURCES)}",
+            (ConfigChange("metrics", ConfigOperation.SET, value),),
+        )
+
+    def _registration(self, broker_id: int) -> Command:
+        return RegisterBroker(
+            broker_id,
+            self._cluster_id,
+            self._rng.randbytes(16),
+            listeners=(Listener("PLAINTEXT", "broker", 9092),),
+            features=(FeatureRange(METADATA_VERSION, 7, 33), FeatureRange("kraft.version", 0, 1)),
+            log_dirs=(b"\x80" + self._rng.randbytes(15),),
+        )
