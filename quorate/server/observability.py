@@ -153,6 +153,8 @@ class Observability:
         node = self._node
         if node.leader_id < 0:
             return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()})"
+        if node.role_name == "Resigned":
+            return f"led epoch {node.epoch} and resigned; no new leader is known yet"
         if node.leader_id == node.me.id and not node.can_write:
             return f"leads epoch {node.epoch} but has not committed a record of it yet"
         if node.awaits_leader:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,23 +15,18 @@ from typing import Any
 import pytest
 
 from metrics.catalog import CATALOG
+from quorate.demo.local_cluster import free_ports
 
 pytestmark = pytest.mark.integration
 
 START_LINES_MAX = 200
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Node:
     """A standalone server process and the commands given to it."""
 
     def __init__(self, folder: Path) -> None:
-        self.port, self.metrics_port = free_port(), free_port()
+        self.port, self.metrics_port = free_ports(2)
         self._environment = {
             **os.environ,
             "QUORATE__NODE__ID": "1",

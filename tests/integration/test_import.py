@@ -238,9 +238,7 @@ def test_a_trimmed_source_with_an_aborted_transaction(tmp_path: Path) -> None:
     """Broker epochs go on above the source's, although the log is far shorter."""
     kafka = KafkaDirectory(tmp_path / "kafka", start=9_000, cluster_id="not a uuid!")
     level = FeatureLevelRecord("metadata.version", 19)
-    broker = RegisterBrokerRecord(
-        7, incarnation_id=b"i" * 16, broker_epoch=8_888, fenced=False
-    )
+    broker = RegisterBrokerRecord(7, incarnation_id=b"i" * 16, broker_epoch=8_888, fenced=False)
     kafka.checkpoint(9_000, level, broker, TopicRecord("kept", b"k" * 16))
     kafka.batch(BeginTransactionRecord("x"), TopicRecord("never", b"n" * 16))
     kafka.batch(AbortTransactionRecord("no"), TopicRecord("later", b"l" * 16))

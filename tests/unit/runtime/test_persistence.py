@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.core.output import Append, SaveElectionState, Truncate
+from quorum.core.output import Append, SaveElectionState, StoreHighWatermark, Truncate
 from quorum.errors import StorageError
 from quorum.log.election_store import ElectionFile
 from quorum.log.recovery import open_log
@@ -76,6 +76,17 @@ def test_a_truncation_between_appends_keeps_its_place() -> None:
     persistence.execute([WriteGroup(1, effects)])
     assert log.calls == ["append", "truncate_to", "append", "flush"]
     assert end_offset_of(log.read(0, 1 << 20)) == 2  # type: ignore[operator]
+
+
+def test_a_high_watermark_that_finds_no_space_stops_nothing() -> None:
+    """Goal: a lower bound may lag. Method: a full disk, then space again."""
+    fs, log, persistence = made()
+    persistence.execute([WriteGroup(1, (append(0), append(1)))])
+    fs.faults = Faults(full_at_write=0)
+    assert persistence.execute([WriteGroup(2, (StoreHighWatermark(1),))]).ticket == 2
+    fs.faults = Faults()
+    persistence.execute([WriteGroup(3, (StoreHighWatermark(2), append(2)))])
+    assert (log.high_watermark, end_offset_of(log.read(2, 1 << 20))) == (2, 3)  # type: ignore[operator]
 
 
 def test_the_writer_thread_stops_at_the_first_failure() -> None:
