@@ -12,6 +12,7 @@ from quorum.errors import CommandError
 from quorum.types import ZERO_UUID
 from quorum.v1 import commands_pb2 as wire
 from statemachine import commands
+from statemachine.imports import SourcePosition
 
 ID = bytes(range(16))
 
@@ -193,6 +194,32 @@ def test_a_configuration_change():
                 topic_name="t", partitions=[1], election_type=wire.ELECTION_TYPE_UNCLEAN
             ),
             commands.ElectLeaders("t", (1,), commands.ElectionType.UNCLEAN),
+        ),
+        (
+            "import_batch",
+            wire.ImportBatch(
+                source_cluster_id="c",
+                checkpoint_offset=9,
+                begin=wire.SourcePosition(is_in_checkpoint=True, offset=3),
+                end=wire.SourcePosition(offset=9),
+                records=[b"r"],
+                is_last=True,
+                dry_run=True,
+            ),
+            commands.ImportBatch(
+                "c",
+                SourcePosition(is_in_log=False, offset=3),
+                SourcePosition(is_in_log=True, offset=9),
+                (b"r",),
+                9,
+                is_last=True,
+                dry_run=True,
+            ),
+        ),
+        (
+            "import_batch",
+            wire.ImportBatch(source_cluster_id="c"),
+            commands.ImportBatch("c", SourcePosition(True, 0), SourcePosition(True, 0)),
         ),
     ],
 )
