@@ -51,6 +51,8 @@ class ServerConfig:
             self.controller,
             cluster_id=cluster_id,
             uses_native_codec=self.cluster.record_codec == "native",
+            producer_window=self.cluster.producer_window,
+            batch_bytes_max=self.cluster.batch_bytes_max,
         )
 
     def problems(self) -> list[str]:

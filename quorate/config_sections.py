@@ -12,11 +12,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quorate.config_addresses import WILDCARD_HOSTS, parse_address, parse_voter
+from statemachine.sections.producers import PRODUCER_WINDOW
 
 RECORD_CODECS = ("native", "kafka")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
-PRODUCER_WINDOW_MAX = 1024
 BATCH_BYTES_MAX_MIN = 64 << 10
 BATCH_BYTES_MAX_MAX = 8 << 20
 """Beyond it a Fetch answer with one batch no longer fits a message between peers."""
@@ -31,7 +31,7 @@ class ClusterConfig:
     """
 
     record_codec: str = "native"
-    producer_window: int = 32
+    producer_window: int = PRODUCER_WINDOW
     batch_bytes_max: int = 8 << 20
 
     def digest(self) -> bytes:
@@ -42,7 +42,7 @@ class ClusterConfig:
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
         found = _one_of("cluster.record_codec", self.record_codec, RECORD_CODECS)
-        found += _between("cluster.producer_window", self.producer_window, 1, PRODUCER_WINDOW_MAX)
+        found += _between("cluster.producer_window", self.producer_window, 1, PRODUCER_WINDOW)
         found += _between(
             "cluster.batch_bytes_max",
             self.batch_bytes_max,

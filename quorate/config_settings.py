@@ -115,6 +115,8 @@ _DERIVED = {
     "controller.cluster_id",
     "controller.kraft_version",
     "controller.uses_native_codec",
+    "controller.producer_window",
+    "controller.batch_bytes_max",
 }
 
 

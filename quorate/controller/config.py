@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorum.errors import ConfigError
+from statemachine.sections.producers import PRODUCER_WINDOW
 from statemachine.sessions import DEFAULT_SESSION_TIMEOUT_MS
 
 _POSITIVE = (
+    "producer_window",
+    "batch_bytes_max",
     "queue_commands_max",
     "group_commands_max",
     "group_bytes_max",
@@ -35,6 +38,10 @@ class ControllerConfig:
     """Equal on all nodes: records in msgpack, fencing as one derived event."""
     kraft_version: int = 0
     """Finalised kraft.version that brokers must support to register."""
+    producer_window: int = PRODUCER_WINDOW
+    """Commands one producer may have open, at most ``PRODUCER_WINDOW``. Equal on all nodes."""
+    batch_bytes_max: int = 8 << 20
+    """A command whose batch would be larger is refused. Equal on all nodes."""
     queue_commands_max: int = 10_000
     """Commands waiting for a group; above it RESOURCE_EXHAUSTED is answered at once."""
     group_commands_max: int = 1_024

@@ -93,6 +93,8 @@ class GroupFormer:
     timestamp_ms: int
     on_fault: Callable[[str], None]
     """Told when judged records could not be replayed: a defect of ours, kept out of the log."""
+    producer_window: int
+    batch_bytes_max: int
     answers: list[PendingAnswer] = field(default_factory=list)
     batches: list[bytes] = field(default_factory=list)
     record_counts: list[int] = field(default_factory=list)
@@ -122,6 +124,7 @@ class GroupFormer:
                     context.producer_epoch,
                     context.sequence,
                     context.oldest_open,
+                    window=self.producer_window,
                 )
                 if type(verdict) is Duplicate:
                     self.answers.append(PendingAnswer(_first_answer(verdict), on_answer))
@@ -211,6 +214,11 @@ class GroupFormer:
             raise CommandError(
                 ErrorCode.INVALID_REQUEST, f"the command cannot be written as records: {error}"
             ) from error
+        if len(batch) > self.batch_bytes_max:
+            raise CommandError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch would have {len(batch)} bytes, more than {self.batch_bytes_max}",
+            )
         try:
             delta.replay_batch(place, records, headers)
         except ReplayError as error:
@@ -223,9 +231,7 @@ class GroupFormer:
         self._keep(batch, _Replayed(place, records, headers))
         for record in records:
             if type(record) is RegisterBrokerRecord:
-                self.judging.sessions.note_registration(
-                    record.broker_id, record.broker_epoch, base
-                )
+                self.judging.sessions.note_registration(record.broker_id, record.broker_epoch, base)
 
     def _encode(self, record: MetadataRecord) -> bytes:
         if self.judging.uses_native_codec:

@@ -226,6 +226,8 @@ class Proposer:
             epoch,
             stamp,
             self._on_fault,
+            self._config.producer_window,
+            self._config.batch_bytes_max,
         )
 
     def _append(self, former: GroupFormer, now_ms: int, *, must_replay: bool = False) -> None:

@@ -178,6 +178,7 @@ class ServerNode:
                 self._config.limits.write_streams_max,
                 self._config.limits.watches_max,
                 self._config.limits.unary_calls_max,
+                self._config.cluster.producer_window,
             ),
             other_service_names=(SERVICE_NAME,),
         )

@@ -11,17 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from quorate.client.limits import PRODUCER_WINDOW
 from quorate.services.errors import RequestRefusedError
 from quorum.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceLimits:
-    """Most calls of each kind that are open at the same time, over all clients of a node."""
+    """Most calls of each kind that are open at the same time, over all clients of a node.
+
+    The producer window is the controller's to enforce; here it is only told.
+    """
 
     write_streams_max: int = 1024
     watches_max: int = 1024
     unary_calls_max: int = 1024
+    producer_window: int = PRODUCER_WINDOW
+    """Most open commands of one producer, as told to write streams."""
 
 
 class Gate:

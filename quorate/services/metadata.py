@@ -46,6 +46,7 @@ class MetadataService:
         self._node = node
         self._reads = Reads(node)
         self._log = LogReads(node)
+        self._producer_window = limits.producer_window
         self._topic_names = TopicNames()
         self.watches = Watches(node, self._log, watches_max=limits.watches_max)
         self.write_streams = Gate("write streams", limits.write_streams_max)
@@ -110,7 +111,7 @@ class MetadataService:
 
     async def _write_stream(self, context: Context) -> None:
         with self.write_streams.passing():
-            await WriteSession(self._node, context).run()
+            await WriteSession(self._node, context, self._producer_window).run()
 
     async def _fetch_log(
         self, request: metadata_pb2.FetchLogRequest, _context: Context

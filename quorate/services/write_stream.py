@@ -24,7 +24,6 @@ from quorate.client.limits import (
     COMMANDS_PER_MESSAGE_MAX,
     COMMANDS_PER_STREAM_MAX,
     IMPORT_BYTES_MAX,
-    PRODUCER_WINDOW,
 )
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
 from quorate.services.calls import Context, Malformed, well_formed
@@ -107,9 +106,10 @@ def _check_size(command: commands_pb2.Command) -> None:
 class WriteSession:
     """One client's write stream. Owned by its call; lives on the event loop."""
 
-    def __init__(self, node: ServedNode, context: Context) -> None:
+    def __init__(self, node: ServedNode, context: Context, producer_window: int) -> None:
         self._node = node
         self._context = context
+        self._producer_window = producer_window
         self._principal = ""
         self._client_id = ""
         self._reason = ""
@@ -151,7 +151,7 @@ class WriteSession:
             raise not_leader(self._node, ErrorCode.NOT_CONTROLLER)
         self._outgoing.accepted.node_id = self._node.node_id
         self._outgoing.accepted.leader_epoch = self._node.leadership.epoch
-        self._outgoing.accepted.producer_window = PRODUCER_WINDOW
+        self._outgoing.accepted.producer_window = self._producer_window
         self._outgoing.accepted.commands_max = COMMANDS_PER_STREAM_MAX
         self._wake.set()
 

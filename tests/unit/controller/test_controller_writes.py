@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorum.batch import iterate_records, scan_batches
 from quorum.errors import ErrorCode
-from statemachine.commands import CreateTopic, DeleteTopic
+from statemachine.commands import CreateTopic, DeleteTopic, InitProducerId
 from statemachine.machine import StateMachine
 from tests.support.controller_bench import Bench, set_config
 
@@ -261,3 +261,35 @@ def test_who_and_why_ride_in_the_first_record_and_replay_alike_elsewhere():
     follower = StateMachine()
     follower.apply(b"".join(batch for _, _, batch in bench.log.batches))
     assert follower.image.has_content_of(bench.controller.image)
+
+
+def test_a_command_whose_batch_would_be_too_large_is_refused_alone():
+    """The log never gets a batch that one answer to a Fetch could not carry."""
+    bench = Bench(batch_bytes_max=1000)
+    end = bench.log.log_end
+    bench.submit(CreateTopic("large", 50, 1), "large")
+    bench.submit(set_config(5), "small")
+    bench.flush()
+    bench.log.settle()
+    assert bench.codes() == [("large", ErrorCode.MESSAGE_TOO_LARGE), ("small", OK)]
+    assert bench.log.log_end == end + 1
+
+
+def test_the_configured_window_bounds_what_a_producer_has_open():
+    bench = Bench(producer_window=2)
+    bench.submit(InitProducerId(), "init")
+    bench.flush()
+    bench.log.settle()
+    producer_id = bench.answers[0][1].result["producer_id"]
+    for sequence in range(3):
+        bench.submit(
+            set_config(sequence),
+            sequence,
+            producer_id=producer_id,
+            producer_epoch=0,
+            sequence=sequence,
+            oldest_open=0,
+        )
+    bench.flush()
+    bench.log.settle()
+    assert bench.codes()[1:] == [(0, OK), (1, OK), (2, ErrorCode.PRODUCER_WINDOW_EXCEEDED)]
