@@ -13,7 +13,7 @@ import platform
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - progress
+    print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -125,22 +125,21 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         "writes": [],
         "peers": {},
     }
-    steps: list[tuple[str, Callable[[], None]]] = []
     if "floors" in options.only:
-        steps.append(("floors", lambda: figures.update(floors=_floors(options))))
+        _say("measuring floors")
+        figures["floors"] = _floors(options)
     if {"writes", "failover"} & set(options.only):
-        steps.append(("quorate", lambda: _measure_ours(options, figures)))
+        _say("measuring quorate")
+        _measure_ours(options, figures)
         for name in options.peers:
-            steps.append(
-                (name, lambda name=name: figures["peers"].update({name: _measure_peer(options, name)}))
-            )
+            _say(f"measuring {name}")
+            figures["peers"][name] = _measure_peer(options, name)
     if "snapshot" in options.only:
-        steps.append(("snapshot", lambda: figures.update(snapshot=_snapshot(options))))
+        _say("measuring snapshot transfer")
+        figures["snapshot"] = _snapshot(options)
     if "image" in options.only:
-        steps.append(("image", lambda: figures.update(image=_image(options))))
-    for name, step in steps:
-        _say(f"measuring {name}")
-        step()
+        _say("measuring image load")
+        figures["image"] = _image(options)
     figures["load_average_after"] = os.getloadavg()[0]
     return figures
 
@@ -172,7 +171,7 @@ def main() -> int:
     _say(render(figures))
     text = json.dumps(figures, indent=2)
     if options.output is None:
-        print(text)  # noqa: T201 - the result
+        print(text)
     else:
         options.output.write_text(text + "\n")
     return 0

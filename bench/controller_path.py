@@ -128,8 +128,15 @@ def _command(number: int, producers: list[int]) -> tuple[IncrementalAlterConfigs
             2, f"topic-{number % (TOPICS - 1) + 1}", (ConfigChange("quorate.note", 0, value),)
         ),
         RequestContext(
-            "User:bench", "client-1", f"request-{number}", "load", "",
-            producers[lane], 0, sequence, max(0, sequence - WINDOW + 1),
+            "User:bench",
+            "client-1",
+            f"request-{number}",
+            "load",
+            "",
+            producers[lane],
+            0,
+            sequence,
+            max(0, sequence - WINDOW + 1),
         ),
     )
 

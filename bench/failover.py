@@ -75,7 +75,9 @@ def measure_peer_failover(peer: Killable, *, rounds: int) -> list[float]:
     """The same for a peer system."""
     results: list[float] = []
     command = peer.failover_command()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         times: list[int] = []
         arrived = threading.Condition()
 

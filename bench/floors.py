@@ -80,7 +80,9 @@ async def _measure_echo(seconds: float) -> tuple[float, float, float, float]:
         "Unary": grpc.unary_unary_rpc_method_handler(_unary),
         "Stream": grpc.stream_stream_rpc_method_handler(_stream),
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Floor", handlers),))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("bench.Floor", handlers),)
+    )
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     payload = bytes(_ECHO_BYTES)

@@ -13,8 +13,8 @@ from quorum.runtime.clock import SystemClock
 from quorum.types import OffsetAndEpoch
 from snapshot.store import DirectorySnapshotStore
 from snapshot.writer import write_checkpoint
-from statemachine.dump import DigestedValues
 from statemachine.delta import ImageDelta
+from statemachine.dump import DigestedValues
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.machine import StateMachine
 from statemachine.records import (
@@ -81,8 +81,6 @@ def measure_image_load(folder: Path, *, records: int, rounds: int) -> list[LoadO
             started = time.perf_counter()
             machine.load(SNAPSHOT, store.reader(SNAPSHOT).batches())
             seconds = time.perf_counter() - started
-            results.append(
-                LoadOfImage(machine.changes.snapshot_records, info.size_bytes, seconds)
-            )
+            results.append(LoadOfImage(machine.changes.snapshot_records, info.size_bytes, seconds))
         store.close()
     return results

@@ -20,8 +20,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 def _write_rows(figures: Mapping[str, Any]) -> list[list[str]]:
     rows = [["writes", "writers", "per second", "p50 ms", "p99 ms", "rate ratio", "p50 ratio"]]
     ours = {row["writers"]: row for row in figures["writes"]}
-    for row in figures["writes"]:
-        rows.append(_write_row("quorate", row) + ["", ""])
+    rows.extend([*_write_row("quorate", row), "", ""] for row in figures["writes"])
     for name, peer in figures["peers"].items():
         for row in peer.get("writes", ()):
             mine = ours[row["writers"]]
@@ -59,9 +58,8 @@ def _other_rows(figures: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _failover_row(text: str, figures: Mapping[str, Any]) -> list[str]:
-    return [
-        text, f"{figures['p50_ms']:,.0f} ms", f"{figures['min_ms']:,.0f} to {figures['max_ms']:,.0f}"
-    ]  # fmt: skip
+    spread = f"{figures['min_ms']:,.0f} to {figures['max_ms']:,.0f}"
+    return [text, f"{figures['p50_ms']:,.0f} ms", spread]
 
 
 def render(figures: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ SNAPSHOT = OffsetAndEpoch(1_000_000, 1)
 CLUSTER = "bench"
 _KEYS = (ReplicaKey(1, b"\x01" * 16), ReplicaKey(2, b"\x02" * 16))
 _VALUE = "v" * 400
+_POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ async def _serve(directory: Path) -> None:
     server.add_generic_rpc_handlers((sender.network.service.handlers(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    print(port, flush=True)  # noqa: T201 - tells the parent process
+    print(port, flush=True)
     await server.wait_for_termination()
 
 
@@ -117,6 +118,11 @@ class _Receiver:
         self._unwritten = 0
         self._is_asking = False
         self._size = 1 << 62
+
+    async def connected(self, network: PeerNetwork) -> None:
+        """Return once there is a stream to the sender."""
+        while not any(status.is_connected for status in network.statuses()):  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_SECONDS)
 
     def ask(self) -> None:
         """Ask for the next slice unless the disk is behind, or everything is here."""
@@ -169,8 +175,7 @@ async def _download(port: int, directory: Path) -> TransferResult:
     network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[1], b""), receiver, 10.0))
     receiver.network = network
     network.set_peers({1: f"127.0.0.1:{port}"})
-    while not network.statuses()[0].is_connected:
-        await asyncio.sleep(0.01)
+    await receiver.connected(network)
     started = time.perf_counter()
     receiver.ask()
     await receiver.done

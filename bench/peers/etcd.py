@@ -70,7 +70,7 @@ class Etcd:
         command = ["etcdctl", "--endpoints", ",".join(self._clients), "endpoint", "status",
                    "-w", "json"]  # fmt: skip
         while time.monotonic() < deadline:
-            done = subprocess.run(  # noqa: S603
+            done = subprocess.run(
                 command,
                 capture_output=True,
                 check=False,
@@ -86,7 +86,7 @@ class Etcd:
 
     def load(self, writers: int, *, seconds: float, warm_up_seconds: float) -> dict[str, float]:
         """Closed-loop puts to the leader."""
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [
                 str(self._program), "-endpoints", self._clients[self.leader()],
                 "-writers", str(writers), "-measured", f"{seconds}s",
@@ -120,8 +120,8 @@ class Etcd:
 
 def _build(folder: Path) -> Path:
     program = folder / "etcd-load"
-    done = subprocess.run(  # noqa: S603
-        ["go", "build", "-o", str(program), "."],  # noqa: S607
+    done = subprocess.run(
+        ["go", "build", "-o", str(program), "."],
         cwd=_SOURCES,
         capture_output=True,
         timeout=_BUILD_SECONDS_MAX,

@@ -25,7 +25,7 @@ class Processes:
     ) -> None:
         """Start one; what it writes goes to ``<number>.log``."""
         with (self._folder / f"{number}.log").open("ab") as log:
-            self._running[number] = subprocess.Popen(  # noqa: S603 - installed programs
+            self._running[number] = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
             )
 

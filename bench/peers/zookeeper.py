@@ -79,7 +79,7 @@ class ZooKeeper:
 
     def _compile(self) -> None:
         command = ["javac", "-cp", self._class_path, "-d", str(self._folder), str(_SOURCE)]
-        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode != 0:
             raise PeerError(f"{_SOURCE.name} cannot be compiled: {done.stderr.decode()}")
 
@@ -110,7 +110,7 @@ class ZooKeeper:
     def load(self, writers: int, *, seconds: float, warm_up_seconds: float) -> dict[str, float]:
         """Closed-loop sets to the leader."""
         address = f"{HOST}:{self._ports[self.leader()]}"
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [*self._java(), "load", address, str(writers), str(warm_up_seconds), str(seconds)],
             capture_output=True,
             check=False,

@@ -67,9 +67,7 @@ class Replica:
     ) -> None:
         """Put everything together; nothing runs before ``start``.
 
-        ``on_delivery_due`` asks for ``deliver`` soon; without it commits are applied at once.
-        ``around_listener`` and ``around_log`` may wrap the two seams between driver and
-        controller, for metrics.
+        ``around_listener`` and ``around_log`` may wrap the seams between driver and controller.
         """
         self.stores = stores
         self.key = stores.key

@@ -53,11 +53,12 @@ from quorum.core.output import (
     Truncate,
     VotersChanged,
 )
-from quorum.errors import StorageError, invariant
+from quorum.errors import invariant
 from quorum.ports import Clock, LogStore, SnapshotStore
 from quorum.runtime.delivery import Delivery
 from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
 from quorum.runtime.received import describe_records
+from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
 from quorum.types import NO_NODE, NodeId, SnapshotId
 
@@ -108,6 +109,7 @@ class Driver:
         self._progress: deque[Progress | Notice] = deque()
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
+        self._serving = Serving(self.read_records, snapshots, self._progress.append)
         self._oldest_stamp = 0
         self._flushed_end = 0
         self._leased: tuple[SnapshotId, ...] = ()
@@ -266,13 +268,13 @@ class Driver:
             self._submit(output.ticket, output.persist)
         if output.after_persist:
             for promise in output.after_persist:
-                message = self._fill(promise.message)
+                message = self._serving.fill(promise.message)
                 if message is not promise.message:
                     promise = replace(promise, message=message)
                 self._waiting.append(promise)
             self._release_promises()
         for send in output.immediate:
-            self._network.send(send.to, self._fill(send.message))
+            self._network.send(send.to, self._serving.fill(send.message))
         for event in output.events:
             self._on_event(event)
         self._on_deadline(output.next_deadline_ms)
@@ -319,48 +321,6 @@ class Driver:
             return self._oldest_stamp
         data = self.read_records(offset - 1, 1, offset)
         return scan_batches(data, verify_crc=False)[-1].max_timestamp
-
-    def _fill(self, message: Message) -> Message:
-        """Read the bytes that an answer of the core asks for."""
-        if type(message) is FetchResponse and message.serve_bytes_max > 0:
-            records = self.read_records(
-                message.serve_offset, message.serve_bytes_max, message.serve_end_offset
-            )
-            # As ``replace`` would, which takes three times as long for so many fields.
-            return FetchResponse(
-                message.request_id,
-                message.error,
-                message.leader_id,
-                message.epoch,
-                message.high_watermark,
-                message.log_start_offset,
-                records=records,
-                read_round=message.read_round,
-                leader_endpoints=message.leader_endpoints,
-            )
-        if type(message) is FetchSnapshotResponse and message.serve_bytes_max > 0:
-            return self._fill_chunk(message)
-        return message
-
-    def _fill_chunk(self, message: FetchSnapshotResponse) -> FetchSnapshotResponse:
-        store = self.snapshots
-        try:
-            chunk = store.read_chunk(message.snapshot_id, message.position, message.serve_bytes_max)
-            size = store.size(message.snapshot_id)
-            digest = store.file_digest(message.snapshot_id)
-        except StorageError:
-            # The file went away or cannot be read: say so to the core, which stops offering it;
-            # the empty answer makes the replica ask Fetch again.
-            self._progress.append(SnapshotRemoved(message.snapshot_id))
-            return replace(message, serve_bytes_max=0)
-        return replace(
-            message,
-            chunk=chunk,
-            chunk_crc=crc32c(chunk),
-            size=size,
-            file_digest=digest,
-            serve_bytes_max=0,
-        )
 
     def _release_promises(self) -> None:
         waiting = self._waiting
