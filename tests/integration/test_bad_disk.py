@@ -141,12 +141,21 @@ def test_a_lone_voter_that_lost_records_does_not_lead(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def filling(tmp_path: Path) -> Iterator[tuple[Processes, Path]]:
-    """Three voters whose disks are full while a file exists."""
-    switch = tmp_path / "full"
-    with running(tmp_path / "cluster", settings=SETTINGS, starts=False) as cluster:
-        cluster.environment[full_disk.VARIABLE] = str(switch)
-        yield cluster, switch
+def filling(tmp_path: Path) -> Iterator[Processes]:
+    """Three voters whose disks can be filled one by one."""
+    settings = {**SETTINGS, "node.filesystem": full_disk.NAME}
+    with running(tmp_path, settings=settings) as cluster:
+        yield cluster
+
+
+def fill_disk(*nodes: LocalNode) -> None:
+    for node in nodes:
+        (node.folder / full_disk.SWITCH).touch()
+
+
+def make_room(*nodes: LocalNode) -> None:
+    for node in nodes:
+        (node.folder / full_disk.SWITCH).unlink()
 
 
 def assert_stopped_for_space(node: LocalNode) -> None:
@@ -157,37 +166,23 @@ def assert_stopped_for_space(node: LocalNode) -> None:
     assert "start the node again" in last
 
 
-def test_the_leaders_disk_is_full(filling: tuple[Processes, Path]) -> None:
+def test_the_leaders_disk_is_full(filling: Processes) -> None:
     """Writes go on under another leader; with space again the node is back, nothing is lost."""
-    cluster, switch = filling
-    cluster.start_all()
-    node = cluster.leader()
-    assert cluster.stop(node) == 0
-    node.settings["node.filesystem"] = full_disk.NAME
-    cluster.configure(node)
-    cluster.start_all()
-    write_configs(cluster, ["1", "2"])
-    while (leader := cluster.leader()) is not node:
-        cluster.stop(leader)
-        cluster.leader()
-        cluster.start_all()
-    switch.touch()
-    write_configs(cluster, [str(value) for value in range(3, 30)])
-    assert config_value(cluster) == "29"
-    assert cluster.wait_ended(node) == Exit.DAMAGED
+    write_configs(filling, ["1", "2"])
+    node = filling.leader()
+    fill_disk(node)
+    write_configs(filling, [str(value) for value in range(3, 30)])
+    assert config_value(filling) == "29"
+    assert filling.wait_ended(node) == Exit.DAMAGED
     assert_stopped_for_space(node)
-    switch.unlink()
-    cluster.start_all()
-    assert_sound_again(cluster, "30")
+    make_room(node)
+    filling.start_all()
+    assert_sound_again(filling, "30")
 
 
-def test_every_disk_is_full(filling: tuple[Processes, Path]) -> None:
+def test_every_disk_is_full(filling: Processes) -> None:
     """Nobody can write: clients are told so in time; what was acknowledged is there afterwards."""
-    cluster, switch = filling
-    for node in cluster.voters:
-        node.settings["node.filesystem"] = full_disk.NAME
-        cluster.configure(node)
-    cluster.start_all()
+    cluster = filling
     write_configs(cluster, ["1", "2"])
 
     async def write_into_a_full_disk() -> None:
@@ -196,13 +191,13 @@ def test_every_disk_is_full(filling: tuple[Processes, Path]) -> None:
                 with pytest.raises(ClientError):
                     await client.set_config(*RESOURCE, CONFIG, value)
 
-    switch.touch()
+    fill_disk(*cluster.voters)
     asyncio.run(write_into_a_full_disk())
     stopped = [node for node in cluster.voters if not node.is_running]
     assert stopped
     for node in stopped:
         assert_stopped_for_space(node)
-    switch.unlink()
+    make_room(*cluster.voters)
     cluster.start_all()
     # The outcome of those two is unknown.
     assert config_value(cluster) in ("2", "100", "101")
