@@ -183,7 +183,6 @@ def _build(values: Mapping[str, Value]) -> tuple[ServerConfig, list[str]]:
     for key, value in values.items():
         section, _, name = key.partition(".")
         sections.setdefault(section, {})[name] = value
-    sections["quorum"]["batch_bytes_max"] = values["cluster.batch_bytes_max"]
     config, problems = ServerConfig(), []
     for section, arguments in sections.items():
         try:

@@ -111,7 +111,6 @@ TABLE: dict[str, tuple[str, str]] = {
 
 # Identity and kraft.version come from the data directory; the others follow from [cluster].
 _DERIVED = {
-    "quorum.batch_bytes_max",
     "controller.cluster_id",
     "controller.kraft_version",
     "controller.uses_native_codec",

@@ -49,7 +49,6 @@ class QuorumConfig:
     observers_max: int = 10_000
     held_fetches_max: int = 10_000
     uncommitted_bytes_max: int = 128 << 20
-    batch_bytes_max: int = 8 << 20
     pending_reads_max: int = 100_000
     high_watermark_store_ms: int = 1000
     """How far the high watermark's side file may lag behind; it is only a lower bound."""

@@ -57,6 +57,25 @@ def test_documented_defaults_and_equivalents_are_true() -> None:
         assert table[key][2].strip("`") == setting.kafka, key
 
 
+def test_every_setting_is_read_by_somebody() -> None:
+    """A key that nothing looks at promises what nobody keeps."""
+    sources = "\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("quorum", "snapshot", "statemachine", "metrics", "quorate")
+        for path in (ROOT / folder).rglob("*.py")
+        if not path.name.startswith("config_")
+    )
+    # These are read through properties of their section that put them together.
+    through_properties = {"advertised_client", "advertised_peer", "peer", "client"}
+    unread = [
+        key
+        for key, setting in settings().items()
+        if setting.name not in through_properties
+        and not re.search(rf"\.{setting.name}\b", sources)
+    ]
+    assert unread == []
+
+
 def shown_default(value: object) -> str:
     if value in (None, "", Path(), ()) or (value == -1 and not isinstance(value, bool)):
         return ""

@@ -158,7 +158,7 @@ def test_the_controller_follows_the_cluster_section(tmp_path: Path) -> None:
     config = load_config(file).config
     assert config.controller_of("abc").cluster_id == "abc"
     assert config.controller_of("abc").uses_native_codec is False
-    assert config.quorum.batch_bytes_max == 1048576
+    assert config.controller_of("abc").batch_bytes_max == 1048576
 
 
 def test_every_setting_has_text_and_every_text_a_setting() -> None:
