@@ -33,6 +33,9 @@ from statemachine.records import OWN_API_KEY_MIN, MetadataRecord
 
 CHECKPOINT_STEP_BYTES = 512 << 10
 """A checkpoint is no unit of change: its batches are copied in pieces of about this size."""
+CHECKPOINT_STEP_RECORDS = 4_096
+BATCH_RECORDS_MAX = 20_000
+"""Twice what Kafka's controllers write: a leader that judges one command for seconds is deposed."""
 _VALUE_OVERHEAD_BYTES = 6
 _COMMAND_OVERHEAD_BYTES = 4096
 
@@ -210,17 +213,23 @@ def _take(batch: SourceBatch, delta: ImageDelta, scan: TransactionScan) -> None:
     records = [_decoded(batch, number, value) for number, value in enumerate(values)]
     for number, record in enumerate(records):
         scan.take(header.base_offset + number, record)
-    size = sum(len(value) + _VALUE_OVERHEAD_BYTES for value in values)
-    if size > IMPORT_BYTES_MAX - _COMMAND_OVERHEAD_BYTES:
-        raise ImportRefusedError(
-            f"{batch.path}: the batch at position {batch.position} has {size} bytes of records, "
-            f"more than {IMPORT_BYTES_MAX - _COMMAND_OVERHEAD_BYTES} in one command"
-        )
+    _check_size(batch, values)
     if is_new:
         try:
             delta.replay_batch(header, records)
         except ReplayError as error:
             raise batch.damage(str(error)) from error
+
+
+def _check_size(batch: SourceBatch, values: list[bytes]) -> None:
+    """A batch becomes one command, which has bounds."""
+    size = sum(len(value) + _VALUE_OVERHEAD_BYTES for value in values)
+    size_max = IMPORT_BYTES_MAX - _COMMAND_OVERHEAD_BYTES
+    if size > size_max or len(values) > BATCH_RECORDS_MAX:
+        raise ImportRefusedError(
+            f"{batch.path}: the batch at position {batch.position} has {len(values)} records of "
+            f"{size} bytes; one command takes {BATCH_RECORDS_MAX} of {size_max}"
+        )
 
 
 def _values(batch: SourceBatch) -> list[bytes]:
@@ -244,13 +253,13 @@ def _decoded(batch: SourceBatch, number: int, value: bytes) -> MetadataRecord:
 
 
 def _pieces(values: list[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """The values in order, cut where ``CHECKPOINT_STEP_BYTES`` are reached."""
+    """The values in order, cut where a piece is full."""
     piece: list[bytes] = []
     size = 0
     for value in values:
         piece.append(value)
         size += len(value) + _VALUE_OVERHEAD_BYTES
-        if size >= CHECKPOINT_STEP_BYTES:
+        if size >= CHECKPOINT_STEP_BYTES or len(piece) == CHECKPOINT_STEP_RECORDS:
             yield tuple(piece)
             piece, size = [], 0
     if piece:

@@ -299,3 +299,19 @@ def test_nothing_to_import_is_refused(tmp_path: Path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ImportRefusedError):
         open_source(tmp_path / "empty")
+
+
+def test_a_batch_beyond_what_one_command_takes_is_refused(tmp_path, monkeypatch):
+    kafka = KafkaDirectory(tmp_path / "kafka")
+    position = kafka.segment.stat().st_size
+    kafka.batch(topic(1), topic(2), topic(3))
+    source = open_source(kafka.path)
+    monkeypatch.setattr("quorate.importer.plan.BATCH_RECORDS_MAX", 3)
+    plan_import(source)
+    monkeypatch.setattr("quorate.importer.plan.BATCH_RECORDS_MAX", 2)
+    with pytest.raises(ImportRefusedError, match=f"position {position} has 3 records"):
+        plan_import(source)
+    monkeypatch.setattr("quorate.importer.plan.BATCH_RECORDS_MAX", 3)
+    monkeypatch.setattr("quorate.importer.plan.IMPORT_BYTES_MAX", 4_096 + 60)
+    with pytest.raises(ImportRefusedError, match="one command takes 3 of 60"):
+        plan_import(source)
