@@ -34,6 +34,9 @@ _BROKEN_CONNECTION: Final = re.compile(
 """gRPC's words for a connection that the other end's kernel closed. Its status code alone,
 UNAVAILABLE, also stands for GOAWAY and for an expired keep-alive."""
 
+_WRITE_FAILED: Final = "Internal error from Core"
+"""What grpc.aio reports, as INTERNAL, when a write finds the connection gone before a read does."""
+
 _REFUSALS: Final = frozenset(
     {
         grpc.StatusCode.FAILED_PRECONDITION,
@@ -208,11 +211,10 @@ class Conversation:
                 self._link.counters.hellos_refused += 1
                 return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
             return Ended(Ending.NEVER_BEGAN, problem)
-        if (
-            code is grpc.StatusCode.UNAVAILABLE
-            and not self._said_goodbye
-            and _BROKEN_CONNECTION.search(details)
-        ):
+        is_broken = (
+            code is grpc.StatusCode.UNAVAILABLE and _BROKEN_CONNECTION.search(details) is not None
+        ) or (code is grpc.StatusCode.INTERNAL and details == _WRITE_FAILED)
+        if is_broken and not self._said_goodbye:
             return Ended(Ending.BROKEN, problem)
         return Ended(Ending.CLOSED, problem)
 

@@ -1,0 +1,51 @@
+"""Which endings of an established stream may mean that the peer's process is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+
+from quorum.transport.conversation import Conversation, Ending
+
+CODE = grpc.StatusCode
+NOTHING: Any = None
+
+
+def judged(code: grpc.StatusCode, details: str, *, said_goodbye: bool = False) -> Ending:
+    conversation = Conversation(
+        2, NOTHING, "peer", NOTHING, on_established=NOTHING, on_message=NOTHING
+    )
+    conversation.is_established = True
+    conversation._said_goodbye = said_goodbye
+    return conversation._judge_status(code, details).ending
+
+
+@pytest.mark.parametrize(
+    ("code", "details"),
+    [
+        (CODE.UNAVAILABLE, "Stream removed (Socket closed)"),
+        (CODE.UNAVAILABLE, "recvmsg:Connection reset by peer"),
+        # A write found it out before a read did.
+        (CODE.INTERNAL, "Internal error from Core"),
+    ],
+)
+def test_a_connection_that_broke(code: grpc.StatusCode, details: str) -> None:
+    assert judged(code, details) is Ending.BROKEN
+    assert judged(code, details, said_goodbye=True) is Ending.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("code", "details"),
+    [
+        (CODE.UNAVAILABLE, "GOAWAY received"),
+        (CODE.UNAVAILABLE, "keepalive watchdog timeout"),
+        (CODE.INTERNAL, "Exception in the handler"),
+        (CODE.DEADLINE_EXCEEDED, "Socket closed"),
+    ],
+)
+def test_an_ending_that_says_nothing_about_the_process(
+    code: grpc.StatusCode, details: str
+) -> None:
+    assert judged(code, details) is Ending.CLOSED
