@@ -15,7 +15,9 @@ METADATA_VERSION_MAX = JUDGED_FEATURES[METADATA_VERSION][1]
 
 SUPPORTED_FEATURES = tuple(
     FeatureRange(name, low, high)
-    for name, (low, high) in sorted({**JUDGED_FEATURES, KRAFT_VERSION: (0, KRAFT_VERSION_MAX)}.items())
+    for name, (low, high) in sorted(
+        {**JUDGED_FEATURES, KRAFT_VERSION: (0, KRAFT_VERSION_MAX)}.items()
+    )
 )
 """By name."""
 

@@ -53,4 +53,3 @@ def decode_record(value: bytes) -> MetadataRecord:
     if first == FRAME_VERSION:
         return decode_kafka_frame(value)
     raise RecordCodecError(f"first byte 0x{first:02x} belongs to neither record codec")
-

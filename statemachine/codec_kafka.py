@@ -86,9 +86,7 @@ def encode_kafka_frame(record: MetadataRecord, version: int) -> bytes:
         )
     try:
         head = (
-            encode_uvarint(FRAME_VERSION)
-            + encode_uvarint(record.API_KEY)
-            + encode_uvarint(version)
+            encode_uvarint(FRAME_VERSION) + encode_uvarint(record.API_KEY) + encode_uvarint(version)
         )
         return head + _encode_fields(record, record_type.fields, version)
     except _MALFORMED as error:
@@ -266,5 +264,3 @@ def _decode_array(
         item, position = _decode_value(data, position, end, element)
         items.append(item)
     return tuple(items), position
-
-

@@ -88,9 +88,7 @@ def decode_native(value: bytes) -> MetadataRecord:
 def _known(api_key: int, version: int) -> RecordType:
     record_type = RECORD_TYPES.get(api_key)
     if record_type is None:
-        raise UnknownRecordError(
-            f"unknown record type {api_key}", api_key=api_key, version=version
-        )
+        raise UnknownRecordError(f"unknown record type {api_key}", api_key=api_key, version=version)
     if version not in record_type.versions:
         raise UnknownRecordError(
             f"unknown version {version} of {record_type.name}, known are 0 to "
@@ -180,16 +178,17 @@ def _compile_encoder(record_type: RecordType, version: int) -> Encoder:
     return encoder
 
 
-def _write_fields(
-    source: _Source, owner: str, specs: tuple[FieldSpec, ...], version: int
-) -> None:
+def _write_fields(source: _Source, owner: str, specs: tuple[FieldSpec, ...], version: int) -> None:
     """Code that loads, checks and converts every field of ``record`` for writing."""
     for spec in specs:
         source.add(1, f"{spec.name} = record.{spec.name}")
         if spec.since > version:
             default = source.bind("default", spec.default)
-            source.add(1, f"if {spec.name} != {default}: bad({owner!r}, {spec.name!r}, "
-                          f"{spec.name}, 'needs version {spec.since}, not {version}')")
+            source.add(
+                1,
+                f"if {spec.name} != {default}: bad({owner!r}, {spec.name!r}, "
+                f"{spec.name}, 'needs version {spec.since}, not {version}')",
+            )
             continue
         source.check(1, owner, spec)
         struct = _struct_of(spec.kind)
@@ -256,8 +255,9 @@ def _read_fields(
             source.check(1, owner, spec)
             continue
         convert = source.bind("from_array", _compile_struct_decoder(struct))
-        source.add(1, f"if type({spec.name}) is not tuple: "
-                      f"bad({owner!r}, {spec.name!r}, {spec.name})")
+        source.add(
+            1, f"if type({spec.name}) is not tuple: bad({owner!r}, {spec.name!r}, {spec.name})"
+        )
         source.add(1, f"{spec.name} = tuple([{convert}(item) for item in {spec.name}])")
 
 

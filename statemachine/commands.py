@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, Uuid
-from statemachine.imports import NO_CHECKPOINT, SourcePosition
+from statemachine.import_state import NO_CHECKPOINT, SourcePosition
 from statemachine.sections.configs import ResourceType as ResourceType
 
 DEFAULT_COUNT = -1

@@ -138,8 +138,9 @@ _TOPIC_KEYS = (
     _int_key("max.message.bytes", "1048588"),
     _long_key("message.timestamp.after.max.ms", "3600000"),
     _long_key("message.timestamp.before.max.ms", str(_LONG_MAX)),
-    ConfigKey("message.timestamp.type", "string", "CreateTime",
-              _choice("CreateTime", "LogAppendTime")),
+    ConfigKey(
+        "message.timestamp.type", "string", "CreateTime", _choice("CreateTime", "LogAppendTime")
+    ),
     ConfigKey("min.cleanable.dirty.ratio", "double", "0.5", _number(0.0, 1.0)),
     _long_key("min.compaction.lag.ms", "0"),
     _int_key(MIN_INSYNC_REPLICAS, "1", 1),
@@ -208,12 +209,14 @@ _GROUP_KEYS = (
 
 _LOGGER_LEVEL = ConfigKey("(any logger)", "string", "INFO", _choice(*_LOG_LEVELS))
 
-CATALOG: Mapping[int, Mapping[str, ConfigKey]] = MappingProxyType({
-    int(ResourceType.TOPIC): {key.name: key for key in _TOPIC_KEYS},
-    int(ResourceType.BROKER): {key.name: key for key in _BROKER_KEYS},
-    int(ResourceType.CLIENT_METRICS): {key.name: key for key in _CLIENT_METRICS_KEYS},
-    int(ResourceType.GROUP): {key.name: key for key in _GROUP_KEYS},
-})
+CATALOG: Mapping[int, Mapping[str, ConfigKey]] = MappingProxyType(
+    {
+        int(ResourceType.TOPIC): {key.name: key for key in _TOPIC_KEYS},
+        int(ResourceType.BROKER): {key.name: key for key in _BROKER_KEYS},
+        int(ResourceType.CLIENT_METRICS): {key.name: key for key in _CLIENT_METRICS_KEYS},
+        int(ResourceType.GROUP): {key.name: key for key in _GROUP_KEYS},
+    }
+)
 """Known keys by resource type and name. Broker loggers take any logger's name."""
 
 

@@ -76,10 +76,7 @@ def check_derivable(record: MetadataRecord) -> None:
     Raises:
         UnknownRecordError: Replay must stop before this record.
     """
-    if (
-        isinstance(record, BrokerEvent)
-        and record.derivation_version not in DERIVATION_VERSIONS
-    ):
+    if isinstance(record, BrokerEvent) and record.derivation_version not in DERIVATION_VERSIONS:
         raise UnknownRecordError(
             f"{type(record).__name__} for broker {record.broker_id} names derivation version "
             f"{record.derivation_version}, known are {sorted(DERIVATION_VERSIONS)}",
@@ -213,9 +210,7 @@ class _RulesV1:
             return False
         return broker.has_online(state.directory(broker_id))
 
-    def _elect(
-        self, state: PartitionState, outcome: _Outcome, *, unclean_allowed: bool
-    ) -> None:
+    def _elect(self, state: PartitionState, outcome: _Outcome, *, unclean_allowed: bool) -> None:
         eligible = outcome.isr or (outcome.elr if self._has_elr else ())
         candidates = outcome.replicas
         if state.leader in candidates:
@@ -274,8 +269,7 @@ class _RulesV1:
             change.replicas = outcome.replicas
             if state.directories:
                 change.directories = tuple(
-                    state.directory(replica) or DIRECTORY_UNASSIGNED
-                    for replica in outcome.replicas
+                    state.directory(replica) or DIRECTORY_UNASSIGNED for replica in outcome.replicas
                 )
         if outcome.is_unclean and state.leader_recovery_state != RECOVERING:
             change.leader_recovery_state = RECOVERING

@@ -14,7 +14,8 @@ from quorum.types import Uuid
 from statemachine.codec_kafka import encode_kafka_frame
 from statemachine.codec_native import encode_native
 from statemachine.image import MetadataImage, Provenance
-from statemachine.imports import IMPORT_KEY, state_record
+from statemachine.import_state import IMPORT_KEY
+from statemachine.imports import state_record
 from statemachine.record_keys import record_key
 from statemachine.records import (
     METADATA_VERSION,

@@ -204,9 +204,7 @@ def _elect_unclean(
     return NO_NODE
 
 
-def _remember_last_leader(
-    partition: PartitionState, target: _Target, rules: ElectionRules
-) -> None:
+def _remember_last_leader(partition: PartitionState, target: _Target, rules: ElectionRules) -> None:
     """Keep who led when the partition became leaderless, for the last resort above."""
     if not rules.is_elr_enabled:
         return
@@ -238,8 +236,7 @@ def _difference(
         change.replicas = target.replicas
         if partition.directories:
             change.directories = tuple(
-                partition.directory(replica) or DIRECTORY_UNASSIGNED
-                for replica in target.replicas
+                partition.directory(replica) or DIRECTORY_UNASSIGNED for replica in target.replicas
             )
     if target.removing != partition.removing:
         change.removing_replicas = target.removing
@@ -251,9 +248,7 @@ def _difference(
     return None if change == untouched else change
 
 
-def _bumps_leader_epoch(
-    partition: PartitionState, target: _Target, rules: ElectionRules
-) -> bool:
+def _bumps_leader_epoch(partition: PartitionState, target: _Target, rules: ElectionRules) -> bool:
     """Whether the record must carry the leader, which raises the leader epoch on replay."""
     if target.leader != partition.leader:
         return True

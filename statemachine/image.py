@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from statemachine.imports import ImportState
+from statemachine.import_state import ImportState
 from statemachine.records import Extra
 from statemachine.sections.cluster import (
     BrokerRegistration,

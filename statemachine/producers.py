@@ -24,7 +24,7 @@ from statemachine.sections.producers import (
 )
 
 if TYPE_CHECKING:
-    from statemachine.delta import BatchPosition
+    from statemachine.open_image import BatchPosition
 
 HEADER_OPEN = "open"
 """Record header with the oldest sequence the client still waits for, as decimal digits."""

@@ -15,174 +15,170 @@ from statemachine import derivation, imports, records, transactions
 from statemachine.sections.configs import ResourceType
 
 if TYPE_CHECKING:
-    from statemachine.delta import ImageDelta
+    from statemachine.open_image import OpenImage
 
-Replay: TypeAlias = "Callable[[ImageDelta, Any], None]"
+Replay: TypeAlias = "Callable[[OpenImage, Any], None]"
 
 
-def _register_broker(delta: ImageDelta, record: records.RegisterBrokerRecord) -> None:
+def _register_broker(delta: OpenImage, record: records.RegisterBrokerRecord) -> None:
     delta.open_cluster().replay_registration(record)
 
 
-def _unregister_broker(delta: ImageDelta, record: records.UnregisterBrokerRecord) -> None:
+def _unregister_broker(delta: OpenImage, record: records.UnregisterBrokerRecord) -> None:
     delta.open_cluster().replay_removal(record.broker_id, record.broker_epoch)
 
 
-def _fence_broker(delta: ImageDelta, record: records.FenceBrokerRecord) -> None:
+def _fence_broker(delta: OpenImage, record: records.FenceBrokerRecord) -> None:
     delta.open_cluster().set_fenced(record.id, record.epoch, fenced=True)
 
 
-def _unfence_broker(delta: ImageDelta, record: records.UnfenceBrokerRecord) -> None:
+def _unfence_broker(delta: OpenImage, record: records.UnfenceBrokerRecord) -> None:
     delta.open_cluster().set_fenced(record.id, record.epoch, fenced=False)
 
 
-def _change_registration(
-    delta: ImageDelta, record: records.BrokerRegistrationChangeRecord
-) -> None:
+def _change_registration(delta: OpenImage, record: records.BrokerRegistrationChangeRecord) -> None:
     delta.open_cluster().replay_change(record)
 
 
-def _register_controller(delta: ImageDelta, record: records.RegisterControllerRecord) -> None:
+def _register_controller(delta: OpenImage, record: records.RegisterControllerRecord) -> None:
     delta.open_cluster().replay_controller(record)
 
 
-def _unregister_controller(delta: ImageDelta, record: records.UnregisterControllerRecord) -> None:
+def _unregister_controller(delta: OpenImage, record: records.UnregisterControllerRecord) -> None:
     delta.open_cluster().replay_controller_removal(record.controller_id)
 
 
-def _feature_level(delta: ImageDelta, record: records.FeatureLevelRecord) -> None:
+def _feature_level(delta: OpenImage, record: records.FeatureLevelRecord) -> None:
     delta.open_features().replay_level(record)
 
 
-def _zk_migration(delta: ImageDelta, record: records.ZkMigrationStateRecord) -> None:
+def _zk_migration(delta: OpenImage, record: records.ZkMigrationStateRecord) -> None:
     delta.open_features().replay_migration(record)
 
 
-def _topic(delta: ImageDelta, record: records.TopicRecord) -> None:
+def _topic(delta: OpenImage, record: records.TopicRecord) -> None:
     delta.open_topics().replay_topic(record)
 
 
-def _partition(delta: ImageDelta, record: records.PartitionRecord) -> None:
+def _partition(delta: OpenImage, record: records.PartitionRecord) -> None:
     delta.open_topics().replay_partition(record)
 
 
-def _change_partition(delta: ImageDelta, record: records.PartitionChangeRecord) -> None:
+def _change_partition(delta: OpenImage, record: records.PartitionChangeRecord) -> None:
     delta.open_topics().replay_change(record)
 
 
-def _remove_topic(delta: ImageDelta, record: records.RemoveTopicRecord) -> None:
+def _remove_topic(delta: OpenImage, record: records.RemoveTopicRecord) -> None:
     name = delta.open_topics().replay_removal(record.topic_id)
     delta.open_configs().drop(ResourceType.TOPIC, name)
 
 
-def _clear_elr(delta: ImageDelta, record: records.ClearElrRecord) -> None:
+def _clear_elr(delta: OpenImage, record: records.ClearElrRecord) -> None:
     delta.open_topics().replay_clear_elr(record)
 
 
-def _config(delta: ImageDelta, record: records.ConfigRecord) -> None:
+def _config(delta: OpenImage, record: records.ConfigRecord) -> None:
     delta.open_configs().replay(record)
 
 
-def _client_quota(delta: ImageDelta, record: records.ClientQuotaRecord) -> None:
+def _client_quota(delta: OpenImage, record: records.ClientQuotaRecord) -> None:
     delta.open_security().replay_quota(record)
 
 
-def _acl(delta: ImageDelta, record: records.AccessControlEntryRecord) -> None:
+def _acl(delta: OpenImage, record: records.AccessControlEntryRecord) -> None:
     delta.open_security().replay_acl(record)
 
 
-def _remove_acl(delta: ImageDelta, record: records.RemoveAccessControlEntryRecord) -> None:
+def _remove_acl(delta: OpenImage, record: records.RemoveAccessControlEntryRecord) -> None:
     delta.open_security().replay_acl_removal(record)
 
 
-def _scram(delta: ImageDelta, record: records.UserScramCredentialRecord) -> None:
+def _scram(delta: OpenImage, record: records.UserScramCredentialRecord) -> None:
     delta.open_security().replay_scram(record)
 
 
-def _remove_scram(delta: ImageDelta, record: records.RemoveUserScramCredentialRecord) -> None:
+def _remove_scram(delta: OpenImage, record: records.RemoveUserScramCredentialRecord) -> None:
     delta.open_security().replay_scram_removal(record)
 
 
-def _token(delta: ImageDelta, record: records.DelegationTokenRecord) -> None:
+def _token(delta: OpenImage, record: records.DelegationTokenRecord) -> None:
     delta.open_security().replay_token(record)
 
 
-def _remove_token(delta: ImageDelta, record: records.RemoveDelegationTokenRecord) -> None:
+def _remove_token(delta: OpenImage, record: records.RemoveDelegationTokenRecord) -> None:
     delta.open_security().replay_token_removal(record)
 
 
-def _producer_ids(delta: ImageDelta, record: records.ProducerIdsRecord) -> None:
+def _producer_ids(delta: OpenImage, record: records.ProducerIdsRecord) -> None:
     delta.open_producers().replay_ids(record)
 
 
-def _producer_state(delta: ImageDelta, record: records.ProducerStateRecord) -> None:
+def _producer_state(delta: OpenImage, record: records.ProducerStateRecord) -> None:
     delta.open_producers().replay_state(record)
 
 
-def _init_producer(delta: ImageDelta, record: records.InitProducerRecord) -> None:
+def _init_producer(delta: OpenImage, record: records.InitProducerRecord) -> None:
     delta.open_producers().replay_init(record, delta.timestamp_ms)
 
 
-def _expire_producer(delta: ImageDelta, record: records.ExpireProducerRecord) -> None:
+def _expire_producer(delta: OpenImage, record: records.ExpireProducerRecord) -> None:
     delta.open_producers().replay_expiry(record.producer_id)
 
 
-def _transactional_id(delta: ImageDelta, record: records.TransactionalIdRecord) -> None:
+def _transactional_id(delta: OpenImage, record: records.TransactionalIdRecord) -> None:
     delta.open_producers().replay_transactional(record)
 
 
-def _remove_transactional_id(
-    delta: ImageDelta, record: records.RemoveTransactionalIdRecord
-) -> None:
+def _remove_transactional_id(delta: OpenImage, record: records.RemoveTransactionalIdRecord) -> None:
     delta.open_producers().replay_transactional_removal(record.transactional_id)
 
 
-def _broker_epoch(delta: ImageDelta, record: records.BrokerEpochRecord) -> None:
+def _broker_epoch(delta: OpenImage, record: records.BrokerEpochRecord) -> None:
     delta.open_cluster().replay_highest_epoch(record)
 
 
-def _broker_fenced(delta: ImageDelta, record: records.BrokerFencedEvent) -> None:
+def _broker_fenced(delta: OpenImage, record: records.BrokerFencedEvent) -> None:
     _apply_derived(delta, derivation.derive(delta, record))
     delta.open_cluster().set_fenced(record.broker_id, record.broker_epoch, fenced=True)
 
 
-def _broker_unfenced(delta: ImageDelta, record: records.BrokerUnfencedEvent) -> None:
+def _broker_unfenced(delta: OpenImage, record: records.BrokerUnfencedEvent) -> None:
     _apply_derived(delta, derivation.derive(delta, record))
     delta.open_cluster().set_fenced(record.broker_id, record.broker_epoch, fenced=False)
 
 
-def _broker_shutdown(delta: ImageDelta, record: records.BrokerShutdownEvent) -> None:
+def _broker_shutdown(delta: OpenImage, record: records.BrokerShutdownEvent) -> None:
     _apply_derived(delta, derivation.derive(delta, record))
     delta.open_cluster().set_shutting_down(record.broker_id, record.broker_epoch)
 
 
-def _apply_derived(delta: ImageDelta, changes: list[records.PartitionChangeRecord]) -> None:
+def _apply_derived(delta: OpenImage, changes: list[records.PartitionChangeRecord]) -> None:
     topics = delta.open_topics()
     for change in changes:
         topics.replay_change(change)
 
 
-def _begin_import(delta: ImageDelta, record: records.BeginImportRecord) -> None:
+def _begin_import(delta: OpenImage, record: records.BeginImportRecord) -> None:
     imports.begin(delta, record)
 
 
-def _import_state(delta: ImageDelta, record: records.ImportStateRecord) -> None:
+def _import_state(delta: OpenImage, record: records.ImportStateRecord) -> None:
     imports.restate(delta, record)
 
 
-def _no_effect(_delta: ImageDelta, _record: records.NoOpRecord) -> None:
+def _no_effect(_delta: OpenImage, _record: records.NoOpRecord) -> None:
     """A NoOpRecord only moves the position."""
 
 
-def _begin(delta: ImageDelta, record: records.BeginTransactionRecord) -> None:
+def _begin(delta: OpenImage, record: records.BeginTransactionRecord) -> None:
     transactions.begin(delta, record.name)
 
 
-def _end(delta: ImageDelta, _record: records.EndTransactionRecord) -> None:
+def _end(delta: OpenImage, _record: records.EndTransactionRecord) -> None:
     transactions.end(delta)
 
 
-def _abort(delta: ImageDelta, _record: records.AbortTransactionRecord) -> None:
+def _abort(delta: OpenImage, _record: records.AbortTransactionRecord) -> None:
     transactions.abort(delta)
 
 

@@ -1,4 +1,4 @@
-"""Metadata transactions: what replay remembers of an open one, and the three markers.
+"""Metadata transactions: the three markers.
 
 Several batches become visible at once, or not at all. Not to be confused with the transactional
 ids of producers.
@@ -8,27 +8,11 @@ See: KIP-868; metadata-records.md section 10.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from quorum.errors import ReplayError
-from statemachine.sections.tracking import RecordKey
-
-if TYPE_CHECKING:
-    from statemachine.delta import ImageDelta
-    from statemachine.image import MetadataImage
+from statemachine.open_image import OpenImage, OpenTransaction
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """The state before an open transaction: what an abort returns to."""
-
-    name: str | None
-    before: MetadataImage
-    touched: frozenset[RecordKey]
-
-
-def begin(delta: ImageDelta, name: str | None) -> None:
+def begin(delta: OpenImage, name: str | None) -> None:
     """Open a transaction.
 
     Raises:
@@ -39,7 +23,7 @@ def begin(delta: ImageDelta, name: str | None) -> None:
     delta.transaction = OpenTransaction(name, delta.view(), delta.changed_keys)
 
 
-def end(delta: ImageDelta) -> None:
+def end(delta: OpenImage) -> None:
     """Commit the open transaction.
 
     Raises:
@@ -50,7 +34,7 @@ def end(delta: ImageDelta) -> None:
     delta.transaction = None
 
 
-def abort(delta: ImageDelta) -> None:
+def abort(delta: OpenImage) -> None:
     """Discard the open transaction and everything replayed since its begin.
 
     Raises:

@@ -16,7 +16,7 @@ from quorate.client import Client
 from quorate.importer.errors import ImportDiffersError, ImportRefusedError, SourceDamagedError
 from quorate.importer.run import Import, ImportReport
 from quorate.importer.source import Source, open_source
-from statemachine.imports import NO_CHECKPOINT
+from statemachine.import_state import NO_CHECKPOINT
 
 
 @click.command("import", cls=SessionCommand)

@@ -21,7 +21,7 @@ from quorate.importer.plan import Step
 from quorum.v1 import common_pb2
 from quorum.v1.commands_pb2 import Command, ImportBatch, SourcePosition
 from quorum.v1.metadata_pb2 import WriteAnswer, WriteStreamRequest
-from statemachine import imports
+from statemachine import import_state
 
 COMMANDS_OPEN_MAX = 512
 """Most commands sent and not yet answered."""
@@ -120,11 +120,11 @@ class StreamCopy:
         self._on_copied(step)
 
 
-def wire_position(position: imports.SourcePosition) -> SourcePosition:
+def wire_position(position: import_state.SourcePosition) -> SourcePosition:
     """A position as the wire has it."""
     return SourcePosition(is_in_checkpoint=not position.is_in_log, offset=position.offset)
 
 
-def from_wire(position: SourcePosition) -> imports.SourcePosition:
+def from_wire(position: SourcePosition) -> import_state.SourcePosition:
     """The reverse of ``wire_position``."""
-    return imports.SourcePosition(not position.is_in_checkpoint, position.offset)
+    return import_state.SourcePosition(not position.is_in_checkpoint, position.offset)

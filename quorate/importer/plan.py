@@ -27,7 +27,7 @@ from statemachine.codec import decode_record
 from statemachine.delta import ImageDelta
 from statemachine.dump import state_digest
 from statemachine.image import EMPTY_IMAGE, MetadataImage
-from statemachine.imports import NO_CHECKPOINT, ImportState, SourcePosition
+from statemachine.import_state import NO_CHECKPOINT, ImportState, SourcePosition
 from statemachine.loading import load_checkpoint
 from statemachine.records import OWN_API_KEY_MIN, MetadataRecord
 

@@ -19,7 +19,7 @@ from quorate.importer.plan import ImportPlan, OnOffset, Step, plan_import
 from quorate.importer.source import Source
 from quorum.v1.admin_pb2 import DescribeImageResponse
 from quorum.v1.commands_pb2 import ImportBatch
-from statemachine.imports import NO_CHECKPOINT, ImportState, SourcePosition
+from statemachine.import_state import NO_CHECKPOINT, ImportState, SourcePosition
 
 RETRY_SECONDS = 0.05
 """Pause before a broken stream is replaced by another."""

@@ -22,7 +22,7 @@ from quorate.importer.errors import ImportRefusedError, SourceDamagedError
 from quorum.batch import BatchHeader, scan_batches
 from quorum.log.readonly import open_readonly
 from snapshot.reader import CheckpointReader
-from statemachine.imports import NO_CHECKPOINT
+from statemachine.import_state import NO_CHECKPOINT
 
 
 class SourceBatch(NamedTuple):
@@ -111,9 +111,7 @@ class Source:
             position += len(data)
 
 
-def open_source(
-    directory: Path, *, cluster_id: str = "", with_uncommitted: bool = False
-) -> Source:
+def open_source(directory: Path, *, cluster_id: str = "", with_uncommitted: bool = False) -> Source:
     """Look at a directory and prove the checksum of everything in its log.
 
     ``cluster_id`` stands in for a ``meta.properties`` that is missing. ``with_uncommitted``

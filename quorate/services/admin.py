@@ -19,7 +19,7 @@ from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
 from quorum.v1.common_pb2 import Endpoint
 from statemachine.dump import count_records, state_digest
-from statemachine.imports import ImportState
+from statemachine.import_state import ImportState
 
 SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 

@@ -17,7 +17,7 @@ from quorum.types import ZERO_UUID, Uuid
 from quorum.v1 import commands_pb2 as wire
 from statemachine import commands
 from statemachine.commands import Command
-from statemachine.imports import SourcePosition
+from statemachine.import_state import SourcePosition
 
 Converter: TypeAlias = Callable[[Any], Command]
 """From one alternative of ``Command.kind``; protobuf's stubs know no common type for them."""

@@ -54,9 +54,7 @@ def check_generation(view: View, broker_id: NodeId, broker_epoch: int) -> Broker
     return broker
 
 
-def prepare_register_broker(
-    view: View, command: RegisterBroker, context: JudgeContext
-) -> Prepared:
+def prepare_register_broker(view: View, command: RegisterBroker, context: JudgeContext) -> Prepared:
     """Clean-up of a former life, then the registration, which is last.
 
     A new incarnation gets a new epoch and is born fenced. The same incarnation keeps epoch,
@@ -204,9 +202,7 @@ def _check_directories(view: View, command: RegisterBroker) -> None:
         if owners:
             problem = f"a log directory belongs to broker {owners[0]}"
     if problem is not None:
-        raise CommandError(
-            ErrorCode.INVALID_REGISTRATION, f"broker {command.broker_id}: {problem}"
-        )
+        raise CommandError(ErrorCode.INVALID_REGISTRATION, f"broker {command.broker_id}: {problem}")
 
 
 def _is_reserved(directory: Uuid) -> bool:

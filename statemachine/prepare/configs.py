@@ -104,9 +104,7 @@ def _refuse_topic(name: str) -> None:
             ErrorCode.POLICY_VIOLATION,
             f"the configuration of {METADATA_TOPIC} is fixed ({fixed}) and cannot be changed",
         )
-    raise CommandError(
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]!r}"
-    )
+    raise CommandError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name[:249]!r}")
 
 
 def _check_broker(view: View, resource_type: int, resource_name: str) -> None:
@@ -115,9 +113,7 @@ def _check_broker(view: View, resource_type: int, resource_name: str) -> None:
             return
         raise CommandError(ErrorCode.INVALID_REQUEST, "loggers belong to one broker: name it")
     if not (resource_name.isascii() and resource_name.isdigit()) or len(resource_name) > 10:
-        raise CommandError(
-            ErrorCode.INVALID_REQUEST, f"{resource_name[:50]!r} is not a broker id"
-        )
+        raise CommandError(ErrorCode.INVALID_REQUEST, f"{resource_name[:50]!r} is not a broker id")
     broker_id = int(resource_name)
     # One spelling per broker, or two resources would configure the same one.
     if str(broker_id) != resource_name or broker_id > BROKER_ID_MAX:
@@ -133,9 +129,7 @@ def _new_value(key: ConfigKey, change: ConfigChange, old: str | None) -> str | N
     value = change.value
     if operation == _SET:
         if value is None:
-            raise CommandError(
-                ErrorCode.INVALID_CONFIG, f"{change.name}: setting needs a value"
-            )
+            raise CommandError(ErrorCode.INVALID_CONFIG, f"{change.name}: setting needs a value")
         # What is stored already has been checked: only another value is.
         if value != old:
             check_value(key, change.name, value)

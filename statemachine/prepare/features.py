@@ -25,23 +25,23 @@ from statemachine.records import (
     record_version,
 )
 
-SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType({
-    METADATA_VERSION: (7, 33),
-    ELR_VERSION: (0, 1),
-    "group.version": (0, 1),
-    "share.version": (0, 1),
-    "streams.version": (0, 1),
-    "transaction.version": (0, 2),
-})
+SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        METADATA_VERSION: (7, 33),
+        ELR_VERSION: (0, 1),
+        "group.version": (0, 1),
+        "share.version": (0, 1),
+        "streams.version": (0, 1),
+        "transaction.version": (0, 2),
+    }
+)
 """Levels of each feature that this release supports, both ends inclusive."""
 
 FEATURES_PER_COMMAND_MAX = 100
 _BLOCKERS_SHOWN_MAX = 5
 
 
-def prepare_update_features(
-    view: View, command: UpdateFeatures, context: JudgeContext
-) -> Prepared:
+def prepare_update_features(view: View, command: UpdateFeatures, context: JudgeContext) -> Prepared:
     """One record per level that becomes another one; all take effect or none.
 
     Raises:
@@ -90,9 +90,7 @@ def _check_update(view: View, update: FeatureUpdate, old: int) -> None:
             f"{update.name} level {update.level} is not within {low} to {high}",
         )
     if update.upgrade_type not in tuple(UpgradeType):
-        raise CommandError(
-            ErrorCode.INVALID_REQUEST, f"unknown upgrade type {update.upgrade_type}"
-        )
+        raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown upgrade type {update.upgrade_type}")
     _check_nodes(view, update)
     if update.level >= old:
         return
@@ -132,9 +130,7 @@ def _check_nodes(view: View, update: FeatureUpdate) -> None:
 def _supports(features: tuple[SupportedFeature, ...], update: FeatureUpdate) -> bool:
     for feature in features:
         if feature.name == update.name:
-            return (
-                feature.min_supported_version <= update.level <= feature.max_supported_version
-            )
+            return feature.min_supported_version <= update.level <= feature.max_supported_version
     return update.level == 0
 
 

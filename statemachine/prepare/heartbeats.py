@@ -198,7 +198,5 @@ def _offline_directory_records(
     remaining = tuple(directory for directory in broker.log_dirs if directory not in lost)
     if remaining:
         # An empty list would mean "unchanged"; a broker without any directory stops by itself.
-        records.append(
-            BrokerRegistrationChangeRecord(broker.id, broker.epoch, log_dirs=remaining)
-        )
+        records.append(BrokerRegistrationChangeRecord(broker.id, broker.epoch, log_dirs=remaining))
     return records

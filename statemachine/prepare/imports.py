@@ -11,14 +11,8 @@ from quorum.errors import CommandError, ErrorCode, RecordCodecError, UnknownReco
 from statemachine.codec import decode_record
 from statemachine.commands import ImportBatch
 from statemachine.delta import ImageDelta
-from statemachine.imports import (
-    HEADER_SOURCE_NEXT,
-    HEADER_SOURCE_OFFSET,
-    NO_CHECKPOINT,
-    ImportState,
-    SourcePosition,
-    is_blank,
-)
+from statemachine.import_state import NO_CHECKPOINT, ImportState, SourcePosition
+from statemachine.imports import HEADER_SOURCE_NEXT, HEADER_SOURCE_OFFSET, is_blank
 from statemachine.prepare.context import JudgeContext, Prepared
 from statemachine.prepare.view import View
 from statemachine.records import (
@@ -189,9 +183,7 @@ def _decode(value: bytes, number: int) -> MetadataRecord:
     return record
 
 
-def _state_at(
-    view: View, command: ImportBatch, copied: list[MetadataRecord]
-) -> ImportStateRecord:
+def _state_at(view: View, command: ImportBatch, copied: list[MetadataRecord]) -> ImportStateRecord:
     epochs = [r.broker_epoch for r in copied if isinstance(r, RegisterBrokerRecord)]
     highest = max(view.cluster.highest_broker_epoch, *epochs, -1)
     return ImportStateRecord(

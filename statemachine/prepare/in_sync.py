@@ -17,9 +17,7 @@ from statemachine.records import RECOVERED, RECOVERING, MetadataRecord
 from statemachine.sections.partitions import PartitionState, changed_state
 
 
-def prepare_alter_partition(
-    view: View, command: AlterPartition, context: JudgeContext
-) -> Prepared:
+def prepare_alter_partition(view: View, command: AlterPartition, context: JudgeContext) -> Prepared:
     """One change per partition that becomes another one; an identical ISR yields none.
 
     Partitions are judged one by one; each answer carries its own error code, and the state
@@ -121,17 +119,11 @@ def judge_alteration(
     recovery = wanted.leader_recovery_state
     if recovery not in (RECOVERED, RECOVERING):
         return ErrorCode.INVALID_REQUEST
-    if recovery == RECOVERING and (
-        len(members) > 1 or state.leader_recovery_state == RECOVERED
-    ):
+    if recovery == RECOVERING and (len(members) > 1 or state.leader_recovery_state == RECOVERED):
         return ErrorCode.INVALID_REQUEST
     for member in wanted.isr:
         broker = view.cluster.broker(member.broker_id)
-        if (
-            broker is None
-            or not broker.is_active
-            or member.broker_epoch not in (-1, broker.epoch)
-        ):
+        if broker is None or not broker.is_active or member.broker_epoch not in (-1, broker.epoch):
             return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 

@@ -46,9 +46,7 @@ def prepare_create_partitions(
         new_partition(view, topic_id, first_partition + index, replicas)
         for index, replicas in enumerate(placed)
     ]
-    return Prepared(
-        records, {"topic_id": topic_id, "partition_count": len(present) + len(placed)}
-    )
+    return Prepared(records, {"topic_id": topic_id, "partition_count": len(present) + len(placed)})
 
 
 def _placement(

@@ -129,9 +129,7 @@ def _init_anonymous(view: View, command: InitProducerId) -> Prepared:
     raise _is_fenced(command, command.producer_id, state.epoch)
 
 
-def _init_named(
-    view: View, command: InitProducerId, name: str, context: JudgeContext
-) -> Prepared:
+def _init_named(view: View, command: InitProducerId, name: str, context: JudgeContext) -> Prepared:
     known = view.producers.transactional(name)
     fresh = TransactionalIdRecord(
         transactional_id=name,

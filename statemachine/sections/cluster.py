@@ -170,8 +170,7 @@ class ClusterDelta(ClusterView):
         new = replace(
             old,
             fenced=old.fenced if record.fenced == UNCHANGED else record.fenced == FENCE,
-            in_controlled_shutdown=old.in_controlled_shutdown
-            or record.in_controlled_shutdown == 1,
+            in_controlled_shutdown=old.in_controlled_shutdown or record.in_controlled_shutdown == 1,
             log_dirs=record.log_dirs or old.log_dirs,
             cordoned_log_dirs=old.cordoned_log_dirs if cordoned is None else cordoned,
         )

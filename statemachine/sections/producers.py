@@ -105,9 +105,7 @@ class ProducersDelta(ProducersView):
 
     def settle(self) -> ProducersImage:
         """The image as of now; the delta stays usable."""
-        return ProducersImage(
-            self.next_id, self.states.settle(), self.transactional_ids.settle()
-        )
+        return ProducersImage(self.next_id, self.states.settle(), self.transactional_ids.settle())
 
     def replay_ids(self, record: ProducerIdsRecord) -> None:
         """Ids up to the named one were handed out.
@@ -137,9 +135,7 @@ class ProducersDelta(ProducersView):
             self._raise_next_id(producer_id + 1)
         else:
             if epoch <= old.epoch:
-                raise ReplayError(
-                    f"producer {producer_id}: epoch {epoch} is not above {old.epoch}"
-                )
+                raise ReplayError(f"producer {producer_id}: epoch {epoch} is not above {old.epoch}")
             self._tracker.modified((_PRODUCER, producer_id))
         self.states.set(producer_id, ProducerState(epoch, -1, 0, timestamp_ms))
 
@@ -236,9 +232,7 @@ class ProducersDelta(ProducersView):
         self.next_id = next_id
 
 
-def _inserted(
-    producer_id: int, kept: tuple[Applied, ...], applied: Applied
-) -> tuple[Applied, ...]:
+def _inserted(producer_id: int, kept: tuple[Applied, ...], applied: Applied) -> tuple[Applied, ...]:
     """``kept`` with a sequence that was overtaken put in its place."""
     sequence = applied.sequence
     if any(entry.sequence == sequence for entry in kept):

@@ -202,9 +202,7 @@ class TopicsDelta(TopicsView):
         elif old != state:
             self._index.changed((topic_id, index), old, state)
             self._tracker.modified((_PARTITION, topic_id, index))
-        self._tracker.stored(
-            (_PARTITION, topic_id, index), record.extra, existed=old is not None
-        )
+        self._tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
 
     def replay_change(self, change: PartitionChangeRecord) -> None:
         """A partition changed; its partition epoch always rises.

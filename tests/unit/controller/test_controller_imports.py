@@ -6,7 +6,7 @@ from quorum.batch import iterate_records, scan_batches
 from quorum.errors import ErrorCode
 from statemachine.codec import encode_kafka
 from statemachine.commands import BrokerHeartbeat, FeatureRange, ImportBatch, RegisterBroker
-from statemachine.imports import SourcePosition
+from statemachine.import_state import SourcePosition
 from statemachine.records import (
     BrokerFencedEvent,
     FeatureLevelRecord,

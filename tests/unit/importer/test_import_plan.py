@@ -13,7 +13,7 @@ from quorum.batch import encode_batch
 from quorum.errors import CorruptBatchError, SnapshotCorruptError, StorageError
 from statemachine.codec import decode_record, encode_record
 from statemachine.dump import state_digest
-from statemachine.imports import NO_CHECKPOINT, ImportState, SourcePosition
+from statemachine.import_state import NO_CHECKPOINT, ImportState, SourcePosition
 from statemachine.machine import StateMachine
 from statemachine.records import (
     AbortTransactionRecord,

@@ -12,7 +12,7 @@ from quorum.errors import CommandError
 from quorum.types import ZERO_UUID
 from quorum.v1 import commands_pb2 as wire
 from statemachine import commands
-from statemachine.imports import SourcePosition
+from statemachine.import_state import SourcePosition
 
 ID = bytes(range(16))
 

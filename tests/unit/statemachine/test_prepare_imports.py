@@ -7,7 +7,7 @@ import pytest
 from quorum.errors import CommandError, ErrorCode
 from statemachine.codec import encode_kafka, encode_record
 from statemachine.commands import ImportBatch
-from statemachine.imports import ImportState, SourcePosition
+from statemachine.import_state import ImportState, SourcePosition
 from statemachine.prepare import prepare
 from statemachine.prepare.imports import refuse_during_import
 from statemachine.records import (

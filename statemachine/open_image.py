@@ -1,0 +1,186 @@
+"""``OpenImage``: an image opened for changing, section by section.
+
+It holds the sections, the position and what has changed; which record does what is
+``statemachine.replay``'s work, batches are ``statemachine.delta``'s. A section is the base
+image's own until it is first opened for changing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from statemachine.image import MetadataImage, Provenance
+from statemachine.import_state import IMPORT_KEY, ImportState
+from statemachine.sections.cluster import ClusterDelta, ClusterImage
+from statemachine.sections.configs import ConfigsDelta, ConfigsImage
+from statemachine.sections.features import FeaturesDelta, FeaturesImage
+from statemachine.sections.producers import ProducersDelta, ProducersImage
+from statemachine.sections.security import SecurityDelta, SecurityImage
+from statemachine.sections.topics import TopicsDelta, TopicsImage
+from statemachine.sections.tracking import ChangeTracker, RecordKey
+
+
+class BatchPosition(Protocol):
+    """What replay needs to know of a batch; ``quorum.batch.BatchHeader`` has all of it."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record."""
+
+    @property
+    def end_offset(self) -> int:
+        """Offset behind the last record."""
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of the leader that wrote it."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """Append time, milliseconds since 1970."""
+
+    @property
+    def producer_id(self) -> int:
+        """The writer's producer id, -1 for none."""
+
+    @property
+    def producer_epoch(self) -> int:
+        """The epoch of that producer id."""
+
+    @property
+    def base_sequence(self) -> int:
+        """The command's sequence number."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """The state before an open metadata transaction: what an abort returns to."""
+
+    name: str | None
+    before: MetadataImage
+    touched: frozenset[RecordKey]
+
+
+class OpenImage:
+    """Sections over one base image. Owned by one thread."""
+
+    __slots__ = (
+        "base",
+        "cluster",
+        "configs",
+        "end_offset",
+        "epoch",
+        "features",
+        "finished",
+        "producers",
+        "security",
+        "source",
+        "timestamp_ms",
+        "topics",
+        "tracker",
+        "transaction",
+    )
+
+    def __init__(self, base: MetadataImage) -> None:
+        self.base = base
+        self.features: FeaturesImage | FeaturesDelta = base.features
+        self.cluster: ClusterImage | ClusterDelta = base.cluster
+        self.topics: TopicsImage | TopicsDelta = base.topics
+        self.configs: ConfigsImage | ConfigsDelta = base.configs
+        self.security: SecurityImage | SecurityDelta = base.security
+        self.producers: ProducersImage | ProducersDelta = base.producers
+        self.tracker = ChangeTracker(base.extras)
+        self.transaction: OpenTransaction | None = None
+        self.finished: MetadataImage | None = None
+        """What ``finish`` returned; None before."""
+        self.end_offset = base.provenance.end_offset
+        self.epoch = base.provenance.epoch
+        self.timestamp_ms = base.provenance.timestamp_ms
+        self.source: ImportState | None = base.provenance.source
+        """How far another cluster's metadata was imported; None when none was."""
+
+    @property
+    def changed_keys(self) -> frozenset[RecordKey]:
+        """Checkpoint records that existed before and were changed or deleted (630.4)."""
+        return frozenset(self.tracker.touched)
+
+    @property
+    def provenance(self) -> Provenance:
+        """The position behind the last batch replayed."""
+        return Provenance(self.end_offset, self.epoch, self.timestamp_ms, self.source)
+
+    def view(self) -> MetadataImage:
+        """The image as of now, at the position behind the last batch; the delta stays usable.
+
+        With a transaction open its effects show, so the result is for judging commands only.
+        """
+        features, cluster, topics = self.features, self.cluster, self.topics
+        configs, security, producers = self.configs, self.security, self.producers
+        return MetadataImage(
+            self.provenance,
+            features.settle() if isinstance(features, FeaturesDelta) else features,
+            cluster.settle() if isinstance(cluster, ClusterDelta) else cluster,
+            topics.settle() if isinstance(topics, TopicsDelta) else topics,
+            configs.settle() if isinstance(configs, ConfigsDelta) else configs,
+            security.settle() if isinstance(security, SecurityDelta) else security,
+            producers.settle() if isinstance(producers, ProducersDelta) else producers,
+            self.tracker.extras.settle(),
+        )
+
+    def take_content(self, image: MetadataImage) -> None:
+        """Replace all sections by those of an image; position and counting stay."""
+        self.features = image.features
+        self.cluster = image.cluster
+        self.topics = image.topics
+        self.configs = image.configs
+        self.security = image.security
+        self.producers = image.producers
+
+    def set_source(self, source: ImportState) -> None:
+        """The import of another cluster's metadata has come so far."""
+        if self.source is not None and self.source != source:
+            self.tracker.modified(IMPORT_KEY)
+        self.source = source
+
+    def open_features(self) -> FeaturesDelta:
+        """The features section for changing."""
+        section = self.features
+        if not isinstance(section, FeaturesDelta):
+            section = self.features = FeaturesDelta(section, self.tracker)
+        return section
+
+    def open_cluster(self) -> ClusterDelta:
+        """The cluster section for changing."""
+        section = self.cluster
+        if not isinstance(section, ClusterDelta):
+            section = self.cluster = ClusterDelta(section, self.tracker)
+        return section
+
+    def open_topics(self) -> TopicsDelta:
+        """The topics section for changing."""
+        section = self.topics
+        if not isinstance(section, TopicsDelta):
+            section = self.topics = TopicsDelta(section, self.tracker)
+        return section
+
+    def open_configs(self) -> ConfigsDelta:
+        """The configurations section for changing."""
+        section = self.configs
+        if not isinstance(section, ConfigsDelta):
+            section = self.configs = ConfigsDelta(section, self.tracker)
+        return section
+
+    def open_security(self) -> SecurityDelta:
+        """The security section for changing."""
+        section = self.security
+        if not isinstance(section, SecurityDelta):
+            section = self.security = SecurityDelta(section, self.tracker)
+        return section
+
+    def open_producers(self) -> ProducersDelta:
+        """The producers section for changing."""
+        section = self.producers
+        if not isinstance(section, ProducersDelta):
+            section = self.producers = ProducersDelta(section, self.tracker)
+        return section
