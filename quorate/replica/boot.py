@@ -196,8 +196,10 @@ def _open_log(
     def store_vote_floor(loss: Loss) -> None:
         state = election.load()
         floor = state.vote_floor
-        if floor is None or not floor.is_at_least(loss.end):
-            election.save(replace(state, vote_floor=loss.end))
+        # An epoch that rotted must not make a floor that no log will ever reach.
+        end = OffsetAndEpoch(loss.end.offset, min(loss.end.epoch, state.epoch))
+        if floor is None or not floor.is_at_least(end):
+            election.save(replace(state, vote_floor=end))
 
     for _ in range(_DAMAGES_MAX):
         try:
@@ -209,6 +211,8 @@ def _open_log(
                     taken for taken in snapshots.list() if taken != BOOTSTRAP_SNAPSHOT_ID
                 ),
                 snapshot_digest=snapshots.log_digest,
+                # Without a file, as in an adopted log, nothing is known of it.
+                epoch_max=election.load().epoch or None,
                 progress=progress,
             )
         except LogDamagedError as damage:

@@ -16,7 +16,7 @@ from pathlib import Path
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import LogDamagedError
 from quorum.log.config import LogConfig
-from quorum.log.damage import judge
+from quorum.log.damage import find_batch, judge
 from quorum.log.digest_file import read_digest_file, write_digest_file
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.layout import DIGEST_SUFFIX, segment_path
@@ -25,7 +25,7 @@ from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment import Segment
 from quorum.log.trail import Trail
 from quorum.ports import FileSystem
-from quorum.types import EpochStart
+from quorum.types import Epoch, EpochStart
 
 Progress = Callable[[int, int], None]
 """Told bytes done and bytes in all."""
@@ -60,6 +60,7 @@ class ChainOpener:
         config: LogConfig,
         *,
         marks: Watermarks,
+        epoch_max: Epoch | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.chain = Chain()
@@ -67,6 +68,7 @@ class ChainOpener:
         self._directory = directory
         self._config = config
         self._marks = marks
+        self._epoch_max = epoch_max
         self._progress = progress
 
     def open(self, bases: Sequence[int], stored: LogStart) -> None:
@@ -133,6 +135,7 @@ class ChainOpener:
         chain.epochs += scan.epochs
         chain.batch_count += scan.batch_count
         chain.byte_count += scan.trail.position
+        self._check_epochs(segment, scan)
         if scan.problem is not None:
             damage = judge(
                 scan.problem,
@@ -148,6 +151,19 @@ class ChainOpener:
             chain.torn_cause = scan.problem.cause
             file.truncate(scan.trail.position)
         return scan
+
+    def _check_epochs(self, segment: Segment, scan: SegmentScan) -> None:
+        """No checksum covers a batch's epoch, but none may be later than what was voted in."""
+        epoch_max = self._epoch_max
+        for entry in scan.epochs:
+            if epoch_max is not None and entry.epoch > epoch_max:
+                batch = find_batch(segment.file, segment.path, 0, entry.start_offset)
+                raise LogDamagedError(
+                    f"a batch of epoch {entry.epoch}; this replica never got beyond {epoch_max}",
+                    path=segment.path,
+                    position=0 if batch is None else batch.position,
+                    offset=entry.start_offset,
+                )
 
     def _check_mark(self, base: int, scan: SegmentScan) -> None:
         marks = self._marks

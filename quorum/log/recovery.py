@@ -34,7 +34,7 @@ from quorum.log.retention import (
 from quorum.log.segmented_log import SegmentedLog
 from quorum.log.trail import Trail
 from quorum.ports import FileSystem
-from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch, SnapshotId
+from quorum.types import LOG_BEGINNING, Epoch, EpochStart, OffsetAndEpoch, SnapshotId
 
 
 @dataclass(slots=True)
@@ -67,13 +67,16 @@ def open_log(
     *,
     snapshots: Sequence[SnapshotId] = (),
     snapshot_digest: Callable[[SnapshotId], bytes] | None = None,
+    epoch_max: Epoch | None = None,
     progress: Progress | None = None,
 ) -> tuple[SegmentedLog, RecoveryReport]:
     """Open the partition directory, making it if it does not exist.
 
     ``snapshots`` are the frozen checkpoints in it, ascending. ``snapshot_digest`` gives the
     log digest in a checkpoint's header (empty when it has none); it is asked only when the
-    log is replaced.
+    log is replaced. ``epoch_max`` is the epoch of ``quorum-state``: it reaches the disk before
+    its records do, so a batch of a later one is damaged, whatever its checksum (which does not
+    cover the epoch) says. None: not known.
 
     Durability: everything in the returned log is on disk.
 
@@ -90,7 +93,9 @@ def open_log(
     if not check_partition_metadata(fs, directory):
         write_partition_metadata(fs, directory)
     files = LogFiles.open(fs, directory)
-    recovery = _Recovery(files, config, snapshots, snapshot_digest or _no_digest, progress)
+    recovery = _Recovery(
+        files, config, snapshots, snapshot_digest or _no_digest, epoch_max, progress
+    )
     try:
         return recovery.run(), recovery.report
     except BaseException:
@@ -111,6 +116,7 @@ class _Recovery:
         config: LogConfig,
         snapshots: Sequence[SnapshotId],
         snapshot_digest: Callable[[SnapshotId], bytes],
+        epoch_max: Epoch | None,
         progress: Progress | None,
     ) -> None:
         self._files = files
@@ -123,7 +129,12 @@ class _Recovery:
         self._highest_snapshot = max((taken.offset for taken in snapshots), default=0)
         self._snapshot_digest = snapshot_digest
         self._opener = ChainOpener(
-            files.fs, files.directory, config, marks=files.marks, progress=progress
+            files.fs,
+            files.directory,
+            config,
+            marks=files.marks,
+            epoch_max=epoch_max,
+            progress=progress,
         )
         self._chain = self._opener.chain
         self.report = RecoveryReport()

@@ -15,7 +15,7 @@ from quorate.replica.replica import Replica
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NO_NODE, NodeId
 from statemachine.commands import Command, InitProducerId
-from statemachine.producers import PRODUCER_WINDOW
+from statemachine.sections.producers import PRODUCER_WINDOW
 from tests.simulation.commands import CommandMix
 from tests.simulation.invariants.violation import Violation
 
@@ -206,8 +206,11 @@ class Client:
 
     def _read(self) -> None:
         floor = self._cluster.witness.acknowledged_end
-        node_id = self._target
         cluster = self._cluster
+        # Who was leader once may believe that it still is.
+        node_id = self._target
+        if self._rng.random() < 0.5:
+            node_id = self._rng.choice(cluster.voter_ids)
 
         def ask(replica: Replica) -> None:
             def confirmed(offset: int | None) -> None:
