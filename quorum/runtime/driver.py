@@ -174,7 +174,9 @@ class Driver:
         if type(message) is FetchResponse and message.records:
             received = describe_records(message.records, self.node.log_end_offset)
             if received is None:
-                self._on_event(MessageIgnored(sender, "FetchResponse", "corrupt records"))
+                # Mostly a late answer, to a fetch that another answer has overtaken.
+                reason = "records that do not follow this log, or are damaged"
+                self._on_event(MessageIgnored(sender, "FetchResponse", reason))
                 self.notice(RequestFailed(sender, message.request_id))
                 return
             message = replace(message, received=received, records=b"")
