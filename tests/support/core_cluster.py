@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from quorum.config import QuorumConfig
-from quorum.control_records import Voters
 from quorum.core.messages import (
     FetchResponse,
     FetchSnapshotResponse,
@@ -25,126 +24,20 @@ from quorum.core.messages import (
     VotersAt,
 )
 from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState, SnapshotFrozen
+from quorum.core.notices import SnapshotFrozen
 from quorum.core.output import (
-    AdvanceLogStart,
-    Append,
-    BeginDownload,
     FreezeDownload,
     Output,
     Promise,
-    ReplaceLogWith,
-    SaveElectionState,
-    StoreHighWatermark,
-    Truncate,
-    WriteChunk,
 )
 from quorum.types import (
-    LOG_BEGINNING,
-    ElectionState,
-    Endpoint,
     EpochStart,
     NodeId,
-    OffsetAndEpoch,
-    ReplicaKey,
-    SnapshotId,
-    Voter,
 )
+from tests.support.core_disk import Disk, copy_of, key, voter
 
 CLUSTER = "cluster"
 Sent = TypeVar("Sent")
-
-
-def key(node_id: NodeId) -> ReplicaKey:
-    """The replica key the harness gives a node."""
-    return ReplicaKey(node_id, bytes(15) + bytes([node_id % 256]))
-
-
-def voter(node_id: NodeId) -> Voter:
-    return Voter(key(node_id), (Endpoint("CONTROLLER", f"node{node_id}", 9000),))
-
-
-def log_of(text: str, *, start: OffsetAndEpoch = LOG_BEGINNING) -> list[tuple[int, int]]:
-    """``"1:a 1:b 2:c"`` (epoch:value) as (offset, epoch) pairs from ``start`` on."""
-    epochs = [int(item.split(":")[0]) for item in text.split()]
-    return [(start.offset + index, epoch) for index, epoch in enumerate(epochs)]
-
-
-@dataclass
-class Disk:
-    """What one node has written and what of it would survive a crash."""
-
-    start: OffsetAndEpoch = LOG_BEGINNING
-    records: list[tuple[int, int]] = field(default_factory=list)
-    """(offset, epoch) of every record kept."""
-    voters: dict[int, tuple[Voter, ...]] = field(default_factory=dict)
-    election: ElectionState = field(default_factory=ElectionState)
-    high_watermark: int = 0
-    snapshots: dict[SnapshotId, int] = field(default_factory=dict)
-    chunks: dict[SnapshotId, bytes] = field(default_factory=dict)
-
-    @property
-    def end(self) -> OffsetAndEpoch:
-        if not self.records:
-            return self.start
-        offset, epoch = self.records[-1]
-        return OffsetAndEpoch(offset + 1, epoch)
-
-    @property
-    def epochs(self) -> tuple[EpochStart, ...]:
-        found: list[EpochStart] = []
-        for offset, epoch in self.records:
-            if not found or found[-1].epoch != epoch:
-                found.append(EpochStart(epoch, offset))
-        return tuple(found)
-
-    def durable_state(self, first_voters: Sequence[Voter]) -> DurableState:
-        voters = [VotersAt(-1, tuple(first_voters))] if first_voters else []
-        voters += [VotersAt(offset, self.voters[offset]) for offset in sorted(self.voters)]
-        return DurableState(
-            self.election,
-            self.start,
-            self.end,
-            self.epochs,
-            tuple(sorted(self.snapshots, key=lambda each: each.offset)),
-            tuple(voters),
-            self.high_watermark,
-            dict(self.snapshots),
-        )
-
-    def apply(self, effect: object) -> None:
-        match effect:
-            case SaveElectionState():
-                self.election = effect.state
-            case Append():
-                assert effect.base_offset == self.end.offset
-                for offset in range(effect.base_offset, effect.end_offset):
-                    starts = [each for each in effect.epochs if each.start_offset <= offset]
-                    epoch = starts[-1].epoch if starts else effect.epoch
-                    self.records.append((offset, epoch))
-                for index, control in enumerate(effect.controls):
-                    if isinstance(control, Voters):
-                        self.voters[effect.base_offset + index] = control.voters
-            case Truncate():
-                self.records = [each for each in self.records if each[0] < effect.end_offset]
-                self.voters = {k: v for k, v in self.voters.items() if k < effect.end_offset}
-            case ReplaceLogWith():
-                self.records, self.start = [], effect.snapshot_id
-            case AdvanceLogStart():
-                self.start = effect.start
-                self.records = [e for e in self.records if e[0] >= effect.start.offset]
-                for each in effect.delete:
-                    del self.snapshots[each]
-            case StoreHighWatermark():
-                self.high_watermark = effect.high_watermark
-            case BeginDownload():
-                self.chunks[effect.snapshot_id] = b""
-            case WriteChunk():
-                before = self.chunks.get(effect.snapshot_id, b"")
-                assert len(before) == effect.position
-                self.chunks[effect.snapshot_id] = before + effect.chunk
-            case FreezeDownload():
-                self.snapshots[effect.snapshot_id] = len(self.chunks[effect.snapshot_id])
 
 
 @dataclass
@@ -161,37 +54,6 @@ class Member:
     effects: list[object] = field(default_factory=list)
     deadline_ms: int | None = None
     is_up: bool = True
-
-
-def disk_with(
-    log: str = "",
-    *,
-    start: OffsetAndEpoch = LOG_BEGINNING,
-    epoch: int = 0,
-    leader: NodeId = -1,
-    voted: NodeId | None = None,
-    vote_floor: OffsetAndEpoch | None = None,
-    snapshots: dict[SnapshotId, int] | None = None,
-    high_watermark: int = 0,
-) -> Disk:
-    """A disk whose log holds ``log`` (``"1:a 2:b"``, epoch:value) from ``start`` on.
-
-    The epoch on file is ``epoch``, or that of the last record if that is higher.
-    """
-    records = log_of(log, start=start)
-    last_epoch = records[-1][1] if records else start.epoch
-    return Disk(
-        start=start,
-        records=records,
-        election=ElectionState(
-            max(epoch, last_epoch),
-            leader,
-            key(voted) if voted is not None else None,
-            vote_floor,
-        ),
-        snapshots=dict(snapshots or {}),
-        high_watermark=high_watermark,
-    )
 
 
 class CoreCluster:
@@ -235,7 +97,7 @@ class CoreCluster:
             rng=random.Random(self.seed * 1000 + node_id),
             bootstrap=self.bootstrap,
         )
-        return Member(node, disk, _copy(disk))
+        return Member(node, disk, copy_of(disk))
 
     def __getitem__(self, node_id: NodeId) -> RaftNode:
         return self.members[node_id].node
@@ -319,9 +181,7 @@ class CoreCluster:
         disk = self.members[node_id].disk
         for effect in effects:
             if isinstance(effect, FreezeDownload):
-                frozen = SnapshotFrozen(
-                    effect.snapshot_id, (), disk.snapshots[effect.snapshot_id]
-                )
+                frozen = SnapshotFrozen(effect.snapshot_id, (), disk.snapshots[effect.snapshot_id])
                 self.call(node_id, lambda node, fact=frozen: node.notice(self.now_ms, fact))
 
     def deliver(
@@ -337,9 +197,9 @@ class CoreCluster:
             self.queue.remove(item)
             sender, receiver, message = item
             if self.members[receiver].is_up and (sender, receiver) not in self.cut:
-                self.call(receiver, lambda node, s=sender, m=message: node.receive(
-                    self.now_ms, s, m
-                ))
+                self.call(
+                    receiver, lambda node, s=sender, m=message: node.receive(self.now_ms, s, m)
+                )
         return len(chosen)
 
     def settle(self, rounds: int = 1000) -> None:
@@ -399,9 +259,7 @@ class CoreCluster:
             self.tick(node_id)
             for _ in range(10):
                 self.queue = [
-                    item
-                    for item in self.queue
-                    if isinstance(item[2], VoteRequest | VoteResponse)
+                    item for item in self.queue if isinstance(item[2], VoteRequest | VoteResponse)
                 ]
                 self.deliver()
                 for each in self.members:
@@ -442,13 +300,3 @@ class CoreCluster:
             for node_id, member in self.members.items()
             if member.is_up and member.node.is_leader
         ]
-
-
-def _copy(disk: Disk) -> Disk:
-    return replace(
-        disk,
-        records=list(disk.records),
-        voters=dict(disk.voters),
-        snapshots=dict(disk.snapshots),
-        chunks=dict(disk.chunks),
-    )

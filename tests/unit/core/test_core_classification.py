@@ -10,7 +10,7 @@ from quorum.core.classification import Diverging, NeedsSnapshot, Serve, classify
 from quorum.core.following import truncation_point
 from quorum.core.log_view import LogView
 from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
-from tests.support.core_cluster import disk_with
+from tests.support.core_disk import disk_with
 
 SNAPSHOT = OffsetAndEpoch(30, 4)
 

@@ -10,7 +10,8 @@ from quorum.core.notices import ShutDown
 from quorum.core.output import Output, Promise, SaveElectionState
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
-from tests.support.core_cluster import CLUSTER, CoreCluster, Disk, disk_with, key
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import Disk, disk_with, key
 
 LOG = "1:a 2:b 2:c"
 END = OffsetAndEpoch(3, 2)

@@ -18,7 +18,8 @@ from quorum.core.notices import RequestFailed
 from quorum.core.output import Append, LogTruncated, Output, Promise, Truncate, VotersChanged
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, EpochStart, OffsetAndEpoch
-from tests.support.core_cluster import CLUSTER, CoreCluster, Disk, disk_with, key, voter
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import Disk, disk_with, key, voter
 
 LOG = "1:a 1:b 2:c"
 
@@ -40,7 +41,10 @@ def last_fetch(cluster: CoreCluster) -> FetchRequest:
 def answer(cluster: CoreCluster, **fields: object) -> Output:
     """The leader's answer to the Fetch under way."""
     values: dict[str, object] = {
-        "error": ErrorCode.NONE, "leader_id": 2, "epoch": 5, "high_watermark": 0,
+        "error": ErrorCode.NONE,
+        "leader_id": 2,
+        "epoch": 5,
+        "high_watermark": 0,
     }
     values.update(fields)
     response = FetchResponse(last_fetch(cluster).request_id, **values)  # type: ignore[arg-type]

@@ -25,7 +25,8 @@ from quorum.core.messages import (
 )
 from quorum.errors import ErrorCode
 from quorum.types import EpochStart, OffsetAndEpoch, ReplicaKey
-from tests.support.core_cluster import CLUSTER, CoreCluster, key, voter
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import key, voter
 
 INTEGERS = (-(1 << 63), -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 9, 100, (1 << 31) - 1, (1 << 63) - 1)
 CODES = tuple(ErrorCode)
@@ -83,42 +84,87 @@ class Nonsense:
         maybe = self.rng.random() < 0.3
         match self.rng.randrange(10):
             case 0:
-                return VoteRequest(self.request_id(), self.cluster(), self.replica(),
-                                   self.replica(), self.small(), self.pair(), maybe)
+                return VoteRequest(
+                    self.request_id(),
+                    self.cluster(),
+                    self.replica(),
+                    self.replica(),
+                    self.small(),
+                    self.pair(),
+                    maybe,
+                )
             case 1:
-                return VoteResponse(self.request_id(), self.error(), self.small(),
-                                    self.small(), maybe)
+                return VoteResponse(
+                    self.request_id(), self.error(), self.small(), self.small(), maybe
+                )
             case 2:
-                return BeginQuorumEpochRequest(self.request_id(), self.cluster(),
-                                               self.replica(), self.replica(), self.small())
+                return BeginQuorumEpochRequest(
+                    self.request_id(), self.cluster(), self.replica(), self.replica(), self.small()
+                )
             case 3:
-                return BeginQuorumEpochResponse(self.request_id(), self.error(), self.small(),
-                                                self.number())
+                return BeginQuorumEpochResponse(
+                    self.request_id(), self.error(), self.small(), self.number()
+                )
             case 4:
-                return EndQuorumEpochRequest(self.request_id(), self.cluster(), self.replica(),
-                                             self.small(), (self.replica(), self.replica()))
+                return EndQuorumEpochRequest(
+                    self.request_id(),
+                    self.cluster(),
+                    self.replica(),
+                    self.small(),
+                    (self.replica(), self.replica()),
+                )
             case 5:
-                return EndQuorumEpochResponse(self.request_id(), self.error(), self.small(),
-                                              self.number())
+                return EndQuorumEpochResponse(
+                    self.request_id(), self.error(), self.small(), self.number()
+                )
             case 6:
-                return FetchRequest(self.request_id(), self.cluster(), self.replica(),
-                                    self.small(), self.number(), self.small(), self.number(),
-                                    self.number(), self.number(), self.round())
+                return FetchRequest(
+                    self.request_id(),
+                    self.cluster(),
+                    self.replica(),
+                    self.small(),
+                    self.number(),
+                    self.small(),
+                    self.number(),
+                    self.number(),
+                    self.number(),
+                    self.round(),
+                )
             case 7:
                 return FetchResponse(
-                    self.request_id(), self.error(), self.small(), self.small(), self.number(),
-                    self.number(), self.pair() if maybe else None,
+                    self.request_id(),
+                    self.error(),
+                    self.small(),
+                    self.small(),
+                    self.number(),
+                    self.number(),
+                    self.pair() if maybe else None,
                     self.pair() if self.rng.random() < 0.2 else None,
-                    received=self.records(), read_round=self.round(),
+                    received=self.records(),
+                    read_round=self.round(),
                 )
             case 8:
-                return FetchSnapshotRequest(self.request_id(), self.cluster(), self.replica(),
-                                            self.small(), self.pair(), self.number(),
-                                            self.number(), self.round())
+                return FetchSnapshotRequest(
+                    self.request_id(),
+                    self.cluster(),
+                    self.replica(),
+                    self.small(),
+                    self.pair(),
+                    self.number(),
+                    self.number(),
+                    self.round(),
+                )
             case _:
-                return FetchSnapshotResponse(self.request_id(), self.error(), self.small(),
-                                             self.small(), self.pair(), self.number(),
-                                             self.number(), chunk=bytes(self.rng.randrange(4)))
+                return FetchSnapshotResponse(
+                    self.request_id(),
+                    self.error(),
+                    self.small(),
+                    self.small(),
+                    self.pair(),
+                    self.number(),
+                    self.number(),
+                    chunk=bytes(self.rng.randrange(4)),
+                )
 
 
 @pytest.mark.parametrize("seed", range(30))

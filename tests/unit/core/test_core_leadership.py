@@ -18,7 +18,8 @@ from quorum.core.output import Append, LeadershipChanged
 from quorum.core.succession import successor_backoff_ms
 from quorum.errors import ErrorCode
 from quorum.types import EpochStart
-from tests.support.core_cluster import CLUSTER, CoreCluster, disk_with, key
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import disk_with, key
 
 
 def won_but_not_durable() -> CoreCluster:
@@ -106,7 +107,8 @@ def test_a_silent_voter_is_reminded_and_a_fetching_one_is_not() -> None:
     before = len(cluster.sent)
     cluster.advance(5_000)
     reminded = [
-        to for by, to, message in cluster.sent[before:]
+        to
+        for by, to, message in cluster.sent[before:]
         if by == 1 and isinstance(message, BeginQuorumEpochRequest)
     ]
     assert set(reminded) == {3}

@@ -41,7 +41,5 @@ def test_a_vote_is_decided_exactly_when_no_answer_can_change_it(voter_count: int
         for rejected in range(voter_count + 1 - granted):
             best = voter_count - rejected >= quorum_size(voter_count)
             worst = granted >= quorum_size(voter_count)
-            expected = (
-                VoteResult.WON if worst else VoteResult.PENDING if best else VoteResult.LOST
-            )
+            expected = VoteResult.WON if worst else VoteResult.PENDING if best else VoteResult.LOST
             assert vote_result(voter_count, granted, rejected) is expected

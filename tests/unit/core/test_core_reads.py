@@ -7,7 +7,8 @@ from quorum.core.messages import FetchRequest, FetchResponse, FetchSnapshotReque
 from quorum.core.notices import SnapshotCreated
 from quorum.core.output import Output, ReadConfirmed, ReadFailed
 from quorum.types import OffsetAndEpoch
-from tests.support.core_cluster import CLUSTER, CoreCluster, key
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import key
 
 
 def led(voters: tuple[int, ...] = (1, 2, 3), config: QuorumConfig | None = None) -> CoreCluster:
@@ -29,8 +30,15 @@ def told(cluster: CoreCluster) -> list[object]:
 def echo(cluster: CoreCluster, sender: int, number: int, *, epoch: int = 1) -> Output:
     leader = cluster[1]
     request = FetchRequest(
-        900, CLUSTER, key(sender), leader.epoch, leader.log_end_offset, leader.log_end.epoch,
-        leader.high_watermark, 500, read_round=ReadRound(epoch, number),
+        900,
+        CLUSTER,
+        key(sender),
+        leader.epoch,
+        leader.log_end_offset,
+        leader.log_end.epoch,
+        leader.high_watermark,
+        500,
+        read_round=ReadRound(epoch, number),
     )
     return cluster.call(1, lambda node: node.receive(cluster.now_ms, sender, request))
 

@@ -10,7 +10,8 @@ from quorum.core.messages import FetchRequest, FetchResponse
 from quorum.core.output import HighWatermarkAdvanced, Output, Send
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import OffsetAndEpoch, ReplicaKey
-from tests.support.core_cluster import CLUSTER, CoreCluster, disk_with, key
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import disk_with, key
 
 
 def led(*, config: QuorumConfig | None = None, disk_log: str = "") -> CoreCluster:
@@ -42,7 +43,9 @@ def fetch(
     """A Fetch by ``sender``, by default at the leader's end and knowing all it knows."""
     leader = cluster[1]
     values: dict[str, object] = {
-        "replica": key(max(sender, 0)), "high_watermark": leader.high_watermark, "max_wait_ms": 500,
+        "replica": key(max(sender, 0)),
+        "high_watermark": leader.high_watermark,
+        "max_wait_ms": 500,
     }
     values.update(fields)
     request = FetchRequest(
@@ -300,7 +303,9 @@ def test_propose_is_refused_without_a_trace_where_it_may_not_be() -> None:
     cluster.slow_disks.add(1)
     end = cluster[1].log_end_offset
     for node_id, end_offset, payload in (
-        (2, end + 1, b"x"), (1, end, b"x"), (1, end + 1, bytes(11))
+        (2, end + 1, b"x"),
+        (1, end, b"x"),
+        (1, end + 1, bytes(11)),
     ):
         with pytest.raises(QuorumUsageError):
             cluster[node_id].propose(cluster.now_ms, end_offset=end_offset, payload=payload)

@@ -28,7 +28,8 @@ from quorum.core.output import (
 )
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch, SnapshotId
-from tests.support.core_cluster import CLUSTER, CoreCluster, Disk, disk_with, key, voter
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import Disk, disk_with, key, voter
 
 SNAPSHOT = OffsetAndEpoch(10, 3)
 
@@ -46,8 +47,12 @@ def serving() -> CoreCluster:
 
 def ask(cluster: CoreCluster, **fields: object) -> FetchSnapshotResponse:
     values: dict[str, object] = {
-        "cluster_id": CLUSTER, "replica": key(2), "epoch": cluster[1].epoch,
-        "snapshot_id": OffsetAndEpoch(2, 1), "position": 0, "max_bytes": 1000,
+        "cluster_id": CLUSTER,
+        "replica": key(2),
+        "epoch": cluster[1].epoch,
+        "snapshot_id": OffsetAndEpoch(2, 1),
+        "position": 0,
+        "max_bytes": 1000,
     }
     values.update(fields)
     request = FetchSnapshotRequest(7, **values)  # type: ignore[arg-type]
@@ -142,14 +147,21 @@ def asked(cluster: CoreCluster) -> FetchSnapshotRequest:
 def chunk(cluster: CoreCluster, data: bytes = b"abcd", **fields: object) -> Output:
     request = asked(cluster)
     values: dict[str, object] = {
-        "error": ErrorCode.NONE, "leader_id": 2, "epoch": 5, "snapshot_id": request.snapshot_id,
-        "size": 10, "position": request.position, "chunk": data, "file_digest": b"d",
+        "error": ErrorCode.NONE,
+        "leader_id": 2,
+        "epoch": 5,
+        "snapshot_id": request.snapshot_id,
+        "size": 10,
+        "position": request.position,
+        "chunk": data,
+        "file_digest": b"d",
     }
     values.update(fields)
     answer = FetchSnapshotResponse(request.request_id, **values)  # type: ignore[arg-type]
     sender = values["leader_id"]
     return cluster.call(
-        1, lambda node: node.receive(cluster.now_ms, sender, answer)  # type: ignore[arg-type]
+        1,
+        lambda node: node.receive(cluster.now_ms, sender, answer),  # type: ignore[arg-type]
     )
 
 
@@ -229,9 +241,7 @@ def test_a_chunk_that_does_not_fit_is_asked_for_again(fields: dict[str, object])
     assert chunk(cluster).persist == [WriteChunk(SNAPSHOT, 0, b"abcd")]
 
 
-@pytest.mark.parametrize(
-    "error", [ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE]
-)
+@pytest.mark.parametrize("error", [ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE])
 def test_a_refused_download_goes_back_to_fetch(error: ErrorCode) -> None:
     """Goal: rediscover. Method: the leader no longer has the file."""
     cluster = following()
@@ -296,8 +306,12 @@ def test_a_rejected_file_is_fetched_again() -> None:
 @pytest.mark.parametrize(
     "snapshot_id",
     [
-        OffsetAndEpoch(-1, 3), OffsetAndEpoch(10, -1), OffsetAndEpoch(10, 6), LOG_BEGINNING,
-        OffsetAndEpoch(1, 1), OffsetAndEpoch(3, 1),
+        OffsetAndEpoch(-1, 3),
+        OffsetAndEpoch(10, -1),
+        OffsetAndEpoch(10, 6),
+        LOG_BEGINNING,
+        OffsetAndEpoch(1, 1),
+        OffsetAndEpoch(3, 1),
     ],
 )
 def test_a_snapshot_that_cannot_be_needed_is_not_fetched(snapshot_id: SnapshotId) -> None:

@@ -13,7 +13,8 @@ from quorum.core.notices import DurableState
 from quorum.core.output import ReplaceLogWith, SnapshotInstalled
 from quorum.errors import QuorumUsageError
 from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
-from tests.support.core_cluster import CoreCluster, Disk, disk_with, key
+from tests.support.core_cluster import CoreCluster
+from tests.support.core_disk import Disk, disk_with, key
 
 
 @pytest.mark.parametrize(
@@ -28,9 +29,7 @@ from tests.support.core_cluster import CoreCluster, Disk, disk_with, key
         (disk_with("1:a", epoch=4, leader=1, voted=1), "Resigned", 4),
     ],
 )
-def test_the_first_role_follows_from_the_election_file(
-    disk: Disk, role: str, epoch: int
-) -> None:
+def test_the_first_role_follows_from_the_election_file(disk: Disk, role: str, epoch: int) -> None:
     """Goal: the start-up rules. Method: one election file per rule."""
     cluster = CoreCluster(disks={1: disk})
     assert cluster[1].role_name == role
@@ -110,9 +109,7 @@ def test_a_contradicting_disk_state_is_refused_with_its_numbers(
         "snapshots": (),
         "voters": (),
     }
-    node = RaftNode(
-        config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1)
-    )
+    node = RaftNode(config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1))
     with pytest.raises(QuorumUsageError, match=words):
         node.start(0, DurableState(**{**sound, **change}))  # type: ignore[arg-type]
     node.start(0, DurableState(**sound))  # type: ignore[arg-type]

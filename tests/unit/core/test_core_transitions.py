@@ -12,7 +12,7 @@ from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
 from quorum.core.state import CoreState
 from quorum.core.transitions import TRANSITIONS, Step
 from quorum.errors import InvariantViolation
-from tests.support.core_cluster import key
+from tests.support.core_disk import key
 
 ROLES = (Unattached, Prospective, Candidate, Leader, Follower, Resigned)
 

@@ -10,7 +10,8 @@ from quorum.core.notices import LeaseChanged, SnapshotCreated, SnapshotRemoved
 from quorum.core.output import AdvanceLogStart
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch, SnapshotId
-from tests.support.core_cluster import CLUSTER, CoreCluster, disk_with, key
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import disk_with, key
 
 FIRST, SECOND = OffsetAndEpoch(4, 1), OffsetAndEpoch(6, 1)
 

@@ -31,9 +31,7 @@ class Chaos:
     def __init__(self, seed: int, voters: int, observers: int) -> None:
         ids = list(range(1, voters + 1))
         self.rng = random.Random(seed)
-        self.cluster = CoreCluster(
-            ids, range(11, 11 + observers), config=CONFIG, seed=seed
-        )
+        self.cluster = CoreCluster(ids, range(11, 11 + observers), config=CONFIG, seed=seed)
         self.cluster.records_per_answer = self.rng.choice([3, 1000])
         self.committed: dict[int, int] = {}
         self.leader_of: dict[int, int] = {}
@@ -48,9 +46,7 @@ class Chaos:
             item = cluster.queue.pop(rng.randrange(min(4, len(cluster.queue))))
             sender, receiver, message = item
             if rng.random() > 0.03 and cluster.members[receiver].is_up:
-                cluster.call(
-                    receiver, lambda node: node.receive(cluster.now_ms, sender, message)
-                )
+                cluster.call(receiver, lambda node: node.receive(cluster.now_ms, sender, message))
                 if rng.random() < 0.02:
                     cluster.queue.append(item)
         elif roll < 0.70:
@@ -90,9 +86,9 @@ class Chaos:
             self.counts["crashes"] += 1
             for other in cluster.members:
                 if other != node_id and cluster.members[other].is_up and rng.random() < 0.5:
-                    cluster.call(other, lambda node: node.notice(
-                        cluster.now_ms, ConnectionRefused(node_id)
-                    ))
+                    cluster.call(
+                        other, lambda node: node.notice(cluster.now_ms, ConnectionRefused(node_id))
+                    )
         elif roll < 0.4:
             cluster.slow_disks ^= {node_id}
         elif roll < 0.6:
@@ -118,9 +114,9 @@ class Chaos:
         if offset - 1 in epochs and offset < member.node.log_end_offset:
             snapshot_id = OffsetAndEpoch(offset, epochs[offset - 1])
             member.disk.snapshots[snapshot_id] = member.written.snapshots[snapshot_id] = 40
-            cluster.call(node_id, lambda node: node.notice(
-                cluster.now_ms, SnapshotCreated(snapshot_id, 40)
-            ))
+            cluster.call(
+                node_id, lambda node: node.notice(cluster.now_ms, SnapshotCreated(snapshot_id, 40))
+            )
             self.counts["snapshots"] += 1
 
     def check(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from quorum.core.voters import VoterHistory, VoterSet
 from quorum.types import ZERO_UUID, ReplicaKey
-from tests.support.core_cluster import key, voter
+from tests.support.core_disk import key, voter
 
 
 def test_membership_is_by_id_and_disk() -> None:
