@@ -8,7 +8,7 @@ nodes is refused: its figures would be those of memory, not of disks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import psutil
@@ -128,38 +128,40 @@ async def measure_load(
     return DurableLoad(load, figures, groups)
 
 
-def run_loads(
-    cluster: LocalCluster, writer_counts: Sequence[int], *, seconds: float, warm_up_seconds: float
-) -> list[DurableLoad]:
-    """All writer counts, one after the other, through one client."""
+def run_load(
+    cluster: LocalCluster, writers: int, *, seconds: float, warm_up_seconds: float, run: int
+) -> DurableLoad:
+    """One closed-loop run through a client of its own; ``run`` is another number each time.
 
-    async def run() -> list[DurableLoad]:
+    Raises:
+        NotDurableError: See ``check_durable``.
+    """
+
+    async def go() -> DurableLoad:
         async with Client(cluster.addresses, client_id="bench", reason="benchmark") as client:
-            await create_topics(client)
-            return [
-                await measure_load(
-                    cluster,
-                    client,
-                    writers,
-                    seconds=seconds,
-                    warm_up_seconds=warm_up_seconds,
-                    run=number,
-                )
-                for number, writers in enumerate(writer_counts, 1)
-            ]
+            return await measure_load(
+                cluster,
+                client,
+                writers,
+                seconds=seconds,
+                warm_up_seconds=warm_up_seconds,
+                run=run,
+            )
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(run())
+        return runner.run(go())
 
 
 def start_cluster(cluster: LocalCluster) -> None:
-    """Format, start and wait until every node wants clients."""
+    """Format, start, wait until every node wants clients, and create the topics."""
+
+    async def prepare() -> None:
+        async with Client(cluster.addresses, client_id="bench", reason="benchmark") as client:
+            await create_topics(client)
+
     for node in cluster.nodes.values():
         cluster.format(node)
         cluster.start(node)
     cluster.wait_ready(list(cluster.nodes.values()))
-
-
-def rates(loads: Sequence[DurableLoad]) -> Mapping[int, float]:
-    """Writes per second by number of writers."""
-    return {each.load.writers: each.load.rate for each in loads}
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(prepare())

@@ -52,6 +52,8 @@ def _other_rows(figures: Mapping[str, Any]) -> list[list[str]]:
             rows.append(
                 [text, f"{each['p50']:,.0f} {unit}", f"{each['min']:,.0f} to {each['max']:,.0f}"]
             )
+    if "image" in figures:
+        rows.append(["  per second of processor", f"{figures['image']['per_cpu_second']:,.0f}", ""])
     for name, value in figures.get("floors", {}).items():
         rows.append([f"floor: {name}", f"{value:,.2f}", ""])
     return rows

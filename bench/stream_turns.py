@@ -234,7 +234,7 @@ async def drive(seconds: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=2.0, help="per figure")
     parser.add_argument("--plain-asyncio", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

@@ -16,7 +16,7 @@ import org.apache.zookeeper.ZooKeeper;
 public final class ZooKeeperLoad {
   private static final int NODES = 64;
   private static final int SESSIONS_MAX = 16;
-  private static final int SAMPLES_MAX = 500_000;
+  private static final int SAMPLES_MAX = 100_000;
   private static final byte[] VALUE = new byte[100];
 
   private static ZooKeeper connect(String addresses, int timeoutMs) throws Exception {
