@@ -192,7 +192,7 @@ class CommandError(QuorateError):
         self.message = message
 
 
-class InvariantViolation(BaseException):  # noqa: N818 - not an Error: nobody may handle it
+class InvariantViolation(BaseException):
     """Something that must hold does not. The process stops; the numbers say what was seen."""
 
 

@@ -127,7 +127,8 @@ class LogStore(Protocol):
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
         """Whole batches from the one containing ``offset`` on; at least one if any exists
-        below ``end_offset``; otherwise no more than ``max_bytes``."""
+        below ``end_offset``; otherwise no more than ``max_bytes``.
+        """
 
     def store_high_watermark(self, high_watermark: int) -> None:
         """Write the lazy lower bound; not synced."""

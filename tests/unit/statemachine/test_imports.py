@@ -14,8 +14,7 @@ from statemachine.codec import encode_record
 from statemachine.delta import ImageDelta
 from statemachine.dump import DigestedValues, count_records, dump_values, state_digest
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
-from statemachine.import_state import ImportState, SourcePosition
-from statemachine.import_state import position_of
+from statemachine.import_state import ImportState, SourcePosition, position_of
 from statemachine.imports import is_blank
 from statemachine.loading import load_checkpoint
 from statemachine.machine import StateMachine
