@@ -30,8 +30,10 @@ MINIMA_PER_100_SEEDS: dict[str, int] = {
     "duplicated": 800,
     "cut": 4_000,
     "refused": 300,
+    "rotted": 50,
+    "quarantines": 50,
 }
-"""About half of what a hundred seeds show: leader changes, logs cut on divergence, checkpoints
+"""Well below what a hundred seeds show: leader changes, logs cut on divergence, checkpoints
 downloaded, crashes that lost written bytes or work under way, retries answered as duplicates,
 linearizable reads confirmed, and so on."""
 

@@ -46,7 +46,7 @@ def read_from_cached_leadership(patch: Patch) -> None:
 
 def duplicates_not_recognised(patch: Patch) -> None:
     """Every command counts as new, also one sent again."""
-    patch.setattr(group, "judge_sequence", lambda *arguments: Fresh())
+    patch.setattr(group, "judge_sequence", lambda *arguments, **options: Fresh())
 
 
 def epoch_forgotten_at_log_start(patch: Patch) -> None:
