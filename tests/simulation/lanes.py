@@ -30,8 +30,8 @@ MINIMA_PER_100_SEEDS: dict[str, int] = {
     "duplicated": 800,
     "cut": 4_000,
     "refused": 300,
-    "rotted": 50,
-    "quarantines": 50,
+    "rotted": 20,
+    "quarantines": 20,
 }
 """Well below what a hundred seeds show: leader changes, logs cut on divergence, checkpoints
 downloaded, crashes that lost written bytes or work under way, retries answered as duplicates,

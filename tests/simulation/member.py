@@ -74,6 +74,7 @@ class Member:
         self._armed_us: int | None = None
         self._paused_until_us = 0
         self._failure: BaseException | None = None
+        self._was_killed = False
         self._is_disk_suspect = False
         """Whether a failure of the disk is our own doing."""
 
@@ -170,6 +171,7 @@ class Member:
         self.life += 1
         self.replica = None
         self.is_refusing = is_refusing
+        self._was_killed = name == "kill"
         cluster.witness.stopped(self.id)
         cluster.note(self.id, "crash", f"{name} lost={lost}")
 
@@ -297,6 +299,10 @@ class Member:
             and not name.startswith(BOOTSTRAP_NAME)
             and self.fs.read_bytes(directory / name)
         ]
+        if not self._was_killed:
+            # Power took the durable mark as well: rot in the tail and a torn tail look the same.
+            newest = max((name for name in names if name.endswith(".log")), default="")
+            names = [name for name in names if name != newest]
         if not names:
             return False
         path = directory / rng.choice(names)
