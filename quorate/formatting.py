@@ -15,6 +15,7 @@ from pathlib import Path
 
 from quorate.features import INITIAL_LEVELS, KRAFT_VERSION_MAX, level_problem
 from quorum.errors import ConfigError, IdentityError
+from quorum.log.election_store import ElectionFile
 from quorum.log.identity import (
     MetaProperties,
     load_identity,
@@ -23,7 +24,7 @@ from quorum.log.identity import (
 )
 from quorum.log.layout import META_PROPERTIES_NAME, partition_directory, segment_bases
 from quorum.ports import FileSystem
-from quorum.types import BOOTSTRAP_SNAPSHOT_ID, ZERO_UUID, NodeId, Uuid, Voter
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, ZERO_UUID, ElectionState, NodeId, Uuid, Voter
 from snapshot.writer import write_checkpoint
 from statemachine.codec import encode_kafka, encode_record
 from statemachine.records import METADATA_VERSION, FeatureLevelRecord
@@ -114,6 +115,8 @@ def format_directory(
         voters=sorted(plan.voters, key=lambda voter: voter.key.id),
     )
     write_partition_metadata(fs, directory)
+    # From here on its absence means that a vote may have been forgotten, not that none was cast.
+    ElectionFile(fs, directory).save(ElectionState())
     fs.sync_directory(plan.data_dir)
     identity = MetaProperties(plan.cluster_id, plan.node_id, plan.directory_id)
     write_identity(fs, plan.data_dir, identity)

@@ -21,12 +21,12 @@ from quorum.control import decode_control
 from quorum.control_records import KRaftVersion, Voters
 from quorum.core.messages import VotersAt
 from quorum.core.notices import DurableState
-from quorum.errors import LogDamagedError, SnapshotCorruptError
+from quorum.errors import ElectionStateError, LogDamagedError, SnapshotCorruptError
 from quorum.log.config import LogConfig
 from quorum.log.damage import Loss, quarantine
 from quorum.log.election_store import ElectionFile
 from quorum.log.identity import MetaProperties, load_identity
-from quorum.log.layout import partition_directory
+from quorum.log.layout import QUORUM_STATE_NAME, partition_directory
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.log.segmented_log import SegmentedLog
 from quorum.ports import Clock, FileSystem
@@ -107,6 +107,12 @@ def open_stores(
     fs.make_directory(directory)
     report = BootReport()
     election = ElectionFile(fs, directory)
+    if not election.exists():
+        raise ElectionStateError(
+            f"{QUORUM_STATE_NAME} is missing, so this replica may have forgotten a vote: put the "
+            "file back, or format an empty directory (a new directory id) and let it catch up",
+            directory,
+        )
     election.load()
     snapshots = DirectorySnapshotStore(fs, directory, clock, snapshot_config)
     snapshots.clean_up()
@@ -211,8 +217,7 @@ def _open_log(
                     taken for taken in snapshots.list() if taken != BOOTSTRAP_SNAPSHOT_ID
                 ),
                 snapshot_digest=snapshots.log_digest,
-                # Without a file, as in an adopted log, nothing is known of it.
-                epoch_max=election.load().epoch or None,
+                epoch_max=election.load().epoch,
                 progress=progress,
             )
         except LogDamagedError as damage:

@@ -95,6 +95,10 @@ class ElectionFile:
         self._fs = fs
         self._path = directory / QUORUM_STATE_NAME
 
+    def exists(self) -> bool:
+        """Whether there is a file; formatting writes one, so a replica without has lost it."""
+        return self._fs.exists(self._path)
+
     def load(self) -> ElectionState:
         """The stored state, or the default when the file does not exist.
 

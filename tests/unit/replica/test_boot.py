@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.errors import ErrorCode, IdentityError
+from quorum.errors import ElectionStateError, ErrorCode, IdentityError
 from quorum.log.layout import partition_directory
 from quorum.types import OffsetAndEpoch
 from snapshot.config import SnapshotConfig
@@ -128,3 +128,31 @@ def test_a_directory_of_another_node_is_refused() -> None:
             snapshot_config=SnapshotConfig(),
             clock=bench,  # type: ignore[arg-type]
         )
+
+
+def test_a_lost_quorum_state_is_not_taken_for_a_vote_never_cast() -> None:
+    """Goal: no amnesia. Method: lose the file alone, then the log with it; neither may start."""
+    folder = partition_directory(DATA_DIR)
+    bench = LoneReplica().boot().lead()
+    bench.write(change("1", "v"))
+    bench.fs.unlink(folder / "quorum-state")
+    with pytest.raises(ElectionStateError, match="may have forgotten a vote"):
+        bench.boot()
+    for name in bench.fs.list_directory(folder):
+        if not name.endswith(".checkpoint"):
+            bench.fs.unlink(folder / name)
+    with pytest.raises(ElectionStateError, match="may have forgotten a vote"):
+        bench.boot()
+
+
+def test_a_vote_floor_names_the_epoch_that_was_lost() -> None:
+    """Goal: decision 9. Method: damage the log, compare the stored floor with the lost end."""
+    bench = LoneReplica().boot().lead()
+    for n in range(20):
+        bench.write(change(str(n), "v" * 100))
+    end = bench.replica.node.log_end
+    file = bench.fs.open(partition_directory(DATA_DIR) / "00000000000000000000.log", writable=True)
+    file.write_at(900, bytes([file.read_at(900, 1)[0] ^ 0x10]))
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert bench.stores.election.load().vote_floor == end
