@@ -14,7 +14,7 @@ from tests.scenario.grammar import ScenarioError, parse, parse_command
 from tests.scenario.outlet import Kind, Outlet
 from tests.scenario.registry import COMMANDS, descriptions
 from tests.scenario.runner import run_file, run_scenario
-from tests.simulation.invariants import Violation
+from tests.simulation.invariants.violation import Violation
 
 COMMANDS_DIRECTORY = Path(__file__).parent / "commands"
 HERE = Path("a.scn")

@@ -22,7 +22,8 @@ from tests.scenario.outlet import Kind, Outlet
 from tests.scenario.pinned import HandClock
 from tests.scenario.render import effect_text, message_line, type_name
 from tests.scenario.render_events import event_line
-from tests.simulation.invariants import Witness, watch
+from tests.simulation.invariants.table import watch
+from tests.simulation.invariants.witness import Witness
 from tests.support.memory_filesystem import CrashMode, PowerLost
 
 _BEGINNING_MS = 1_000_000

@@ -10,7 +10,8 @@ from quorum.log.config import LogConfig
 from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
 from snapshot.config import SnapshotConfig
 from tests.simulation.faults import FaultMaker, FaultPlan
-from tests.simulation.invariants import Witness, watch
+from tests.simulation.invariants.table import watch
+from tests.simulation.invariants.witness import Witness
 from tests.simulation.member import Member
 from tests.simulation.network import Network
 from tests.simulation.scheduler import Scheduler

@@ -252,14 +252,14 @@ class Member:
         if replica is None:
             return
         self._cluster.count_event()
-        self._enter(lambda: _and_turn(replica, lambda: call(replica)))
+        self._enter(lambda: (call(replica), replica.turn()))
         self._cluster.note(self.id, "client", detail)
 
     def checkpoint(self) -> None:
         """An operator asks for a checkpoint now."""
         replica = self.replica
         if replica is not None:
-            self._enter(lambda: _and_turn(replica, replica.checkpoints.write_now))
+            self._enter(lambda: (replica.checkpoints.write_now(), replica.turn()))
             self._cluster.note(self.id, "checkpoint", "asked for")
 
     def pause(self, for_us: int) -> None:
@@ -348,7 +348,7 @@ class Member:
         replica = self.replica
         if self.life == life and replica is not None:
             self._cluster.count_event()
-            self._enter(lambda: _and_turn(replica, call))
+            self._enter(lambda: (call(), replica.turn()))
             self._cluster.note(self.id, "worker", "")
 
     # ------------------------------------------------------------------ what the replica needs
@@ -396,9 +396,3 @@ class Member:
             counts.installs += event.outcome == "installed"
         elif type(event) is RoleChanged:
             counts.leaders += event.role == "Leader"
-
-
-def _and_turn(replica: Replica, call: Callable[[], object]) -> None:
-    """What a shell does after each round of its loop."""
-    call()
-    replica.turn()

@@ -15,8 +15,8 @@ from tests.scenario.grammar import Arguments, ScenarioError
 from tests.scenario.items import item_batch
 from tests.scenario.member import DIRECTORY, key_of
 from tests.scenario.world import World
-from tests.simulation.invariants import Witness
 from tests.simulation.invariants.mirror import LogMirror, split
+from tests.simulation.invariants.witness import Witness
 
 
 def run(world: World, args: Arguments) -> None:

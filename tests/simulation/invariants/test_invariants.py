@@ -16,8 +16,10 @@ from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKe
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance
 from statemachine.records import FeatureLevelRecord
-from tests.simulation.invariants import ALL, Violation, Witness, watch
 from tests.simulation.invariants.mirror import split
+from tests.simulation.invariants.table import ALL, watch
+from tests.simulation.invariants.violation import Violation
+from tests.simulation.invariants.witness import Witness
 
 
 class Stage:

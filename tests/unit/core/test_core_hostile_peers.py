@@ -81,8 +81,13 @@ class Nonsense:
         return ReadRound(self.small(), self.number())
 
     def message(self) -> Message:
+        if self.rng.random() < 0.6:
+            return self._about_elections()
+        return self._about_records()
+
+    def _about_elections(self) -> Message:
         maybe = self.rng.random() < 0.3
-        match self.rng.randrange(10):
+        match self.rng.randrange(6):
             case 0:
                 return VoteRequest(
                     self.request_id(),
@@ -113,11 +118,15 @@ class Nonsense:
                     self.small(),
                     (self.replica(), self.replica()),
                 )
-            case 5:
+            case _:
                 return EndQuorumEpochResponse(
                     self.request_id(), self.error(), self.small(), self.number()
                 )
-            case 6:
+
+    def _about_records(self) -> Message:
+        maybe = self.rng.random() < 0.3
+        match self.rng.randrange(4):
+            case 0:
                 return FetchRequest(
                     self.request_id(),
                     self.cluster(),
@@ -130,7 +139,7 @@ class Nonsense:
                     self.number(),
                     self.round(),
                 )
-            case 7:
+            case 1:
                 return FetchResponse(
                     self.request_id(),
                     self.error(),
@@ -143,7 +152,7 @@ class Nonsense:
                     received=self.records(),
                     read_round=self.round(),
                 )
-            case 8:
+            case 2:
                 return FetchSnapshotRequest(
                     self.request_id(),
                     self.cluster(),

@@ -8,7 +8,7 @@ from quorum.config import QuorumConfig
 from quorum.core.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse
 from quorum.core.notices import LeaseChanged, SnapshotCreated, SnapshotRemoved
 from quorum.core.output import AdvanceLogStart
-from quorum.errors import ErrorCode
+from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import disk_with, key
@@ -154,3 +154,10 @@ def test_without_its_snapshot_a_trimmed_leader_says_so_instead_of_guessing() -> 
     (answer,) = [each.message for each in output.immediate if each.to == 12]
     assert isinstance(answer, FetchResponse)
     assert answer.error == ErrorCode.SNAPSHOT_NOT_FOUND
+
+
+def test_a_snapshot_beyond_the_high_watermark_is_our_own_mistake() -> None:
+    """Goal: 630.1. Method: report one that contains uncommitted records."""
+    cluster = CoreCluster()
+    with pytest.raises(QuorumUsageError, match="beyond high watermark"):
+        cluster[1].notice(cluster.now_ms, SnapshotCreated(OffsetAndEpoch(5, 1)))
