@@ -96,8 +96,9 @@ def _parse_record(
     if position != after:
         raise ValueError(f"{after - position} bytes left over")
     return (
-        Record(header.base_offset + index, header.base_timestamp + timestamp_delta,
-               key, value, headers),
+        Record(
+            header.base_offset + index, header.base_timestamp + timestamp_delta, key, value, headers
+        ),
         after,
     )
 
@@ -202,12 +203,14 @@ def iterate_records(
         raise CorruptBatchError(
             f"record {len(records)} of {header.record_count} "
             f"(offset {header.base_offset + len(records)}): {error}",
-            path=path, position=base_position + header.position,
+            path=path,
+            position=base_position + header.position,
         ) from error
     if position != end:
         raise CorruptBatchError(
             f"{end - position} bytes behind the last of {header.record_count} records",
-            path=path, position=base_position + header.position,
+            path=path,
+            position=base_position + header.position,
         )
     return records
 
@@ -226,7 +229,8 @@ def first_headers(
     except ValueError as error:
         raise CorruptBatchError(
             f"record 0 of {header.record_count} (offset {header.base_offset}): {error}",
-            path=path, position=base_position + header.position,
+            path=path,
+            position=base_position + header.position,
         ) from error
 
 
@@ -276,11 +280,13 @@ def record_values(
         raise CorruptBatchError(
             f"record {len(values)} of {header.record_count} "
             f"(offset {header.base_offset + len(values)}): {error}",
-            path=path, position=base_position + header.position,
+            path=path,
+            position=base_position + header.position,
         ) from error
     if position != end:
         raise CorruptBatchError(
             f"{end - position} bytes behind the last of {header.record_count} records",
-            path=path, position=base_position + header.position,
+            path=path,
+            position=base_position + header.position,
         )
     return values

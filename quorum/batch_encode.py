@@ -61,14 +61,16 @@ def _encode_name(name: str) -> bytes:
 
 
 def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) -> bytes:
-    body = b"".join((
-        _ATTRIBUTES_AND_TIMESTAMP,
-        encode_varint(index),
-        _NULL if key is None else encode_varint(len(key)) + key,
-        encode_varint(len(value)),
-        value,
-        headers,
-    ))
+    body = b"".join(
+        (
+            _ATTRIBUTES_AND_TIMESTAMP,
+            encode_varint(index),
+            _NULL if key is None else encode_varint(len(key)) + key,
+            encode_varint(len(value)),
+            value,
+            headers,
+        )
+    )
     return encode_varint(len(body)) + body
 
 
@@ -121,8 +123,14 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
         if codec:
             records = compress(codec, records)
         back = _BACK.pack(
-            attributes, count - 1, timestamp, timestamp,
-            producer_id, producer_epoch, base_sequence, count,
+            attributes,
+            count - 1,
+            timestamp,
+            timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
         )
         size = HEADER_BYTES + len(records)
         if size > BATCH_BYTES_MAX:

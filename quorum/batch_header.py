@@ -125,11 +125,24 @@ def read_header(
     if available < HEADER_BYTES:
         raise CorruptBatchError(
             f"cut off: {max(available, 0)} bytes where a header takes {HEADER_BYTES}",
-            path=path, position=base_position + position,
+            path=path,
+            position=base_position + position,
         )
-    (base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp,
-     max_timestamp, producer_id, producer_epoch, base_sequence, count) = (
-        HEADER.unpack_from(data, position))
+    (
+        base_offset,
+        length,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        last_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = HEADER.unpack_from(data, position)
     size = length + LENGTH_OVERHEAD_BYTES
     if (
         magic != MAGIC
@@ -149,8 +162,19 @@ def read_header(
         )
         raise CorruptBatchError(cause, path=path, position=base_position + position)
     return BatchHeader(
-        position, size, base_offset, base_offset + count, epoch, crc, attributes,
-        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+        position,
+        size,
+        base_offset,
+        base_offset + count,
+        epoch,
+        crc,
+        attributes,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
     )
 
 
@@ -164,8 +188,9 @@ def _size_problem(size: int, magic: int) -> str:
     return ""
 
 
-def _number_problem(base_offset: int, epoch: int, last_delta: int, count: int,
-                    attributes: int) -> str:
+def _number_problem(
+    base_offset: int, epoch: int, last_delta: int, count: int, attributes: int
+) -> str:
     if count < 1 or count != last_delta + 1:
         return f"{count} records with last offset delta {last_delta}"
     if base_offset < 0 or base_offset + count > _OFFSET_END:
@@ -189,7 +214,8 @@ def check_crc(
         raise CorruptBatchError(
             f"checksum {seen:#010x} where the header says {header.crc:#010x} "
             f"(offsets {header.base_offset} to {header.end_offset})",
-            path=path, position=base_position + position,
+            path=path,
+            position=base_position + position,
         )
 
 
@@ -219,16 +245,17 @@ def scan_batches(
         if header.base_offset != next_offset and found:
             raise CorruptBatchError(
                 f"base offset {header.base_offset} where {next_offset} follows",
-                path=path, position=base_position + position,
+                path=path,
+                position=base_position + position,
             )
         if header.epoch < epoch:
             raise CorruptBatchError(
                 f"leader epoch {header.epoch} after epoch {epoch}",
-                path=path, position=base_position + position,
+                path=path,
+                position=base_position + position,
             )
         add(header)
         next_offset = header.end_offset
         epoch = header.epoch
         position = after
     return found
-

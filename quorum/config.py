@@ -60,8 +60,7 @@ class QuorumConfig:
         found = [
             f"{field.name} must be at least 1, not {getattr(self, field.name)}"
             for field in fields(self)
-            if field.name not in _MAY_BE_ZERO
-            and getattr(self, field.name) < 1
+            if field.name not in _MAY_BE_ZERO and getattr(self, field.name) < 1
         ]
         found += [
             f"{name} must be at least 0, not {getattr(self, name)}"

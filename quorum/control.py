@@ -112,22 +112,26 @@ def _write_node(node_id: int) -> bytes:
 def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
     """Control type and value bytes of one record."""
     if isinstance(record, LeaderChange):
-        return LEADER_CHANGE, b"".join((
-            struct.pack(">hi", 0, record.leader_id),
-            write_array(record.voters, _write_node),
-            write_array(record.granting, _write_node),
-            encode_tagged_fields(record.tagged),
-        ))
+        return LEADER_CHANGE, b"".join(
+            (
+                struct.pack(">hi", 0, record.leader_id),
+                write_array(record.voters, _write_node),
+                write_array(record.granting, _write_node),
+                encode_tagged_fields(record.tagged),
+            )
+        )
     if isinstance(record, KRaftVersion):
         return KRAFT_VERSION, (
             struct.pack(">hh", 0, record.version) + encode_tagged_fields(record.tagged)
         )
     if isinstance(record, Voters):
-        return KRAFT_VOTERS, b"".join((
-            b"\x00\x00",
-            write_array(record.voters, write_voter),
-            encode_tagged_fields(record.tagged),
-        ))
+        return KRAFT_VOTERS, b"".join(
+            (
+                b"\x00\x00",
+                write_array(record.voters, write_voter),
+                encode_tagged_fields(record.tagged),
+            )
+        )
     if isinstance(record, SnapshotHeader):
         return SNAPSHOT_HEADER, (
             struct.pack(">hq", 0, record.last_contained_log_timestamp)

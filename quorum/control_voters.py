@@ -53,12 +53,14 @@ def read_array(
 
 
 def _write_endpoint(endpoint: Endpoint) -> bytes:
-    return b"".join((
-        encode_compact_string(endpoint.name),
-        encode_compact_string(endpoint.host),
-        struct.pack(">H", endpoint.port),
-        encode_tagged_fields(),
-    ))
+    return b"".join(
+        (
+            encode_compact_string(endpoint.name),
+            encode_compact_string(endpoint.host),
+            struct.pack(">H", endpoint.port),
+            encode_tagged_fields(),
+        )
+    )
 
 
 def _read_endpoint(value: bytes, position: int) -> tuple[Endpoint, int]:
@@ -77,14 +79,16 @@ def write_voter(voter: Voter) -> bytes:
     """
     if len(voter.key.directory_id) != 16:
         raise ValueError(f"directory id of {len(voter.key.directory_id)} bytes")
-    return b"".join((
-        struct.pack(">i", voter.key.id),
-        voter.key.directory_id,
-        write_array(voter.endpoints, _write_endpoint),
-        struct.pack(">hh", voter.min_supported_version, voter.max_supported_version),
-        encode_tagged_fields(),
-        encode_tagged_fields(voter.tagged),
-    ))
+    return b"".join(
+        (
+            struct.pack(">i", voter.key.id),
+            voter.key.directory_id,
+            write_array(voter.endpoints, _write_endpoint),
+            struct.pack(">hh", voter.min_supported_version, voter.max_supported_version),
+            encode_tagged_fields(),
+            encode_tagged_fields(voter.tagged),
+        )
+    )
 
 
 def read_voter(value: bytes, position: int) -> tuple[Voter, int]:

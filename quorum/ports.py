@@ -102,8 +102,9 @@ class LogStore(Protocol):
     def epochs(self) -> tuple[EpochStart, ...]:
         """The epoch history, ascending."""
 
-    def append(self, data: bytes, *, base_offset: int, end_offset: int,
-               epochs: Sequence[EpochStart] = ()) -> None:
+    def append(
+        self, data: bytes, *, base_offset: int, end_offset: int, epochs: Sequence[EpochStart] = ()
+    ) -> None:
         """Write batches at the end; not durable before ``flush``.
 
         Raises:

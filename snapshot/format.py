@@ -77,9 +77,7 @@ def cut_values(values: Iterable[bytes]) -> Iterator[list[bytes]]:
     group_bytes = 0
     for value in values:
         size = len(value)
-        if group and (
-            group_bytes + size > DATA_BATCH_BYTES or len(group) == DATA_BATCH_RECORDS
-        ):
+        if group and (group_bytes + size > DATA_BATCH_BYTES or len(group) == DATA_BATCH_RECORDS):
             yield group
             group = []
             group_bytes = 0

@@ -36,9 +36,7 @@ class CheckpointTrigger:
     @classmethod
     def from_config(cls, config: SnapshotConfig) -> CheckpointTrigger:
         """The trigger that ``config`` describes."""
-        return cls(
-            config.min_changed_records_ratio, config.max_bytes_between, config.interval_ms
-        )
+        return cls(config.min_changed_records_ratio, config.max_bytes_between, config.interval_ms)
 
     def is_due(
         self,
@@ -207,6 +205,8 @@ def snapshot_figures(
     """Figures from ``SnapshotStore.list`` (ascending), the newest one's size and the log."""
     end_offset = snapshots[-1].offset if snapshots else 0
     return SnapshotFigures(
-        len(snapshots), end_offset, newest_size_bytes if snapshots else 0,
+        len(snapshots),
+        end_offset,
+        newest_size_bytes if snapshots else 0,
         max(0, high_watermark - end_offset),
     )

@@ -79,9 +79,7 @@ class DirectorySnapshotStore:
             StorageError: The disk failed.
         """
         doomed = [
-            name
-            for name, _, state in self._files()
-            if state in (FileState.PART, FileState.DELETED)
+            name for name, _, state in self._files() if state in (FileState.PART, FileState.DELETED)
         ]
         for name in doomed:
             self._fs.unlink(self.directory / name)

@@ -59,8 +59,15 @@ class CheckpointVerifier:
     """
 
     __slots__ = (
-        "_digest", "_epoch", "_footer", "_head", "_next_offset", "_path", "_position",
-        "_records", "_tail",
+        "_digest",
+        "_epoch",
+        "_footer",
+        "_head",
+        "_next_offset",
+        "_path",
+        "_position",
+        "_records",
+        "_tail",
     )
 
     def __init__(self, *, snapshot_id: SnapshotId | None = None, path: object = None) -> None:
@@ -202,6 +209,10 @@ def _head(header: SnapshotHeader, others: list[DecodedControl]) -> CheckpointHea
         elif isinstance(record, Voters):
             voters = record
     return CheckpointHead(
-        header.last_contained_log_timestamp, header.digest, kraft_version, voters.voters,
-        header.tagged, voters.tagged,
+        header.last_contained_log_timestamp,
+        header.digest,
+        kraft_version,
+        voters.voters,
+        header.tagged,
+        voters.tagged,
     )

@@ -168,7 +168,11 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
         StorageError: The disk failed. After a failed sync the caller must stop the node.
     """
     head = CheckpointHead(
-        last_contained_log_timestamp, log_digest, kraft_version, tuple(voters), tagged,
+        last_contained_log_timestamp,
+        log_digest,
+        kraft_version,
+        tuple(voters),
+        tagged,
         voters_tagged,
     )
     part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL)

@@ -67,18 +67,14 @@ class Chores:
             deadlines.append(expiry)
         return min(deadlines)
 
-    def due(
-        self, delta: ImageDelta, now_ms: int, wall_ms: int
-    ) -> Iterator[list[MetadataRecord]]:
+    def due(self, delta: ImageDelta, now_ms: int, wall_ms: int) -> Iterator[list[MetadataRecord]]:
         """The atomic batches to write now; each is judged when it is asked for."""
         fenced = self._fence_stalest(delta, now_ms)
         if fenced:
             yield fenced
         if self._config.uses_native_codec and now_ms >= self._next_expiry_check_ms:
             self._next_expiry_check_ms = now_ms + self._config.producer_expiry_check_ms
-            expired = expired_producers(
-                delta, wall_ms - self._config.producer_expiration_ms
-            )
+            expired = expired_producers(delta, wall_ms - self._config.producer_expiration_ms)
             if expired:
                 if len(expired) == EXPIRED_PER_BATCH_MAX:
                     self._next_expiry_check_ms = now_ms

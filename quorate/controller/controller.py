@@ -236,9 +236,7 @@ class Controller:
         """Who leads changed; activation itself waits for ``flush``, which knows the time."""
         self._leader_id = change.leader_id
         active_epoch = self._proposer.active_epoch
-        if active_epoch is not None and (
-            not change.is_leader or change.epoch != active_epoch
-        ):
+        if active_epoch is not None and (not change.is_leader or change.epoch != active_epoch):
             self._step_down()
         if not change.is_leader:
             self._refuse_waiting()

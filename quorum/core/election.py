@@ -83,9 +83,7 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
     granted = not reason
     if granted and not request.pre_vote:
         _record_vote(core, request.candidate)
-    core.event(
-        VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason)
-    )
+    core.event(VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason))
     core.send(
         sender,
         VoteResponse(
@@ -146,14 +144,10 @@ def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
         return
     if isinstance(role, Unattached):
         state = core.election
-        core.save_election(
-            ElectionState(state.epoch, state.leader_id, candidate, state.vote_floor)
-        )
+        core.save_election(ElectionState(state.epoch, state.leader_id, candidate, state.vote_floor))
         role.election_deadline_ms = core.random_election_deadline()
     else:
-        become_unattached(
-            core, core.epoch, voted=candidate, reason=f"voted for {candidate.id}"
-        )
+        become_unattached(core, core.epoch, voted=candidate, reason=f"voted for {candidate.id}")
 
 
 # Getting elected.
@@ -162,9 +156,7 @@ def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
 def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) -> None:
     """Count an answer to our vote or pre-vote request."""
     role = core.role
-    ballot = (
-        role.ballots.get(sender) if isinstance(role, Prospective | Candidate) else None
-    )
+    ballot = role.ballots.get(sender) if isinstance(role, Prospective | Candidate) else None
     if ballot is None or ballot.request_id != response.request_id or not response.request_id:
         ignore(core, sender, response, "never asked for, or no longer")
         return

@@ -61,8 +61,7 @@ class HeldFetches:
         """
         return self._take(
             lambda fetch: (
-                fetch.request.fetch_offset
-                < (high_watermark if fetch.is_consumer else log_end)
+                fetch.request.fetch_offset < (high_watermark if fetch.is_consumer else log_end)
             )
         )
 

@@ -90,9 +90,7 @@ def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:
         for each in replicas_of(leader)
     ]
     now_ms = core.now_ms
-    views.append(
-        ReplicaView(core.me, leader.counts_itself, core.log.end_offset, now_ms, now_ms)
-    )
+    views.append(ReplicaView(core.me, leader.counts_itself, core.log.end_offset, now_ms, now_ms))
     return tuple(sorted(views, key=lambda each: (not each.is_voter, each.key.id)))
 
 

@@ -120,8 +120,7 @@ def _upkeep(core: CoreState, leader: Leader) -> None:
     for progress in leader.remote.values():
         if core.now_ms >= progress.begin_due_ms:
             is_silent = (
-                progress.last_fetch_ms < 0
-                or core.now_ms - progress.live_since_ms >= period_ms
+                progress.last_fetch_ms < 0 or core.now_ms - progress.live_since_ms >= period_ms
             )
             if is_silent:
                 _send_begin(core, progress)

@@ -42,8 +42,12 @@ class LogView:
 
     def append(self, end_offset: int, epochs: Sequence[EpochStart], ticket: int) -> None:
         """Grow to ``end_offset``; durable with ``ticket``."""
-        invariant(end_offset > self.end_offset, "an append must grow the log",
-                  log_end=self.end_offset, end_offset=end_offset)
+        invariant(
+            end_offset > self.end_offset,
+            "an append must grow the log",
+            log_end=self.end_offset,
+            end_offset=end_offset,
+        )
         if self.epochs.is_empty and (not epochs or epochs[0].start_offset > self.end_offset):
             # The log was trimmed to its very end, and goes on in the epoch it had there.
             self.epochs.assign(self.end_epoch, self.end_offset)
@@ -77,9 +81,13 @@ class LogView:
 
     def advance_start(self, start: OffsetAndEpoch) -> None:
         """Raise the log start; it never falls (630.5)."""
-        invariant(self.start.offset <= start.offset <= self.end_offset,
-                  "the log start must rise and stay inside the log",
-                  log_start=self.start.offset, start=start.offset, log_end=self.end_offset)
+        invariant(
+            self.start.offset <= start.offset <= self.end_offset,
+            "the log start must rise and stay inside the log",
+            log_start=self.start.offset,
+            start=start.offset,
+            log_end=self.end_offset,
+        )
         self.epochs.advance_start(start, self.end_offset)
         self.start = start
 

@@ -38,9 +38,7 @@ def begin_round(core: CoreState, leader: Leader) -> None:
     _confirm_reads(core, leader)
 
 
-def note_echo(
-    core: CoreState, leader: Leader, progress: ReplicaProgress, echo: ReadRound
-) -> None:
+def note_echo(core: CoreState, leader: Leader, progress: ReplicaProgress, echo: ReadRound) -> None:
     """Count a voter's echo of a read round of this epoch."""
     if (
         progress.is_voter

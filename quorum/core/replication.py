@@ -40,9 +40,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if request.replica.id == NO_NODE:
         _answer_consumer(core, leader, sender, request)
         return
-    progress = progress_of(leader, request.replica) or track_observer(
-        core, leader, request.replica
-    )
+    progress = progress_of(leader, request.replica) or track_observer(core, leader, request.replica)
     is_first = progress.last_fetch_ms < 0
     note_contact(core, leader, progress)
     verdict = classify_fetch(
@@ -59,11 +57,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         request.fetch_offset < core.log.end_offset
         or request.max_wait_ms == 0
         or _must_tell_watermark(core, request)
-        or (
-            progress.is_voter
-            and leader.reads.is_under_way
-            and request.read_round != stamp
-        )
+        or (progress.is_voter and leader.reads.is_under_way and request.read_round != stamp)
     ):
         answer_from_log(core, leader, sender, request, with_endpoints=is_first)
     else:
@@ -96,9 +90,7 @@ def _refusal_of_fetch(core: CoreState, request: FetchRequest) -> ErrorCode | Non
     return refusal_of_leader_request(core, epoch, leads=leads)
 
 
-def _note_position(
-    core: CoreState, leader: Leader, progress: ReplicaProgress, offset: int
-) -> None:
+def _note_position(core: CoreState, leader: Leader, progress: ReplicaProgress, offset: int) -> None:
     """Count an acknowledgement; a voter's may commit records."""
     if offset < progress.end_offset:
         core.event(ReplicaRegressed(progress.key, progress.end_offset, offset))

@@ -69,9 +69,7 @@ def install_if_ready(core: CoreState) -> None:
     core.event(DownloadEnded(frozen.snapshot_id, "installed"))
 
 
-def replace_log(
-    core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]
-) -> None:
+def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:
     """Start the log anew at a frozen snapshot: everything below it is committed."""
     core.log.replace_with(snapshot_id, core.effect(ReplaceLogWith(snapshot_id)))
     core.in_flight = None

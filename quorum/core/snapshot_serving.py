@@ -49,16 +49,10 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
     )
 
 
-def _refusal_of_fetch_snapshot(
-    core: CoreState, request: FetchSnapshotRequest
-) -> ErrorCode | None:
+def _refusal_of_fetch_snapshot(core: CoreState, request: FetchSnapshotRequest) -> ErrorCode | None:
     if has_wrong_cluster(core, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    if (
-        request.max_bytes < 1
-        or request.replica.id < NO_NODE
-        or request.replica.id == core.me.id
-    ):
+    if request.max_bytes < 1 or request.replica.id < NO_NODE or request.replica.id == core.me.id:
         return ErrorCode.INVALID_REQUEST
     role = core.role
     leads = isinstance(role, Leader) and role.established

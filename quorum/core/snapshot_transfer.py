@@ -102,9 +102,7 @@ def pursue_download(core: CoreState, peer: NodeId) -> bool:
         is_snapshot=True,
         ticket=ticket,
         deadline_ms=(
-            None
-            if ticket > core.durable_ticket
-            else core.now_ms + core.config.request_timeout_ms
+            None if ticket > core.durable_ticket else core.now_ms + core.config.request_timeout_ms
         ),
     )
     core.send(

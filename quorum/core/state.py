@@ -206,12 +206,18 @@ class CoreState:
         before = self.election
         if state == before:
             return
-        invariant(state.epoch >= before.epoch, "the epoch never falls",
-                  before=before.epoch, after=state.epoch)
+        invariant(
+            state.epoch >= before.epoch,
+            "the epoch never falls",
+            before=before.epoch,
+            after=state.epoch,
+        )
         invariant(
             state.epoch > before.epoch or before.voted is None or state.voted == before.voted,
             "a vote never changes within its epoch",
-            epoch=state.epoch, before=before.voted, after=state.voted,
+            epoch=state.epoch,
+            before=before.voted,
+            after=state.voted,
         )
         self.election = state
         self.election_ticket = self.effect(SaveElectionState(state))
@@ -225,8 +231,12 @@ class CoreState:
         before = self.high_watermark
         if high_watermark <= before:
             return False
-        invariant(high_watermark <= self.log.end_offset, "committed beyond the log end",
-                  high_watermark=high_watermark, log_end=self.log.end_offset)
+        invariant(
+            high_watermark <= self.log.end_offset,
+            "committed beyond the log end",
+            high_watermark=high_watermark,
+            log_end=self.log.end_offset,
+        )
         self.high_watermark = high_watermark
         if self.watermark_store_due_ms == NEVER_MS:
             self.watermark_store_due_ms = self.now_ms + self.config.high_watermark_store_ms

@@ -173,8 +173,7 @@ def become_candidate(core: CoreState, *, fail_fast: bool, reason: str) -> None:
 def new_ballots(core: CoreState) -> dict[NodeId, Ballot]:
     """One open question for every other voter of the set in force."""
     return {
-        voter.key.id: Ballot(voter.key, core.now_ms)
-        for voter in core.voters.latest.others(core.me)
+        voter.key.id: Ballot(voter.key, core.now_ms) for voter in core.voters.latest.others(core.me)
     }
 
 
@@ -196,9 +195,7 @@ def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
     role.durable_with = core.election_ticket
 
 
-def become_resigned(
-    core: CoreState, successors: tuple[ReplicaKey, ...], *, reason: str
-) -> None:
+def become_resigned(core: CoreState, successors: tuple[ReplicaKey, ...], *, reason: str) -> None:
     """Stop leading this epoch; it is never led again."""
     _enter(core, resigned_role(core, successors), core.election, reason)
 

@@ -73,21 +73,40 @@ def by_us(data: bytes) -> Found:
 def written_log(codec: int) -> bytes:
     """A segment as a leader writes it: control batches, data with and without headers."""
     out = io.BytesIO()
-    out.write(encode_control_batch(
-        [LeaderChange(1, (1, 2, 3), (1, 2)), KRaftVersion(1), Voters(VOTERS)],
-        base_offset=0, epoch=1, timestamp=1_700_000_000_000,
-    ))
+    out.write(
+        encode_control_batch(
+            [LeaderChange(1, (1, 2, 3), (1, 2)), KRaftVersion(1), Voters(VOTERS)],
+            base_offset=0,
+            epoch=1,
+            timestamp=1_700_000_000_000,
+        )
+    )
     offset = 3
     for size in (1, 60, 63, 64, 5000, 70_000):
         values = [bytes([n + 1]) * size for n in range(3)]
-        out.write(encode_batch(
-            values, base_offset=offset, epoch=1, timestamp=1_700_000_000_000 + size, codec=codec,
-            producer_id=4711, producer_epoch=3, base_sequence=offset,
-            headers=(("principal", b"User:ann"), ("reason", None), ("empty", b"")),
-        ))
+        out.write(
+            encode_batch(
+                values,
+                base_offset=offset,
+                epoch=1,
+                timestamp=1_700_000_000_000 + size,
+                codec=codec,
+                producer_id=4711,
+                producer_epoch=3,
+                base_sequence=offset,
+                headers=(("principal", b"User:ann"), ("reason", None), ("empty", b"")),
+            )
+        )
         offset += 3
-    out.write(encode_batch([b"%d" % n for n in range(300)], base_offset=offset, epoch=2,
-                           timestamp=1_700_000_100_000, codec=codec))
+    out.write(
+        encode_batch(
+            [b"%d" % n for n in range(300)],
+            base_offset=offset,
+            epoch=2,
+            timestamp=1_700_000_100_000,
+            codec=codec,
+        )
+    )
     return out.getvalue()
 
 
@@ -157,12 +176,18 @@ def test_our_encoder_reproduces_a_real_log_byte_for_byte() -> None:
     data += (KAFKA_LOG / "bootstrap.checkpoint").read_bytes()
     position = 0
     while position < len(data):
-        header = scan_batches(data[position:position + 12 + int.from_bytes(
-            data[position + 8:position + 12], "big")])[0]
+        header = scan_batches(
+            data[
+                position : position + 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+            ]
+        )[0]
         raw = data[position : position + header.size]
         records = iterate_records(raw, header)
-        place = {"base_offset": header.base_offset, "epoch": header.epoch,
-                 "timestamp": header.base_timestamp}
+        place = {
+            "base_offset": header.base_offset,
+            "epoch": header.epoch,
+            "timestamp": header.base_timestamp,
+        }
         if header.is_control:
             again = encode_control_batch(
                 [written(decode_control(record)) for record in records], **place

@@ -60,14 +60,22 @@ def reseal(raw: bytearray) -> bytes:
 
 
 BATCHES = [
-    encode_batch([b"one", b"two" * 60, b"three"], base_offset=0, epoch=1, timestamp=5,
-                 headers=(("a", b"b"), ("c", None))),
+    encode_batch(
+        [b"one", b"two" * 60, b"three"],
+        base_offset=0,
+        epoch=1,
+        timestamp=5,
+        headers=(("a", b"b"), ("c", None)),
+    ),
     encode_batch([b"value"] * 20, base_offset=0, epoch=1, timestamp=5, codec=4),
-    encode_control_batch([LeaderChange(1, (1, 2), (1,), ((9, b"x"),))],
-                         base_offset=0, epoch=1, timestamp=5),
+    encode_control_batch(
+        [LeaderChange(1, (1, 2), (1,), ((9, b"x"),))], base_offset=0, epoch=1, timestamp=5
+    ),
     encode_control_batch(
         [SnapshotHeader(5, b"d" * 16), KRaftVersion(1), Voters((VOTER,)), SnapshotFooter()],
-        base_offset=0, epoch=1, timestamp=5,
+        base_offset=0,
+        epoch=1,
+        timestamp=5,
     ),
 ]
 
@@ -106,14 +114,17 @@ def test_mutated_batches(
     raw = bytearray(batch)
     for position, value in changes:
         raw[position % len(raw)] = value
-    del raw[max(1, len(raw) - cut % 40):]
+    del raw[max(1, len(raw) - cut % 40) :]
     read_everything(reseal(raw) if sealed else bytes(raw))
 
 
 @given(st.integers(0, 5), st.binary(max_size=120), st.binary(max_size=8))
 def test_random_control_values(control_type: int, value: bytes, key_end: bytes) -> None:
     raw = encode_batch(
-        [value or b"\0"], base_offset=0, epoch=1, timestamp=1,
+        [value or b"\0"],
+        base_offset=0,
+        epoch=1,
+        timestamp=1,
         control_keys=[struct.pack(">hh", 0, control_type + 1) + key_end],
     )
     assert read_everything(raw) == 1

@@ -40,14 +40,34 @@ uuids = st.one_of(
     st.binary(min_size=16, max_size=16),
 )
 texts = st.one_of(
-    st.sampled_from(["", "t", "1", "__cluster_metadata", "metadata.version", CLUSTER_ID, "n",
-                     "cleanup.policy", "retention.ms", "min.insync.replicas", "delete", "2",
-                     "eligible.leader.replicas.version", "quorate.note", "."]),
+    st.sampled_from(
+        [
+            "",
+            "t",
+            "1",
+            "__cluster_metadata",
+            "metadata.version",
+            CLUSTER_ID,
+            "n",
+            "cleanup.policy",
+            "retention.ms",
+            "min.insync.replicas",
+            "delete",
+            "2",
+            "eligible.leader.replicas.version",
+            "quorate.note",
+            ".",
+        ]
+    ),
     st.text(max_size=12),
 )
 BY_TYPE = {
-    "int": int64, "NodeId": int32, "str": texts, "str | None": st.none() | texts,
-    "bool": st.booleans(), "Uuid": uuids,
+    "int": int64,
+    "NodeId": int32,
+    "str": texts,
+    "str | None": st.none() | texts,
+    "bool": st.booleans(),
+    "Uuid": uuids,
 }
 EPOCHS = st.sampled_from([-1, 5, 7, 11, 12, 13, 14])
 
@@ -77,20 +97,27 @@ def some(kind):
         strategies["partition_count"] = st.one_of(st.integers(-2, 9), st.just(2**31 - 1))
     if kind is commands.RegisterBroker:
         strategies["cluster_id"] = st.just(CLUSTER_ID)
-        strategies["features"] = st.sampled_from([
-            (commands.FeatureRange("metadata.version", 7, 33),
-             commands.FeatureRange("eligible.leader.replicas.version", 0, 1)),
-            (),
-        ])
+        strategies["features"] = st.sampled_from(
+            [
+                (
+                    commands.FeatureRange("metadata.version", 7, 33),
+                    commands.FeatureRange("eligible.leader.replicas.version", 0, 1),
+                ),
+                (),
+            ]
+        )
     return st.builds(kind, **strategies)
 
 
 IMAGES = [
     small_cluster(),
     small_cluster(
-        fenced(1), shutting_down(2), topic_config("cleanup.policy", "compact"),
+        fenced(1),
+        shutting_down(2),
+        topic_config("cleanup.policy", "compact"),
         PartitionChangeRecord(0, topic_id(1), leader=-1, isr=(1,)),
-        InitProducerRecord(1, 0), TransactionalIdRecord("n", producer_id=1, producer_epoch=0),
+        InitProducerRecord(1, 0),
+        TransactionalIdRecord("n", producer_id=1, producer_epoch=0),
     ),
     small_cluster(
         PartitionChangeRecord(
@@ -130,9 +157,13 @@ def test_any_command_is_refused_or_comes_to_records_that_hold(kind, data):
     [*((resource_type, True) for resource_type in ResourceType), (0, False), (-1, False)],
 )
 def test_every_resource_type_has_a_judgement(resource_type, is_known):
-    names = {2: ("t", "retention.ms", "5"), 4: ("1", "num.io.threads", "5"),
-             8: ("1", "root", "INFO"), 16: ("m", "interval.ms", "50"),
-             32: ("g", "share.session.timeout.ms", "50")}
+    names = {
+        2: ("t", "retention.ms", "5"),
+        4: ("1", "num.io.threads", "5"),
+        8: ("1", "root", "INFO"),
+        16: ("m", "interval.ms", "50"),
+        32: ("g", "share.session.timeout.ms", "50"),
+    }
     resource, key, value = names.get(resource_type, ("t", "retention.ms", "5"))
     change = commands.ConfigChange(key, 0, value)
     command = commands.IncrementalAlterConfigs(resource_type, resource, (change,))

@@ -44,9 +44,7 @@ class KafkaDirectory:
         self.path = folder
         self.partition = folder / PARTITION
         self.partition.mkdir(parents=True)
-        (folder / "meta.properties").write_text(
-            f"node.id=1\nversion=1\ncluster.id={cluster_id}\n"
-        )
+        (folder / "meta.properties").write_text(f"node.id=1\nversion=1\ncluster.id={cluster_id}\n")
         self.segment = self.partition / f"{start:020d}.log"
         self.segment.touch()
         self.end = start

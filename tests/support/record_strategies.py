@@ -78,14 +78,16 @@ def extras() -> st.SearchStrategy[Extra | None]:
 
 def records() -> st.SearchStrategy[MetadataRecord]:
     """Any record of any type with any content."""
-    return st.one_of([
-        st.builds(
-            record_type.record_class,
-            **{spec.name: field_values(spec) for spec in record_type.fields},
-            extra=extras(),
-        )
-        for record_type in RECORD_TYPES.values()
-    ])
+    return st.one_of(
+        [
+            st.builds(
+                record_type.record_class,
+                **{spec.name: field_values(spec) for spec in record_type.fields},
+                extra=extras(),
+            )
+            for record_type in RECORD_TYPES.values()
+        ]
+    )
 
 
 class World:
@@ -240,22 +242,27 @@ class World:
     def _misc(self) -> list[MetadataRecord]:
         rng = self.rng
         return [
-            rng.choice([
-                NoOpRecord(),
-                FeatureLevelRecord("metadata.version", rng.choice([7, 17, 25])),
-                FeatureLevelRecord("eligible.leader.replicas.version", rng.randrange(2)),
-                FeatureLevelRecord("group.version", rng.randrange(2), extra=None),
-                ZkMigrationStateRecord(rng.randrange(3)),
-                RegisterControllerRecord(rng.randrange(3), rng.randbytes(16)),
-                ClientQuotaRecord(
-                    (QuotaEntity("user", rng.choice([None, "u"])), QuotaEntity("client-id", "c")),
-                    "rate",
-                    float(rng.randrange(3)),
-                    remove=rng.random() < 0.4,
-                ),
-                UserScramCredentialRecord("user", 1, rng.randbytes(4), b"k", b"s", 4096),
-                DelegationTokenRecord("o", "r", ("x",), 1, 2, 3, f"token{rng.randrange(3)}"),
-                TransactionalIdRecord(f"tx{rng.randrange(3)}", rng.randrange(5)),
-                ClearElrRecord(""),
-            ])
+            rng.choice(
+                [
+                    NoOpRecord(),
+                    FeatureLevelRecord("metadata.version", rng.choice([7, 17, 25])),
+                    FeatureLevelRecord("eligible.leader.replicas.version", rng.randrange(2)),
+                    FeatureLevelRecord("group.version", rng.randrange(2), extra=None),
+                    ZkMigrationStateRecord(rng.randrange(3)),
+                    RegisterControllerRecord(rng.randrange(3), rng.randbytes(16)),
+                    ClientQuotaRecord(
+                        (
+                            QuotaEntity("user", rng.choice([None, "u"])),
+                            QuotaEntity("client-id", "c"),
+                        ),
+                        "rate",
+                        float(rng.randrange(3)),
+                        remove=rng.random() < 0.4,
+                    ),
+                    UserScramCredentialRecord("user", 1, rng.randbytes(4), b"k", b"s", 4096),
+                    DelegationTokenRecord("o", "r", ("x",), 1, 2, 3, f"token{rng.randrange(3)}"),
+                    TransactionalIdRecord(f"tx{rng.randrange(3)}", rng.randrange(5)),
+                    ClearElrRecord(""),
+                ]
+            )
         ]

@@ -70,8 +70,7 @@ def test_every_setting_is_read_by_somebody() -> None:
     unread = [
         key
         for key, setting in settings().items()
-        if setting.name not in through_properties
-        and not re.search(rf"\.{setting.name}\b", sources)
+        if setting.name not in through_properties and not re.search(rf"\.{setting.name}\b", sources)
     ]
     assert unread == []
 

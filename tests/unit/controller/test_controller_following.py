@@ -104,9 +104,7 @@ def test_nothing_of_an_open_transaction_is_published():
     bench.log.depose()
     steps = []
     bench.controller.subscribe(steps.append)
-    batch = foreign_batch(
-        BeginTransactionRecord("t"), ConfigRecord(2, "t", "retention.ms", "9")
-    )
+    batch = foreign_batch(BeginTransactionRecord("t"), ConfigRecord(2, "t", "retention.ms", "9"))
     bench.log.append_foreign(batch, 2)
     bench.log.commit()
     assert steps == []
@@ -140,9 +138,7 @@ def test_a_checkpoint_replaces_the_image():
     pieces = [
         encode_control_batch([SnapshotHeader(1)], base_offset=0, epoch=1, timestamp=1),
         encode_batch(values, base_offset=1, epoch=1, timestamp=1),
-        encode_control_batch(
-            [SnapshotFooter()], base_offset=1 + len(values), epoch=1, timestamp=1
-        ),
+        encode_control_batch([SnapshotFooter()], base_offset=1 + len(values), epoch=1, timestamp=1),
     ]
     bench = Bench(is_active=False)
     bench.log.depose()
@@ -192,7 +188,9 @@ def test_records_that_do_not_replay_are_kept_out_of_the_log(monkeypatch):
     bench.flush()
     bench.log.settle()
     assert bench.codes() == [
-        ("good", OK), ("faulty", ErrorCode.UNKNOWN_SERVER_ERROR), ("good too", OK),
+        ("good", OK),
+        ("faulty", ErrorCode.UNKNOWN_SERVER_ERROR),
+        ("good too", OK),
     ]
     assert bench.log.proposals == [2]
     assert bench.value() == "2"

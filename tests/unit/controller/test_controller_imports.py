@@ -149,7 +149,10 @@ def test_a_registration_after_the_import_is_above_every_epoch_seen():
     """Offsets begin at 0 again, but broker epochs go on rising."""
     bench = finished()
     command = RegisterBroker(
-        1, "c", b"j" * 16, features=(FeatureRange("metadata.version", 7, 33),),
+        1,
+        "c",
+        b"j" * 16,
+        features=(FeatureRange("metadata.version", 7, 33),),
         log_dirs=(b"\x22" * 16,),
     )
     answer = bench.ask(command)
@@ -161,7 +164,10 @@ def test_brokers_registered_after_the_import_get_sessions_from_a_new_leader():
     bench = finished()
     bench.ask(
         RegisterBroker(
-            2, "c", b"k" * 16, features=(FeatureRange("metadata.version", 7, 33),),
+            2,
+            "c",
+            b"k" * 16,
+            features=(FeatureRange("metadata.version", 7, 33),),
             log_dirs=(b"\x23" * 16,),
         )
     )
@@ -190,7 +196,10 @@ def test_a_broker_serves_once_it_has_its_registration_though_its_epoch_is_beyond
     bench = finished()
     bench.ask(
         RegisterBroker(
-            2, "c", b"k" * 16, features=(FeatureRange("metadata.version", 7, 33),),
+            2,
+            "c",
+            b"k" * 16,
+            features=(FeatureRange("metadata.version", 7, 33),),
             log_dirs=(b"\x23" * 16,),
         )
     )

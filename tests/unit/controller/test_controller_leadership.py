@@ -91,7 +91,9 @@ def test_loss_of_leadership_tells_the_three_fates_apart():
     assert bench.answers == []
     bench.log.depose()
     assert bench.codes() == [
-        ("appended 1", OK), ("appended 2", UNKNOWN), ("refused on it", UNKNOWN),
+        ("appended 1", OK),
+        ("appended 2", UNKNOWN),
+        ("refused on it", UNKNOWN),
         ("queued", NOT_LEADER),
     ]
     assert bench.value() == "1"

@@ -50,7 +50,8 @@ class Writer:
             self.done += 1
         else:
             assert answer.code in (
-                ErrorCode.OUTCOME_UNKNOWN, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                ErrorCode.OUTCOME_UNKNOWN,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
             )
             self.repeats += 1
 
@@ -77,8 +78,18 @@ class Run:
     def step(self) -> None:
         bench, rng = self.bench, self.rng
         kind = rng.choices(
-            ["submit", "flush", "disk", "commit", "part", "control", "reads", "lose", "win",
-             "time"],
+            [
+                "submit",
+                "flush",
+                "disk",
+                "commit",
+                "part",
+                "control",
+                "reads",
+                "lose",
+                "win",
+                "time",
+            ],
             [40, 20, 15, 15, 10, 3, 8, 2, 15, 8],
         )[0]
         if kind == "submit":
@@ -146,7 +157,8 @@ class Run:
     def written(self) -> list[int]:
         """Numbers of the commands whose value stands in the committed log, in order."""
         data = b"".join(
-            batch for _, end, batch in self.bench.log.batches
+            batch
+            for _, end, batch in self.bench.log.batches
             if end <= self.bench.log.high_watermark
         )
         return [

@@ -39,7 +39,10 @@ def test_answers_come_in_the_order_of_the_commands_whatever_they_are():
     assert bench.answers == []
     bench.log.settle()
     assert bench.codes() == [
-        ("write", OK), ("no-op", OK), ("refusal", ErrorCode.INVALID_CONFIG), ("dry run", OK),
+        ("write", OK),
+        ("no-op", OK),
+        ("refusal", ErrorCode.INVALID_CONFIG),
+        ("dry run", OK),
         ("second write", OK),
     ]
     assert bench.log.proposals == [2]
@@ -58,7 +61,9 @@ def test_commands_are_judged_on_what_is_not_yet_committed():
     assert bench.answers == []
     bench.log.settle()
     assert bench.codes() == [
-        ("create", OK), ("again", ErrorCode.TOPIC_ALREADY_EXISTS), ("delete", OK),
+        ("create", OK),
+        ("again", ErrorCode.TOPIC_ALREADY_EXISTS),
+        ("delete", OK),
     ]
 
 
@@ -198,7 +203,10 @@ def test_a_repeat_gets_the_first_answer_before_and_after_commit():
     bench.flush()
     assert bench.log.log_end == end
     assert [tag for tag, _ in bench.answers] == [
-        "first", "in the same group", "before commit", "after commit",
+        "first",
+        "in the same group",
+        "before commit",
+        "after commit",
     ]
     first = bench.answers[0][1]
     for _, answer in bench.answers[1:]:
@@ -233,7 +241,8 @@ def test_sequence_errors_are_answers_too():
     bench.flush()
     bench.log.confirm_reads()
     assert [code for _, code in bench.codes()] == [
-        ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.PRODUCER_WINDOW_EXCEEDED,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.PRODUCER_WINDOW_EXCEEDED,
     ]
 
 
@@ -241,8 +250,15 @@ def test_who_and_why_ride_in_the_first_record_and_replay_alike_elsewhere():
     bench = Bench()
     pid = bench.producer()
     bench.submit(
-        CreateTopic("new", 2, 1), principal="User:ann", client_id="cli", request_id="r1",
-        reason="because", traceparent="00-1", producer_id=pid, producer_epoch=0, sequence=0,
+        CreateTopic("new", 2, 1),
+        principal="User:ann",
+        client_id="cli",
+        request_id="r1",
+        reason="because",
+        traceparent="00-1",
+        producer_id=pid,
+        producer_epoch=0,
+        sequence=0,
         oldest_open=0,
     )
     bench.flush()
@@ -254,8 +270,12 @@ def test_who_and_why_ride_in_the_first_record_and_replay_alike_elsewhere():
     headers = dict(records[0].headers)
     assert headers.pop("answer") is not None
     assert headers == {
-        "principal": b"User:ann", "client-id": b"cli", "request-id": b"r1",
-        "reason": b"because", "traceparent": b"00-1", "open": b"0",
+        "principal": b"User:ann",
+        "client-id": b"cli",
+        "request-id": b"r1",
+        "reason": b"because",
+        "traceparent": b"00-1",
+        "open": b"0",
     }
     assert not any(record.headers for record in records[1:])
     follower = StateMachine()

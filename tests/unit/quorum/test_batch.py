@@ -53,8 +53,13 @@ def corrupt(data: bytes, **kwargs) -> CorruptBatchError:
 def test_headers_and_producer_fields_come_back() -> None:
     headers = (("principal", b"User:ann"), ("reason", None), ("täg", b""))
     raw = batch(
-        b"one", b"two", producer_id=2**40, producer_epoch=7, base_sequence=12,
-        headers=headers, transactional=True,
+        b"one",
+        b"two",
+        producer_id=2**40,
+        producer_epoch=7,
+        base_sequence=12,
+        headers=headers,
+        transactional=True,
     )
     (header,) = scan_batches(raw)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (2**40, 7, 12)
@@ -90,7 +95,9 @@ def test_scan_finds_contiguous_batches_in_any_buffer() -> None:
     for buffer in (data, bytearray(data), memoryview(data)):
         headers = scan_batches(buffer)
         assert [(h.base_offset, h.end_offset, h.epoch) for h in headers] == [
-            (5, 7, 1), (7, 8, 2), (8, 9, 2)
+            (5, 7, 1),
+            (7, 8, 2),
+            (8, 9, 2),
         ]
         assert [data[h.position : h.end_position] for h in headers] == parts
         assert iterate_records(buffer, headers[1])[0].value == b"value"
@@ -233,8 +240,14 @@ def test_decompression_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"producer_epoch": 2**15}, {"codec": 1}, {"codec": 9}, {"epoch": 2**31},
-     {"control_keys": []}, {"base_offset": 2**63}],
+    [
+        {"producer_epoch": 2**15},
+        {"codec": 1},
+        {"codec": 9},
+        {"epoch": 2**31},
+        {"control_keys": []},
+        {"base_offset": 2**63},
+    ],
 )
 def test_what_cannot_be_written_is_our_callers_mistake(fields: dict) -> None:
     with pytest.raises(QuorumUsageError):

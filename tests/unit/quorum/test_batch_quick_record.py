@@ -44,9 +44,7 @@ def either(data: bytes) -> list[Record] | None:
 
 @pytest.mark.parametrize("size", [1, 50, 63, 64, 100, 8000, 8191, 8192, 20_000])
 @pytest.mark.parametrize("headers", [(), HEADERS, (("long", b"x" * 64),), (("n" * 70, b"x"),)])
-def test_every_length_reads_alike(
-    size: int, headers: tuple[tuple[str, bytes | None], ...]
-) -> None:
+def test_every_length_reads_alike(size: int, headers: tuple[tuple[str, bytes | None], ...]) -> None:
     """Goal: no form is misread. Method: lengths around each varint's limits, both parsers."""
     data = one_record(b"v" * size, headers)
     assert either(data) == carefully(data)

@@ -23,8 +23,18 @@ from quorum.varint import (
 
 @pytest.mark.parametrize(
     ("value", "hex_bytes"),
-    [(0, "00"), (-1, "01"), (1, "02"), (-2, "03"), (2, "04"), (63, "7e"), (64, "8001"),
-     (65, "8201"), (2**31 - 1, "feffffff0f"), (-(2**31), "ffffffff0f")],
+    [
+        (0, "00"),
+        (-1, "01"),
+        (1, "02"),
+        (-2, "03"),
+        (2, "04"),
+        (63, "7e"),
+        (64, "8001"),
+        (65, "8201"),
+        (2**31 - 1, "feffffff0f"),
+        (-(2**31), "ffffffff0f"),
+    ],
 )
 def test_varint_table(value: int, hex_bytes: str) -> None:
     raw = bytes.fromhex(hex_bytes)
@@ -50,11 +60,11 @@ def test_uvarint_round_trip(value: int) -> None:
     ("read", "raw"),
     [
         (read_uvarint, b"\x80\x80\x80\x80\x80\x00"),  # six bytes
-        (read_uvarint, b"\xff\xff\xff\xff\x1f"),      # 33 bits
+        (read_uvarint, b"\xff\xff\xff\xff\x1f"),  # 33 bits
         (read_varint, b"\x80\x80\x80\x80\x80\x01"),
         (read_varint, b"\xff\xff\xff\xff\x1f"),
-        (read_varlong, b"\x80" * 10 + b"\x01"),       # eleven bytes
-        (read_varlong, b"\xff" * 9 + b"\x03"),        # 65 bits
+        (read_varlong, b"\x80" * 10 + b"\x01"),  # eleven bytes
+        (read_varlong, b"\xff" * 9 + b"\x03"),  # 65 bits
         (read_uvarint, b""),
         (read_uvarint, b"\x80"),
         (read_varlong, b"\x80\x80"),
@@ -67,8 +77,13 @@ def test_reader_refuses(read, raw: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("encode", "value"),
-    [(encode_uvarint, -1), (encode_uvarint, 2**32), (encode_varint, 2**31),
-     (encode_varint, -(2**31) - 1), (encode_varlong, 2**63)],
+    [
+        (encode_uvarint, -1),
+        (encode_uvarint, 2**32),
+        (encode_varint, 2**31),
+        (encode_varint, -(2**31) - 1),
+        (encode_varlong, 2**63),
+    ],
 )
 def test_encoder_refuses_what_does_not_fit(encode, value: int) -> None:
     with pytest.raises(ValueError, match="does not fit"):

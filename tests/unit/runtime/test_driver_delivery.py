@@ -76,8 +76,6 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
     """Goal: news stays in order. Method: a new leader announces itself before delivery."""
     bench, _ = following()
     answer(bench, high_watermark=1, records=record_at(0))
-    newer = BeginQuorumEpochRequest(
-        2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ()
-    )
+    newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
     bench.replica.receive(3, newer)
     assert bench.replica.controller.image.provenance.end_offset == 1

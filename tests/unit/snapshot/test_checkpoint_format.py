@@ -36,7 +36,9 @@ def test_head_data_footer() -> None:
     assert {header.codec for header in headers} == {0}
     assert [header.is_control for header in headers] == [True, False, False, False, True]
     assert [decode_control(r) for r in iterate_records(data, headers[0])] == [
-        SnapshotHeader(12345, b"L" * 16), KRaftVersion(1), Voters((VOTER,))
+        SnapshotHeader(12345, b"L" * 16),
+        KRaftVersion(1),
+        Voters((VOTER,)),
     ]
     assert [decode_control(r) for r in iterate_records(data, headers[-1])] == [
         SnapshotFooter(b"S" * 16)
@@ -57,9 +59,12 @@ def test_static_voters_are_not_stored() -> None:
 
 def test_where_batches_are_cut() -> None:
     half = DATA_BATCH_BYTES // 2
-    sizes = [[len(value) for value in group] for group in cut_values(
-        [b"x" * half, b"x" * half, b"x", b"x" * (DATA_BATCH_BYTES + 5), b"x"]
-    )]
+    sizes = [
+        [len(value) for value in group]
+        for group in cut_values(
+            [b"x" * half, b"x" * half, b"x", b"x" * (DATA_BATCH_BYTES + 5), b"x"]
+        )
+    ]
     assert sizes == [[half, half], [1], [DATA_BATCH_BYTES + 5], [1]]
     counts = [len(group) for group in cut_values([b"x"] * (DATA_BATCH_RECORDS + 1))]
     assert counts == [DATA_BATCH_RECORDS, 1]

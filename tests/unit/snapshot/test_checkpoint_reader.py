@@ -23,9 +23,12 @@ from tests.support.recording_filesystem import RecordingFileSystem
 
 ID = SnapshotId(50, 3)
 HEAD = CheckpointHead(777, b"L" * 16, 1, (Voter(ReplicaKey(1, b"d" * 16)),), ((9, b"t"),))
-PARTS = [batch for batch, _ in checkpoint_batches(
-    ID, HEAD, [bytes([n % 255 + 1]) * 3000 for n in range(200)], b"S" * 16
-)]
+PARTS = [
+    batch
+    for batch, _ in checkpoint_batches(
+        ID, HEAD, [bytes([n % 255 + 1]) * 3000 for n in range(200)], b"S" * 16
+    )
+]
 WHOLE = b"".join(PARTS)
 
 
@@ -46,9 +49,7 @@ def data(base_offset: int, *, epoch: int = 3) -> bytes:
 def test_bytes_and_files_read_alike(directory: Path, fs: RecordingFileSystem) -> None:
     path = directory / file_name(ID)
     path.write_bytes(WHOLE)
-    for reader in (
-        CheckpointReader(WHOLE), CheckpointReader(path), CheckpointReader(path, fs=fs)
-    ):
+    for reader in (CheckpointReader(WHOLE), CheckpointReader(path), CheckpointReader(path, fs=fs)):
         assert list(reader.batches()) == PARTS
         assert reader.header() == SnapshotHeader(777, b"L" * 16, ((9, b"t"),))
         assert reader.voters() == HEAD.voters
@@ -115,10 +116,16 @@ def test_every_truncation_is_found() -> None:
         (b"", "empty"),
         (data(0), "not a snapshot header"),
         (footer(0), "not a snapshot header"),
-        (encode_control_batch([LeaderChange(1, (), ())], base_offset=0, epoch=3, timestamp=1),
-         "not a snapshot header"),
-        (encode_batch([b"\x00\x01\x00"], control_keys=[b"\0\0\0\x03"], base_offset=0, epoch=3,
-                      timestamp=1), "unknown version 1"),
+        (
+            encode_control_batch([LeaderChange(1, (), ())], base_offset=0, epoch=3, timestamp=1),
+            "not a snapshot header",
+        ),
+        (
+            encode_batch(
+                [b"\x00\x01\x00"], control_keys=[b"\0\0\0\x03"], base_offset=0, epoch=3, timestamp=1
+            ),
+            "unknown version 1",
+        ),
         (header() + data(1), "without a footer"),
         (header() + footer(1) + data(2), "position 158: a batch behind the footer"),
         (header() + footer(1) + b"\x00", "cut off after 1 bytes"),
@@ -127,8 +134,13 @@ def test_every_truncation_is_found() -> None:
         (with_position(header(), 5, 3) + footer(6), "base offset 5 where 0"),
         (header() + data(1, epoch=4) + footer(2), "epoch 4"),
         (header(epoch=2) + footer(1, epoch=2), "epoch 2"),
-        (header() + encode_control_batch([SnapshotFooter(), KRaftVersion(1)], base_offset=1,
-                                         epoch=3, timestamp=1), "record behind the footer"),
+        (
+            header()
+            + encode_control_batch(
+                [SnapshotFooter(), KRaftVersion(1)], base_offset=1, epoch=3, timestamp=1
+            ),
+            "record behind the footer",
+        ),
         (bytes(100), "magic"),
     ],
 )

@@ -55,9 +55,7 @@ def test_the_same_content_gives_the_same_file(fs: RecordingFileSystem, directory
 
 
 @pytest.mark.parametrize("step", ["append", "sync", "rename", f"create {PART}"])
-def test_a_failing_disk_leaves_no_file(
-    fs: RecordingFileSystem, directory: Path, step: str
-) -> None:
+def test_a_failing_disk_leaves_no_file(fs: RecordingFileSystem, directory: Path, step: str) -> None:
     fs.fail_at = step
     with pytest.raises(StorageError, match="told to fail"):
         write(fs, directory)
@@ -104,7 +102,14 @@ def test_a_growing_part_file_is_synced_now_and_then(
     for _ in range(5):
         part.append(bytes(SYNC_BYTES // 2))
     assert [step.split()[0] for step in fs.steps] == [
-        "create", "append", "append", "sync", "append", "append", "sync", "append"
+        "create",
+        "append",
+        "append",
+        "sync",
+        "append",
+        "append",
+        "sync",
+        "append",
     ]
     part.discard()
     part.discard()

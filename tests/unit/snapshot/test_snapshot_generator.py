@@ -31,9 +31,9 @@ ID = SnapshotId(5, 1)
     ("changed", "total", "bytes_since", "expected"),
     [
         (50, 100, 20 * MIB, True),
-        (49, 100, 20 * MIB, False),          # bytes alone
-        (100, 100, 20 * MIB - 1, False),     # ratio alone
-        (0, 0, 20 * MIB, True),              # no snapshot, or an empty one
+        (49, 100, 20 * MIB, False),  # bytes alone
+        (100, 100, 20 * MIB - 1, False),  # ratio alone
+        (0, 0, 20 * MIB, True),  # no snapshot, or an empty one
         (0, 0, 20 * MIB - 1, False),
         (1, 3, 100 * MIB, False),
         (2, 3, 20 * MIB, True),
@@ -45,7 +45,9 @@ def test_both_conditions_must_hold(
 ) -> None:
     trigger = CheckpointTrigger()
     assert expected == trigger.is_due(
-        changed_records=changed, snapshot_records=total, bytes_since=bytes_since,
+        changed_records=changed,
+        snapshot_records=total,
+        bytes_since=bytes_since,
         ms_since=10**12,
     )
 

@@ -28,8 +28,12 @@ def store(fs: RecordingFileSystem, directory: Path, clock) -> DirectorySnapshotS
 
 def write(directory: Path, fs, snapshot_id: SnapshotId, count: int = 500, **more) -> CheckpointInfo:
     return write_checkpoint(
-        fs, directory, snapshot_id, values=[b"%04d" % n * 100 for n in range(count)],
-        last_contained_log_timestamp=9, **more,
+        fs,
+        directory,
+        snapshot_id,
+        values=[b"%04d" % n * 100 for n in range(count)],
+        last_contained_log_timestamp=9,
+        **more,
     )
 
 
@@ -165,7 +169,9 @@ def test_download_freezes_to_the_same_bytes(
     assert store.freeze_download(A) == VOTERS
     part = file_name(A, FileState.PART)
     assert fs.steps == [
-        f"sync {part}", f"rename {path.name}", f"sync-directory {directory.name}"
+        f"sync {part}",
+        f"rename {path.name}",
+        f"sync-directory {directory.name}",
     ], "no second pass over the file"
     assert path.read_bytes() == whole
     fs.steps.clear()
@@ -244,7 +250,9 @@ def test_delete_goes_through_a_name_of_its_own(
     store.delete([A, SnapshotId(77, 7)])
     retired = file_name(A, FileState.DELETED)
     assert fs.steps == [
-        f"rename {retired}", f"unlink {retired}", f"sync-directory {directory.name}"
+        f"rename {retired}",
+        f"unlink {retired}",
+        f"sync-directory {directory.name}",
     ]
     assert store.list() == (B,)
 
@@ -270,8 +278,10 @@ def test_start_up_removes_what_a_stopped_process_left(
 ) -> None:
     write(directory, fs, A)
     left = [
-        file_name(B, FileState.PART), file_name(B, FileState.PART, label="own"),
-        file_name(B, FileState.DELETED), file_name(B, FileState.PART, label="123456"),
+        file_name(B, FileState.PART),
+        file_name(B, FileState.PART, label="own"),
+        file_name(B, FileState.DELETED),
+        file_name(B, FileState.PART, label="123456"),
     ]
     kept = [file_name(B, FileState.CORRUPT), "quorum-state", "x.part", file_name(A)]
     for name in left + kept:

@@ -157,11 +157,7 @@ def test_counts_what_a_comparison_of_dumps_finds(seed):
     for record in world.steps(60):
         counted = replica.apply(record)
         after = {record_key(r): r for r in dump_records(replica.image)}
-        changed |= {
-            key
-            for key, old in before.items()
-            if after.get(key) != old
-        }
+        changed |= {key for key, old in before.items() if after.get(key) != old}
         assert counted == len(changed), record
         assert count_records(replica.image) == len(after)
         before = after

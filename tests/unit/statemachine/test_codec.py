@@ -45,12 +45,16 @@ def test_any_record_survives_both_codecs(record):
 @pytest.mark.parametrize(
     ("record", "value"),
     [
-        (FeatureLevelRecord("metadata.version", 25),
-         "01 0c 00 11 6d 65 74 61 64 61 74 61 2e 76 65 72 73 69 6f 6e 00 19 00"),
+        (
+            FeatureLevelRecord("metadata.version", 25),
+            "01 0c 00 11 6d 65 74 61 64 61 74 61 2e 76 65 72 73 69 6f 6e 00 19 00",
+        ),
         (TopicRecord("foo", ID), "01 02 00 04 66 6f 6f" + ID.hex() + "00"),
         (NoOpRecord(), "01 14 00 00"),
-        (BrokerRegistrationChangeRecord(4, 77, 1, 1),
-         "01 11 01 00000004 000000000000004d 02 00 01 01 01 01 01"),
+        (
+            BrokerRegistrationChangeRecord(4, 77, 1, 1),
+            "01 11 01 00000004 000000000000004d 02 00 01 01 01 01 01",
+        ),
     ],
 )
 def test_kafka_framing_of_the_published_examples(record, value):
@@ -133,7 +137,7 @@ def test_own_types_are_refused_by_the_kafka_codec():
         b"\x94\x02\x00\xa2\xff\xfe\xc4\x00",
         b"\x93\x04\x00",
         b"\xdd\xff\xff\xff\xff",
-        msgpack.packb([3, 0, 1, ID, (1, 2 ** 31), (), (), (), 1, 0, 0, 0]),
+        msgpack.packb([3, 0, 1, ID, (1, 2**31), (), (), (), 1, 0, 0, 0]),
         encode_kafka(TopicRecord("orders", ID)) + b"\x00",
         encode_kafka(TopicRecord("orders", ID))[:-1],
         bytes.fromhex("01 0c 00 00 00 19 00"),

@@ -41,8 +41,14 @@ def brokers(*active, fenced=()):
 def partition(index, replicas, isr=None, leader=None, **fields):
     isr = replicas if isr is None else isr
     return PartitionRecord(
-        index, A, replicas, isr, leader=isr[0] if leader is None else leader,
-        leader_epoch=5, partition_epoch=9, **fields,
+        index,
+        A,
+        replicas,
+        isr,
+        leader=isr[0] if leader is None else leader,
+        leader_epoch=5,
+        partition_epoch=9,
+        **fields,
     )
 
 
@@ -153,7 +159,11 @@ def test_a_reassignment_completes_when_the_leaver_was_all_it_waited_for():
     image = image_of(
         *brokers(1, 2, 3),
         partition(
-            0, (1, 2, 3), isr=(1, 2, 3), removing_replicas=(1,), adding_replicas=(3,),
+            0,
+            (1, 2, 3),
+            isr=(1, 2, 3),
+            removing_replicas=(1,),
+            adding_replicas=(3,),
             directories=(A, B, A),
         ),
     )
@@ -182,9 +192,7 @@ def _random_image(rng):
         FeatureLevelRecord("eligible.leader.replicas.version", rng.randrange(2)),
         *brokers(*range(1, 4), fenced=(4, 5)),
         ConfigRecord(2, "orders", "min.insync.replicas", str(rng.randrange(1, 4))),
-        ConfigRecord(
-            2, "orders", "unclean.leader.election.enable", rng.choice(["true", "false"])
-        ),
+        ConfigRecord(2, "orders", "unclean.leader.election.enable", rng.choice(["true", "false"])),
     ]
     for index in range(12):
         replicas = tuple(rng.sample(range(1, 6), rng.randrange(1, 5)))
@@ -196,8 +204,13 @@ def _random_image(rng):
         leader = rng.choice([isr[0], isr[0], NO_NODE])
         records.append(
             partition(
-                index, replicas, isr, leader, removing_replicas=removing,
-                adding_replicas=adding, eligible_leader_replicas=elr or None,
+                index,
+                replicas,
+                isr,
+                leader,
+                removing_replicas=removing,
+                adding_replicas=adding,
+                eligible_leader_replicas=elr or None,
                 directories=rng.choice(
                     [(), tuple(rng.choice([A, DIRECTORY_LOST]) for _ in replicas)]
                 ),
@@ -212,12 +225,17 @@ def test_version_1_agrees_with_the_change_builder(seed):
     rng = random.Random(seed)
     image = _random_image(rng)
     event = rng.choice(
-        [fence(1), BrokerFencedEvent(2, 102, unclean=True), BrokerShutdownEvent(3, 103),
-         BrokerUnfencedEvent(4, 104)]
+        [
+            fence(1),
+            BrokerFencedEvent(2, 102, unclean=True),
+            BrokerShutdownEvent(3, 103),
+            BrokerUnfencedEvent(4, 104),
+        ]
     )
     joins = isinstance(event, BrokerUnfencedEvent)
     unclean = isinstance(event, BrokerFencedEvent) and event.unclean
     configs, expected = image.configs, []
+
     def is_acceptable(broker, directory):
         registered = image.cluster.broker(broker)
         if registered is None or not registered.has_online(directory):

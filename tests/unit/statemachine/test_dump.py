@@ -108,9 +108,7 @@ def test_section_order_and_sorting():
             FeatureLevelRecord("metadata.version", 25),
         ]
     )
-    seen = [
-        (type(record).__name__, *record_key(record)[1:]) for record in dump_records(image)
-    ]
+    seen = [(type(record).__name__, *record_key(record)[1:]) for record in dump_records(image)]
     assert seen == [
         ("FeatureLevelRecord", "metadata.version"),
         ("FeatureLevelRecord", "a.feature"),
@@ -172,7 +170,9 @@ def test_hash_order_does_not_show():
         subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         for seed in ("1", "2")
     }

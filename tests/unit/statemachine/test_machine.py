@@ -68,7 +68,9 @@ class Log:
         self.timestamp += 1
         data = encode_control_batch(
             [LeaderChange(1, (1, 2, 3), (1, 2))],
-            base_offset=self.end, epoch=2, timestamp=self.timestamp,
+            base_offset=self.end,
+            epoch=2,
+            timestamp=self.timestamp,
         )
         self.end += 1
         return data
@@ -157,8 +159,11 @@ def test_producer_state_comes_from_the_batch_header():
     machine.apply(log.batch(InitProducerRecord(0, 0)))
     machine.apply(
         log.batch(
-            ConfigRecord(2, "t", "k", "v"), NoOpRecord(),
-            producer_id=0, producer_epoch=0, base_sequence=3,
+            ConfigRecord(2, "t", "k", "v"),
+            NoOpRecord(),
+            producer_id=0,
+            producer_epoch=0,
+            base_sequence=3,
             headers=(("principal", b"User:a"), ("open", b"2"), ("answer", b"\x80")),
         )
     )
@@ -173,8 +178,13 @@ def test_an_unreadable_open_header_is_corruption(value):
     machine.apply(log.batch(InitProducerRecord(0, 0)))
     with pytest.raises(ReplayError):
         machine.apply(
-            log.batch(NoOpRecord(), producer_id=0, producer_epoch=0, base_sequence=0,
-                      headers=(("open", value),))
+            log.batch(
+                NoOpRecord(),
+                producer_id=0,
+                producer_epoch=0,
+                base_sequence=0,
+                headers=(("open", value),),
+            )
         )
 
 
@@ -267,8 +277,11 @@ def test_adopting_equals_replaying():
 
 def checkpoint(image, *, footer=None, timestamp=77, kafka=False, batch_records=7):
     values = list(dump_values(image, kafka=kafka))
-    pieces = [encode_control_batch([SnapshotHeader(timestamp)], base_offset=0, epoch=2,
-                                   timestamp=timestamp)]
+    pieces = [
+        encode_control_batch(
+            [SnapshotHeader(timestamp)], base_offset=0, epoch=2, timestamp=timestamp
+        )
+    ]
     end = 1
     for start in range(0, len(values), batch_records):
         part = values[start : start + batch_records]
@@ -356,8 +369,9 @@ def test_a_checkpoint_states_things_whole(record):
 def test_errors_in_a_checkpoint_name_the_record(value, error):
     pieces = [
         encode_control_batch([SnapshotHeader(1)], base_offset=0, epoch=1, timestamp=1),
-        encode_batch([encode_record(TopicRecord("x", B)), value],
-                     base_offset=1, epoch=1, timestamp=1),
+        encode_batch(
+            [encode_record(TopicRecord("x", B)), value], base_offset=1, epoch=1, timestamp=1
+        ),
     ]
     with pytest.raises(error, match="record 1"):
         StateMachine().load(OffsetAndEpoch(5, 1), pieces)

@@ -71,9 +71,7 @@ def test_a_new_broker_is_born_fenced_with_the_next_offset_as_epoch():
 
 
 def test_an_epoch_is_above_every_epoch_ever_seen():
-    image = small_cluster(
-        registration(9, broker_epoch=5_000), UnregisterBrokerRecord(9, 5_000)
-    )
+    image = small_cluster(registration(9, broker_epoch=5_000), UnregisterBrokerRecord(9, 5_000))
     assert prepare(image, register(), judging()).result == {"broker_epoch": 5_001}
 
 
@@ -228,7 +226,9 @@ def test_a_quiet_heartbeat_yields_nothing_but_its_answer():
     prepared = prepare(small_cluster(), heartbeat(), judging())
     assert prepared.records == []
     assert prepared.result == {
-        "is_caught_up": True, "is_fenced": False, "should_shut_down": False,
+        "is_caught_up": True,
+        "is_fenced": False,
+        "should_shut_down": False,
     }
 
 

@@ -102,9 +102,11 @@ def test_a_safe_downgrade_says_what_it_would_lose():
 def test_enabling_elr_fixes_the_default_it_rests_on_and_disabling_clears_it():
     enabled = update(cluster(), (ELR, 1)).records
     assert enabled == [
-        ConfigRecord(4, "", "min.insync.replicas", "1"), FeatureLevelRecord(ELR, 1),
+        ConfigRecord(4, "", "min.insync.replicas", "1"),
+        FeatureLevelRecord(ELR, 1),
     ]
     image = after(cluster(), enabled)
     assert update(image, (ELR, 0, DOWN)).records == [
-        ClearElrRecord(""), FeatureLevelRecord(ELR, 0),
+        ClearElrRecord(""),
+        FeatureLevelRecord(ELR, 0),
     ]

@@ -106,9 +106,7 @@ def test_the_checkpoints_last_range_leads_into_the_log():
     assert dict(prepared.headers) == {"source-offset": b"checkpoint:4", "source-next": b"100"}
 
 
-@pytest.mark.parametrize(
-    "command", [step(0, 3, TOPIC), step(2, 5, TOPIC), step(0, 0), step(5, 5)]
-)
+@pytest.mark.parametrize("command", [step(0, 3, TOPIC), step(2, 5, TOPIC), step(0, 0), step(5, 5)])
 def test_what_was_copied_before_changes_nothing(command):
     assert prepare(at(5), command, judging()).records == []
 

@@ -42,8 +42,13 @@ def test_a_smaller_isr_is_one_change_and_its_state_the_answer():
     prepared = alter(small_cluster(), alteration(1, 3))
     assert prepared.records == [PartitionChangeRecord(0, topic_id(1), isr=(1, 3))]
     assert prepared.result["topics"][0]["partitions"][0] == {
-        "partition": 0, "error_code": 0, "leader_id": 1, "leader_epoch": 5, "isr": [1, 3],
-        "leader_recovery_state": 0, "partition_epoch": 8,
+        "partition": 0,
+        "error_code": 0,
+        "leader_id": 1,
+        "leader_epoch": 5,
+        "isr": [1, 3],
+        "leader_recovery_state": 0,
+        "partition_epoch": 8,
     }
 
 
@@ -66,8 +71,11 @@ def test_another_life_of_the_broker_fails_the_whole_request(options):
         (alteration(1, partition=9), {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (alteration(leader_epoch=6, partition_epoch=1), {}, ErrorCode.NOT_CONTROLLER),
         (alteration(leader_epoch=4, partition_epoch=8), {}, ErrorCode.NOT_CONTROLLER),
-        (alteration(leader_epoch=4, partition_epoch=1), {"broker": 2},
-         ErrorCode.FENCED_LEADER_EPOCH),
+        (
+            alteration(leader_epoch=4, partition_epoch=1),
+            {"broker": 2},
+            ErrorCode.FENCED_LEADER_EPOCH,
+        ),
         (alteration(partition_epoch=1), {"broker": 2}, ErrorCode.INVALID_REQUEST),
         (alteration(partition_epoch=6), {}, ErrorCode.INVALID_UPDATE_VERSION),
         (alteration(1, 1), {}, ErrorCode.INVALID_REQUEST),
@@ -93,19 +101,19 @@ def test_an_offline_replica_is_not_let_into_an_isr(trouble):
 
 
 def test_recovery_ends_with_an_accepted_change():
-    image = small_cluster(
-        PartitionChangeRecord(0, topic_id(1), isr=(1,), leader_recovery_state=1)
-    )
+    image = small_cluster(PartitionChangeRecord(0, topic_id(1), isr=(1,), leader_recovery_state=1))
     prepared = alter(image, alteration(1, partition_epoch=8))
-    assert prepared.records == [
-        PartitionChangeRecord(0, topic_id(1), leader_recovery_state=0)
-    ]
+    assert prepared.records == [PartitionChangeRecord(0, topic_id(1), leader_recovery_state=0)]
 
 
 def test_completing_a_reassignment_may_elect_another_leader():
     image = small_cluster(
         PartitionChangeRecord(
-            0, topic_id(1), replicas=(2, 3, 1), isr=(1,), removing_replicas=(1,),
+            0,
+            topic_id(1),
+            replicas=(2, 3, 1),
+            isr=(1,),
+            removing_replicas=(1,),
             adding_replicas=(2, 3),
         )
     )

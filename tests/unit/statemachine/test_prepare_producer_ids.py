@@ -39,8 +39,12 @@ def exhausted(name="n", *, last=-1, previous=-1):
     return replayed(
         InitProducerRecord(7, 32_766),
         TransactionalIdRecord(
-            name, producer_id=7, previous_producer_id=previous, producer_epoch=32_766,
-            last_producer_epoch=last, timeout_ms=60_000,
+            name,
+            producer_id=7,
+            previous_producer_id=previous,
+            producer_epoch=32_766,
+            last_producer_epoch=last,
+            timeout_ms=60_000,
         ),
     )
 

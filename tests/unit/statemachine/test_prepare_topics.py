@@ -52,7 +52,9 @@ def test_a_topic_is_written_as_topic_then_configs_then_partitions():
     assert first.isr == first.replicas
     assert first.directories == tuple(directory(broker) for broker in first.replicas)
     assert prepared.result == {
-        "topic_id": prepared.records[0].topic_id, "partition_count": 4, "replication_factor": 2,
+        "topic_id": prepared.records[0].topic_id,
+        "partition_count": 4,
+        "replication_factor": 2,
     }
     assert after(image, prepared.records).topics.id_of("new") is not None
 
@@ -127,8 +129,11 @@ def test_no_unfenced_broker_no_topic():
 
 def test_delete_by_name_and_by_id():
     image = small_cluster()
-    for command in (DeleteTopic("t"), DeleteTopic(topic_id=topic_id(1)),
-                    DeleteTopic("t", topic_id(1))):
+    for command in (
+        DeleteTopic("t"),
+        DeleteTopic(topic_id=topic_id(1)),
+        DeleteTopic("t", topic_id(1)),
+    ):
         prepared = prepare(image, command, judging())
         assert prepared.records == [RemoveTopicRecord(topic_id(1))]
         assert prepared.result == {"topic_id": topic_id(1), "name": "t"}
@@ -176,14 +181,14 @@ def test_an_absent_preferred_leader_is_reported_per_partition():
     prepared = prepare(image, ElectLeaders("t", (0, 1, 9)), judging())
     assert prepared.records == []
     assert [entry["error_code"] for entry in prepared.result["partitions"]] == [
-        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        0,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ]
 
 
 def test_an_unclean_election_takes_any_live_replica():
-    image = small_cluster(
-        fenced(1), PartitionChangeRecord(0, topic_id(1), isr=(1,), leader=-1)
-    )
+    image = small_cluster(fenced(1), PartitionChangeRecord(0, topic_id(1), isr=(1,), leader=-1))
     prepared = prepare(image, ElectLeaders("t", (0,), ElectionType.UNCLEAN), judging())
     change = prepared.records[0]
     assert (change.leader, change.isr, change.leader_recovery_state) == (2, (2,), 1)

@@ -39,8 +39,13 @@ class Log:
     def append(self, sequence, *, oldest_open=0, epoch=0, answer=None, producer=PRODUCER):
         end = self.delta.end_offset
         header = SimpleNamespace(
-            base_offset=end, end_offset=end + 1, epoch=3, max_timestamp=1000 + end,
-            producer_id=producer, producer_epoch=epoch, base_sequence=sequence,
+            base_offset=end,
+            end_offset=end + 1,
+            epoch=3,
+            max_timestamp=1000 + end,
+            producer_id=producer,
+            producer_epoch=epoch,
+            base_sequence=sequence,
         )
         headers = [("principal", b"User:a"), (HEADER_OPEN, encode_open(oldest_open))]
         if answer is not None:
@@ -213,9 +218,7 @@ def test_every_command_applies_at_most_once_and_answers_alike(seed):
             continue
         sequence, oldest = messages.pop(rng.randrange(len(messages)))
         if sequence not in open_sequences and sequence < log.state.oldest_open:
-            refused(
-                log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, sequence, oldest_open=oldest
-            )
+            refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, sequence, oldest_open=oldest)
             continue
         verdict = log.judge(sequence, oldest_open=oldest)
         if isinstance(verdict, Duplicate):

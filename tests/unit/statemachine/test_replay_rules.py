@@ -130,8 +130,14 @@ def test_removing_a_topic_takes_partitions_configs_and_indexes_along():
 def test_clear_elr_of_one_topic_and_of_all():
     def partition(topic):
         return PartitionRecord(
-            0, topic, (1, 2), (1,), leader=1, partition_epoch=4,
-            eligible_leader_replicas=(2,), last_known_elr=(1,),
+            0,
+            topic,
+            (1, 2),
+            (1,),
+            leader=1,
+            partition_epoch=4,
+            eligible_leader_replicas=(2,),
+            last_known_elr=(1,),
         )
 
     records = [TopicRecord("a", A), partition(A), TopicRecord("b", B), partition(B)]
