@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 
 from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
@@ -20,10 +19,9 @@ from quorum.ports import Clock, File, FileSystem
 from quorum.types import SnapshotId, Voter
 from snapshot.config import SnapshotConfig
 from snapshot.download import Download
-from snapshot.format import FILE_DIGEST_BYTES
 from snapshot.leases import LeaseTable
 from snapshot.naming import FileState, file_name, parse_name
-from snapshot.reader import READ_BYTES, CheckpointReader
+from snapshot.reader import CheckpointReader
 from snapshot.verifier import CheckpointSummary
 from snapshot.writer import CheckpointInfo
 
@@ -168,27 +166,18 @@ class DirectorySnapshotStore:
         )
 
     def file_digest(self, snapshot_id: SnapshotId) -> bytes:
-        """BLAKE2b-128 of the whole file, remembered for files that went through our hands.
+        """Identifies the whole file (``format.FileDigest``); remembered once known.
 
-        Only the first call for a file found on disk reads it.
+        Only the first call for a file that did not go through our hands reads, and proves, it.
 
         Raises:
+            SnapshotCorruptError: It is damaged.
             StorageError: There is no such checkpoint, or it cannot be read.
         """
         known = self._digests.get(snapshot_id)
         if known is not None:
             return known
-        digest = blake2b(digest_size=FILE_DIGEST_BYTES)
-        file = self._open(snapshot_id)
-        try:
-            position = 0
-            while block := file.read_at(position, READ_BYTES):
-                digest.update(block)
-                position += len(block)
-        finally:
-            file.close()
-        value = self._digests[snapshot_id] = digest.digest()
-        return value
+        return self.verify(snapshot_id).digest
 
     def log_digest(self, snapshot_id: SnapshotId) -> bytes:
         """The running log digest at the checkpoint's end, from its header; empty if it has none.

@@ -9,7 +9,6 @@ See: KIP-630, requirement 630.9, docs/formats.md#checkpoint.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from quorum.batch import (
     PEEK_BYTES,
@@ -31,7 +30,7 @@ from quorum.control_records import KRaftVersion, Voters
 from quorum.errors import CorruptBatchError, SnapshotCorruptError
 from quorum.types import SnapshotId
 from quorum.varint import Buffer
-from snapshot.format import FILE_DIGEST_BYTES, CheckpointHead
+from snapshot.format import CheckpointHead, FileDigest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class CheckpointSummary:
     records: int
     """Data records, control records not counted."""
     digest: bytes
-    """BLAKE2b-128 of all bytes."""
+    """The file digest; see ``format.FileDigest``."""
 
 
 class CheckpointVerifier:
@@ -80,7 +79,7 @@ class CheckpointVerifier:
         self._tail = bytearray()
         self._head: CheckpointHead | None = None
         self._footer: SnapshotFooter | None = None
-        self._digest = blake2b(digest_size=FILE_DIGEST_BYTES)
+        self._digest = FileDigest()
 
     @property
     def head(self) -> CheckpointHead | None:
@@ -101,7 +100,6 @@ class CheckpointVerifier:
         Raises:
             SnapshotCorruptError: Naming file, position and cause.
         """
-        self._digest.update(chunk)
         view = memoryview(chunk)
         found: list[tuple[Buffer, BatchHeader]] = []
         try:
@@ -143,6 +141,7 @@ class CheckpointVerifier:
         if self._footer is not None:
             raise self._corrupt("a batch behind the footer")
         check_crc(data, header)
+        self._digest.add(data, at)
         if header.base_offset != self._next_offset:
             raise self._corrupt(
                 f"base offset {header.base_offset} where {self._next_offset} follows"
@@ -191,7 +190,7 @@ class CheckpointVerifier:
         if self._footer is None:
             raise self._corrupt("the file ends without a footer")
         return CheckpointSummary(
-            self._head, self._footer, self._position, self._records, self._digest.digest()
+            self._head, self._footer, self._position, self._records, self._digest.value()
         )
 
     def _corrupt(self, cause: str) -> SnapshotCorruptError:

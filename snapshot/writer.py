@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
 
 from quorum.errors import QuorateError
 from quorum.ports import File, FileSystem
 from quorum.types import SnapshotId, TaggedFields, Voter
-from snapshot.format import FILE_DIGEST_BYTES, CheckpointHead, checkpoint_batches
+from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
 from snapshot.naming import OWN_PART_LABEL, FileState, file_name
 
 SYNC_BYTES = 16 << 20
@@ -36,7 +35,7 @@ class CheckpointInfo:
     records: int
     """Data records, control records not counted."""
     digest: bytes
-    """BLAKE2b-128 of the whole file."""
+    """The file digest; see ``format.FileDigest``."""
     duration_ms: int = 0
     """Time it took, by a monotonic clock; 0 where nobody measured."""
 
@@ -176,12 +175,12 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
         voters_tagged,
     )
     part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL)
-    digest = blake2b(digest_size=FILE_DIGEST_BYTES)
+    digest = FileDigest()
     records = 0
     try:
         for batch, count in checkpoint_batches(snapshot_id, head, values, state_digest):
             part.append(batch)
-            digest.update(batch)
+            digest.add(batch)
             records += count
             if progress is not None:
                 progress(CheckpointProgress(records, part.size_bytes))
@@ -190,4 +189,4 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
         part.freeze()
     finally:
         part.discard()
-    return CheckpointInfo(snapshot_id, part.size_bytes, records, digest.digest())
+    return CheckpointInfo(snapshot_id, part.size_bytes, records, digest.value())

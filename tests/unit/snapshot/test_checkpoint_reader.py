@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from snapshot.format import CheckpointHead, checkpoint_batches
 from snapshot.naming import file_name
 from snapshot.reader import CheckpointReader
 from snapshot.verifier import CheckpointVerifier
+from tests.support.checkpoint_digest import digest_of_headers
 from tests.support.recording_filesystem import RecordingFileSystem
 
 ID = SnapshotId(50, 3)
@@ -57,7 +57,7 @@ def test_bytes_and_files_read_alike(directory: Path, fs: RecordingFileSystem) ->
         assert summary.head == HEAD
         assert summary.footer == SnapshotFooter(b"S" * 16)
         assert (summary.records, summary.size_bytes) == (200, len(WHOLE))
-        assert summary.digest == hashlib.blake2b(WHOLE, digest_size=16).digest()
+        assert summary.digest == digest_of_headers(WHOLE)
     assert fs.open_files == 0
 
 

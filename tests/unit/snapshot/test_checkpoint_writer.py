@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from snapshot.writer import (
     PartFile,
     write_checkpoint,
 )
+from tests.support.checkpoint_digest import digest_of_headers
 from tests.support.recording_filesystem import RecordingFileSystem
 
 ID = SnapshotId(12, 2)
@@ -42,7 +42,7 @@ def test_order_of_durable_steps(fs: RecordingFileSystem, directory: Path) -> Non
     ]
     whole = (directory / FINAL).read_bytes()
     assert (info.snapshot_id, info.size_bytes, info.records) == (ID, len(whole), 600)
-    assert info.digest == hashlib.blake2b(whole, digest_size=16).digest()
+    assert info.digest == digest_of_headers(whole)
     assert CheckpointReader(directory / FINAL).verify().digest == info.digest
     assert fs.open_files == 0
 
