@@ -6,7 +6,9 @@ come; the driver calls the ``on_*`` methods. All on one thread.
 
 Invariants:
     1. An answer leaves only when everything it rests on is committed and in the image, also a
-       refusal, a no-op and the repeat of a first answer (architecture 5.1).
+       refusal, a no-op and the repeat of a first answer (architecture 5.1). A refusal or a
+       no-op says what is so now: it also needs a batch of its group to be committed, or
+       leadership confirmed after it was judged.
     2. A command that was not appended is answered NOT_LEADER_OR_FOLLOWER when leadership is
        lost, one that was appended or judged on what was, OUTCOME_UNKNOWN.
     3. Groups are judged and appended in one step, so offsets judged are offsets given.
@@ -210,8 +212,8 @@ class Controller:
             adopted = []
             self._stop_replay(error)
         for group in adopted:
-            for answer, on_answer in group.answers:
-                on_answer(answer)
+            for pending in group.answers:
+                pending.on_answer(pending.answer)
             self._parking.release(group.end_offset)
         self._publish(before)
 
@@ -308,9 +310,9 @@ class Controller:
             self._stop_replay(error)
         self._publish(before)
         end_offset = self._machine.image.provenance.end_offset
-        for answer, on_answer in (entry for group in groups for entry in group.answers):
-            # What was committed in this reign has its answer, the rest may yet be.
-            on_answer(answer if answer.offset <= end_offset else self._outcome_unknown())
+        for group in groups:
+            for pending, stands in group.survivors(end_offset):
+                pending.on_answer(pending.answer if stands else self._outcome_unknown())
         self._give_up_parked()
 
     def _give_up_parked(self) -> None:

@@ -9,7 +9,7 @@ Invariant: the image after the group is what every replica will have after repla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -54,6 +54,8 @@ class PendingAnswer(NamedTuple):
 
     answer: Answer
     on_answer: OnAnswer
+    is_repeat: bool = False
+    """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
 
 
 @dataclass(slots=True)
@@ -68,6 +70,18 @@ class Group:
     must_replay: bool = False
     """It ends a transaction that the state machine holds open: its bytes are replayed when
     they are committed, because the two states share nothing."""
+
+    def survivors(self, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
+        """Each answer, and whether it stands when leadership is lost with so much committed.
+
+        A refusal or a no-op at the committed end need not hold any more: a successor may have
+        gone on from there. Only a batch of this very group proves that it came in time, since
+        it was appended after the command arrived and nobody else's write is below it.
+        """
+        is_proven = end_offset > self.base_offset
+        for pending in self.answers:
+            is_covered = pending.answer.offset <= end_offset
+            yield pending, is_covered and (is_proven or pending.is_repeat)
 
 
 @dataclass(slots=True)
@@ -127,7 +141,8 @@ class GroupFormer:
                     window=self.producer_window,
                 )
                 if type(verdict) is Duplicate:
-                    self.answers.append(PendingAnswer(_first_answer(verdict), on_answer))
+                    first = _first_answer(verdict)
+                    self.answers.append(PendingAnswer(first, on_answer, is_repeat=True))
                     return
             if delta.source is not None and type(command) is not ImportBatch:
                 refuse_during_import(delta.source)

@@ -65,8 +65,8 @@ class Parking:
         """Let every answer leave that rests on nothing at or above ``end_offset``."""
         parked = self._parked
         while parked and parked[0][0] <= end_offset:
-            answer, on_answer = heapq.heappop(parked)[2]
-            on_answer(answer)
+            pending = heapq.heappop(parked)[2]
+            pending.on_answer(pending.answer)
 
     def take_all(self) -> tuple[list[OnOutcome], list[PendingAnswer]]:
         """Leadership is lost: every read that is not confirmed, every answer, oldest first."""

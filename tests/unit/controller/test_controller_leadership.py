@@ -100,6 +100,103 @@ def test_loss_of_leadership_tells_the_three_fates_apart():
     assert bench.controller.groups_in_flight == 0
 
 
+def test_a_deposed_leader_claims_nothing_about_the_present():
+    """What a group without a committed batch found may be out of date: a successor went on."""
+    bench = Bench()
+    bench.submit(set_config(5))
+    bench.flush()
+    bench.log.settle()
+    bench.codes()
+    bench.submit(set_config(5), "no-op")
+    bench.submit(set_config("x"), "refusal")
+    bench.submit(set_config(6), "write")
+    bench.submit(set_config("y"), "refused on it")
+    bench.flush()
+    bench.log.depose()
+    assert bench.codes() == [
+        ("no-op", UNKNOWN),
+        ("refusal", UNKNOWN),
+        ("write", UNKNOWN),
+        ("refused on it", UNKNOWN),
+    ]
+
+
+def test_a_committed_batch_of_the_group_proves_what_was_found_beside_it():
+    bench = Bench()
+    bench.submit(set_config(5))
+    bench.flush()
+    bench.log.settle()
+    bench.codes()
+    start = bench.log.log_end
+    bench.submit(set_config(5), "no-op before")
+    bench.submit(set_config(6), "committed")
+    bench.submit(set_config("x"), "refusal behind")
+    bench.submit(set_config(7), "open")
+    bench.submit(set_config(7), "no-op behind the open one")
+    bench.flush()
+    bench.log.commit(start + 1)
+    bench.log.depose()
+    assert bench.codes() == [
+        ("no-op before", OK),
+        ("committed", OK),
+        ("refusal behind", ErrorCode.INVALID_CONFIG),
+        ("open", UNKNOWN),
+        ("no-op behind the open one", UNKNOWN),
+    ]
+
+
+def test_proof_of_one_group_is_none_for_the_next():
+    bench = Bench(groups_unflushed_max=9)
+    start = bench.log.log_end
+    bench.submit(set_config(6), "first group")
+    bench.flush()
+    bench.submit(set_config(6), "no-op")
+    bench.submit(set_config(7), "second group")
+    bench.flush()
+    bench.log.commit(start + 1)
+    bench.log.depose()
+    assert bench.codes() == [
+        ("first group", OK),
+        ("no-op", UNKNOWN),
+        ("second group", UNKNOWN),
+    ]
+
+
+def test_a_deposed_leader_repeats_only_first_answers_that_are_committed():
+    bench = Bench(groups_unflushed_max=9)
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "oldest_open": 0}
+    bench.submit(set_config(5), "first", sequence=0, **who)
+    bench.flush()
+    bench.log.settle()
+    bench.submit(set_config(5), "repeat of a committed one", sequence=0, **who)
+    bench.submit(set_config(6), "open", sequence=1, **who)
+    bench.submit(set_config(6), "repeat of the open one", sequence=1, **who)
+    bench.flush()
+    bench.log.depose()
+    assert bench.codes() == [
+        ("first", OK),
+        ("repeat of a committed one", OK),
+        ("open", UNKNOWN),
+        ("repeat of the open one", UNKNOWN),
+    ]
+
+
+@pytest.mark.parametrize("is_confirmed", [False, True])
+def test_what_is_parked_without_a_commit_is_unknown_once_deposed(is_confirmed):
+    """Nothing appended: proof of leadership alone does not outlive the reign it rests on."""
+    bench = Bench(groups_unflushed_max=9)
+    bench.submit(set_config(6), "write")
+    bench.flush()
+    bench.submit(set_config(6), "no-op")
+    bench.submit(set_config("x"), "refusal")
+    bench.flush()
+    if is_confirmed:
+        bench.log.confirm_reads()
+    bench.log.depose()
+    assert bench.codes() == [("write", UNKNOWN), ("no-op", UNKNOWN), ("refusal", UNKNOWN)]
+
+
 def test_after_a_loss_the_other_leaders_log_counts():
     bench = Bench()
     bench.submit(set_config(1))
