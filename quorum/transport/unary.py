@@ -2,6 +2,10 @@
 
 For probes and clients in other languages. The same core answers as for streams; each call has a
 sender id of its own, so that nothing a caller claims can catch a replica's answers.
+
+Guarantee: no call acknowledges anything for a replica. Fetch and FetchSnapshot are for consumers;
+in a replica's name they end before the core sees them. A replica asks on its stream, whose hello
+says which one it is.
 """
 
 from __future__ import annotations
@@ -14,13 +18,14 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
-from quorum.core.messages import FetchSnapshotRequest, Message, Request
+from quorum.core.messages import FetchRequest, FetchSnapshotRequest, Message, Request
 from quorum.errors import PeerProtocolError
 from quorum.transport import codec
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
 from quorum.transport.routes import Routes
 from quorum.transport.snapshots import serve_fetch_snapshot
+from quorum.types import NO_NODE, NodeId
 from quorum.v1 import raft_pb2
 
 _UnaryHandler = Callable[[bytes, Any], Awaitable[bytes]]
@@ -42,7 +47,8 @@ class _Call:
 class UnaryCalls:
     """Serves the unary methods. Owned by the event loop.
 
-    Bytes that are no such request end the call with INVALID_ARGUMENT, too many calls at a time
+    Bytes that are no such request, and fetches in a replica's name, end the call with
+    INVALID_ARGUMENT, too many calls at a time
     with RESOURCE_EXHAUSTED, and one that the core does not answer in time with
     DEADLINE_EXCEEDED.
     """
@@ -65,9 +71,7 @@ class UnaryCalls:
             "EndQuorumEpoch": self._simple(
                 pb.EndQuorumEpochRequest, codec.end_request_from_pb, codec.end_response_to_pb
             ),
-            "Fetch": self._simple(
-                pb.FetchRequest, codec.fetch_request_from_pb, codec.fetch_response_to_pb
-            ),
+            "Fetch": self._simple(pb.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb),
             "FetchSnapshot": self._bounded(self._fetch_snapshot),
         }
 
@@ -90,6 +94,8 @@ class UnaryCalls:
             return await self._ask(request)
 
         value = _parse(raft_pb2.FetchSnapshotRequest, data)
+        if value.HasField("replica_id"):
+            _check_consumer(value.replica_id)
         answer = await serve_fetch_snapshot(value, self._link.hello.cluster_id, ask)
         return bytes(answer.SerializeToString())
 
@@ -141,6 +147,18 @@ def _parse(pb_type: type[_T], data: bytes) -> _T:
         return pb_type.FromString(data)  # type: ignore[attr-defined,no-any-return]
     except DecodeError as error:
         raise PeerProtocolError(f"not a {pb_type.__name__}: {error}") from error
+
+
+def _consumers_fetch(value: raft_pb2.FetchRequest, request_id: int) -> FetchRequest:
+    request = codec.fetch_request_from_pb(value, request_id)
+    _check_consumer(request.replica.id)
+    return request
+
+
+def _check_consumer(replica_id: NodeId) -> None:
+    """Anyone who knows a voter's ids could otherwise vouch for records it does not have."""
+    if replica_id != NO_NODE:
+        raise PeerProtocolError(f"node {replica_id} fetches on its stream, not by a unary call")
 
 
 def _patience(context: Any) -> float:

@@ -84,8 +84,36 @@ def test_a_plain_consumer_fetches() -> None:
     with_probe(scenario)
 
 
+def test_nobody_fetches_in_a_replicas_name() -> None:
+    """Neither method, for whichever node: an error that is counted, and the core is not asked."""
+    wanted = raft_pb2.FetchSnapshotTopic(
+        name=METADATA_TOPIC, partitions=[raft_pb2.FetchSnapshotPartition()]
+    )
+
+    async def scenario(node: Replica, channel: aio.Channel) -> None:
+        stub = raft_pb2_grpc.RaftServiceStub(channel)
+        for node_id in (0, 1, 2, -2):
+            disk = key(2).directory_id
+            replica_key = common_pb2.ReplicaKey(id=node_id, directory_id=disk)
+            snapshot = raft_pb2.FetchSnapshotRequest(
+                replica_id=node_id, replica_directory_id=disk, topics=[wanted]
+            )
+            for call in (
+                stub.Fetch(raft_pb2.FetchRequest(replica=replica_key, fetch_offset=9), timeout=5),
+                stub.FetchSnapshot(snapshot, timeout=5),
+            ):
+                with pytest.raises(aio.AioRpcError) as caught:
+                    await call
+                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                assert "stream" in str(caught.value.details())
+        assert node.link.counters.malformed == 8
+        assert node.handler.received == []
+
+    with_probe(scenario)
+
+
 def test_a_probe_cannot_catch_a_replicas_answer() -> None:
-    """A call that claims to be node 2 waits beside node 2's own Fetch: each gets its own."""
+    """A call waits beside node 2's own Fetch with the same request id: each gets its own."""
 
     async def scenario(node: Replica, channel: aio.Channel) -> None:
         async with replica(2) as follower:
@@ -93,14 +121,9 @@ def test_a_probe_cannot_catch_a_replicas_answer() -> None:
             follower.network.send(1, fetch(2, 0, max_wait_ms=111))
             await node.handler.until(lambda: len(node.handler.received) == 1)
             stub = raft_pb2_grpc.RaftServiceStub(channel)
+            consumer = common_pb2.ReplicaKey(id=NO_NODE)
             call = asyncio.ensure_future(
-                stub.Fetch(
-                    raft_pb2.FetchRequest(
-                        replica=common_pb2.ReplicaKey(id=2, directory_id=key(2).directory_id),
-                        max_wait_ms=222,
-                    ),
-                    timeout=5,
-                )
+                stub.Fetch(raft_pb2.FetchRequest(replica=consumer, max_wait_ms=222), timeout=5)
             )
             await node.handler.until(lambda: len(node.handler.received) == 2)
             for sender, asked in node.handler.received:
