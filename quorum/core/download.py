@@ -48,7 +48,7 @@ class Download:
         self.file_digest = b""
 
     def is_another_file(self, response: FetchSnapshotResponse) -> bool:
-        """Whether the sender's file of the same id is not the one begun with."""
+        """Whether the sender's file is not the one begun with; for a chunk without problem."""
         return self.size >= 0 and (
             response.size != self.size or response.file_digest != self.file_digest
         )

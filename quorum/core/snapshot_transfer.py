@@ -146,17 +146,19 @@ def on_fetch_snapshot_response(
         download.epoch = _RESTING
         core.peers.failed(flight.peer, core.now_ms)
         return
-    if download.is_another_file(response):
-        core.event(DownloadEnded(download.snapshot_id, "the leader's file is another"))
-        download.restart()
-        core.effect(BeginDownload(download.snapshot_id))
-        core.event(DownloadStarted(download.snapshot_id, role.leader_id))
     problem = download.problem_with(response)
     if problem:
         ignore(core, sender, response, problem, is_violation=True)
         core.peers.failed(flight.peer, core.now_ms)
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
+    if download.is_another_file(response):
+        # Nobody's mistake, but a chunk from its middle is of no use: begin it at once.
+        core.event(DownloadEnded(download.snapshot_id, "the leader's file is another"))
+        download.restart()
+        core.effect(BeginDownload(download.snapshot_id))
+        core.event(DownloadStarted(download.snapshot_id, role.leader_id))
+        return
     _take_chunk(core, download, response)
 
 

@@ -274,9 +274,26 @@ def test_a_new_leader_with_another_file_of_that_name_makes_it_start_over() -> No
     output = chunk(cluster, leader_id=3, epoch=6, file_digest=b"other")
     assert output.persist == [BeginDownload(SNAPSHOT)]
     assert DownloadStarted(SNAPSHOT, 3) in output.events
+    assert not [each for each in output.events if isinstance(each, MessageIgnored)]
+    assert [type(each.message) for each in output.immediate] == [FetchSnapshotRequest]
+    assert asked(cluster).position == 0
+    output = chunk(cluster, leader_id=3, epoch=6, file_digest=b"other")
+    assert output.persist == [WriteChunk(SNAPSHOT, 0, b"abcd")]
+
+
+def test_a_chunk_of_another_snapshot_leaves_the_download_alone() -> None:
+    """Goal: look before changing. Method: a wrong id with another digest after one chunk."""
+    cluster = following()
+    name_snapshot(cluster)
+    chunk(cluster)
+    stray = OffsetAndEpoch(20, 4)
+    output = chunk(cluster, snapshot_id=stray, size=11, file_digest=b"other")
+    (ignored,) = [each for each in output.events if isinstance(each, MessageIgnored)]
+    assert ignored.is_violation
+    assert output.persist == []
     cluster.now_ms += 20
     cluster.tick(1)
-    assert asked(cluster).position == 0
+    assert asked(cluster).position == 4
 
 
 def test_a_new_leader_with_another_snapshot_replaces_the_download() -> None:
