@@ -59,13 +59,21 @@ class StreamCopy:
         Raises:
             RefusedError: The cluster does not take one; none behind it was applied.
             InterruptedCopyError: The stream broke or its node no longer leads.
+            Exception: Whatever ``steps`` raises, at once.
         """
         sending = asyncio.create_task(self._send(steps), name="import-send")
+        receiving = asyncio.create_task(self._receive(sending), name="import-receive")
         try:
-            await self._receive(sending)
+            await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_EXCEPTION)
+            if sending.done() and not isinstance(sending.exception(), CALL_ERRORS):
+                # No answer would ever tell that the source cannot be read.
+                await sending
+            # Of a broken call the answers that still come in know more than a failed write.
+            await receiving
         finally:
             sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            receiving.cancel()
+            await asyncio.gather(sending, receiving, return_exceptions=True)
 
     async def _send(self, steps: Iterator[Step]) -> None:
         step = next(steps, None)
