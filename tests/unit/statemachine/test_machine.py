@@ -8,12 +8,7 @@ import msgpack
 import pytest
 
 from quorum.batch import encode_batch, read_header
-from quorum.control import (
-    LeaderChange,
-    SnapshotFooter,
-    SnapshotHeader,
-    encode_control_batch,
-)
+from quorum.control import LeaderChange, SnapshotFooter, SnapshotHeader, encode_control_batch
 from quorum.errors import (
     CorruptBatchError,
     QuorumUsageError,
@@ -393,12 +388,9 @@ def test_loading_and_then_applying_equals_applying_everything(seed):
     for piece in data[:30]:
         whole.apply(piece)
     middle = whole.image
-    late = StateMachine()
-    position = middle.provenance
-    late.load(
-        OffsetAndEpoch(position.end_offset, position.epoch),
-        checkpoint(middle, timestamp=position.timestamp_ms),
-    )
+    late, position = StateMachine(), middle.provenance
+    pieces = checkpoint(middle, timestamp=position.timestamp_ms)
+    late.load(OffsetAndEpoch(position.end_offset, position.epoch), pieces)
     assert late.image == middle
     for piece in data[30:]:
         whole.apply(piece)
