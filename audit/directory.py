@@ -24,11 +24,11 @@ from quorum.batch import HEADER_BYTES, iterate_records, peek_size
 from quorum.control import SnapshotHeader, decode_control
 from quorum.control_records import LeaderChange, Voters
 from quorum.digest import EMPTY_LOG_DIGEST
-from quorum.errors import LogDamagedError, SnapshotCorruptError
+from quorum.errors import LogDamagedError, SnapshotCorruptError, StorageError
 from quorum.log.config import LogConfig
 from quorum.log.digest_file import read_digest_file
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name
+from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name, partition_directory
 from quorum.log.readonly import ReadOnlyLog, open_readonly
 from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.trail import Trail
@@ -37,14 +37,18 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId
 from snapshot.naming import FileState, parse_name
 from snapshot.reader import CheckpointReader
 
+LOOKS_MAX = 5
+"""Times that a running node may change its files under one look before planning gives up."""
+
 
 def plan_source(source: Path, *, with_unknown: bool = False) -> ReadPlan:
     """What can be read of a directory or file now.
 
-    ``with_unknown`` also takes in what is not known to be committed.
+    ``with_unknown`` also takes in what is not known to be committed. Segments and checkpoints are
+    those of one moment, also while a node freezes checkpoints and trims its log.
 
     Raises:
-        AuditError: There is nothing to read.
+        AuditError: There is nothing to read, or the files changed under every look.
         LogDamagedError: The log is damaged below where it is known to be committed.
         StorageError: A file cannot be read.
     """
@@ -59,17 +63,56 @@ def plan_source(source: Path, *, with_unknown: bool = False) -> ReadPlan:
 
 def _plan_directory(source: Path, *, with_unknown: bool) -> ReadPlan:
     fs = OsFileSystem()
+    partition = partition_directory(source)
+    partition = partition if fs.exists(partition) else source
+    for look in range(1, LOOKS_MAX + 1):
+        # Checkpoints first: one that is frozen while the log is scanned lies behind the end that
+        # is found, and would make the segments below it look lost.
+        names = fs.list_directory(partition)
+        checkpoints = _checkpoints(partition, names)
+        try:
+            plan = _planned(source, fs, checkpoints, with_unknown=with_unknown)
+        except StorageError:
+            # A file that was trimmed away under the scan is missed; damage stays where it is.
+            if look == LOOKS_MAX or fs.list_directory(partition) == names:
+                raise
+            continue
+        if not _has_moved_on(plan, checkpoints, partition, fs.list_directory(partition)):
+            return plan
+    raise AuditError(f"{source}: the node kept trimming its log while it was read; run again")
+
+
+def _has_moved_on(
+    plan: ReadPlan, checkpoints: list[CheckpointFile], partition: Path, names: list[str]
+) -> bool:
+    """Whether the files listed now show that the plan is of no one moment.
+
+    Something planned is gone, or the log begins above every checkpoint listed before it.
+    """
+    now = _checkpoints(partition, names)
+    if plan.start_offset > 0 and plan.baseline is None and now != checkpoints:
+        return True
+    paths = [file.path for file in plan.segments] + [file.path for file in plan.checkpoints]
+    return not set(names).issuperset(Path(path).name for path in paths)
+
+
+def _planned(
+    source: Path, fs: FileSystem, checkpoints: list[CheckpointFile], *, with_unknown: bool
+) -> ReadPlan:
     log = open_readonly(source, fs)
     try:
-        checkpoints = _checkpoints(fs, log.directory)
         segments = _segments(fs, log)
     finally:
         log.close()
     if not segments and not checkpoints:
         raise AuditError(f"{source}: neither log segments nor checkpoints are there")
     problems = list(log.problems)
-    newest = checkpoints[-1].end_offset if checkpoints else 0
     start, end = log.start.offset, log.end.offset
+    if segments and log.high_watermark is not None and log.high_watermark <= end:
+        # A fetched checkpoint is there before the log is replaced by it: what the log still has
+        # comes first, or it would never be read.
+        checkpoints = [file for file in checkpoints if file.end_offset <= end]
+    newest = checkpoints[-1].end_offset if checkpoints else 0
     if newest > end or not segments:
         problems.append(f"{log.directory}: the log ends before checkpoint {newest}, it is left out")
         segments, start, end = (), newest, newest
@@ -127,9 +170,9 @@ def _clipped(segments: Iterable[SegmentFile], start: int, end: int) -> tuple[Seg
     )
 
 
-def _checkpoints(fs: FileSystem, directory: Path) -> list[CheckpointFile]:
+def _checkpoints(directory: Path, names: Iterable[str]) -> list[CheckpointFile]:
     found = []
-    for name in fs.list_directory(directory):
+    for name in names:
         parsed = parse_name(name)
         if parsed and parsed[1] is FileState.FROZEN and parsed[0] != BOOTSTRAP_SNAPSHOT_ID:
             found.append(CheckpointFile(str(directory / name), parsed[0]))

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from audit.errors import AuditError
 from audit.plan import ReadPlan
 from audit.reader import read_state, read_table
 from audit.schema import ColumnType, columns
+from quorum.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,29 @@ class HistoryReader(DataSourceReader):
 def read_partition(
     plan: ReadPlan, question: Question, partition: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, in the types Spark expects."""
+    """The rows of one task, in the types Spark expects.
+
+    Raises:
+        AuditError: A planned file is gone; the node trimmed its log meanwhile.
+        LogDamagedError, StorageError: As ``read_table``.
+    """
     if question.as_of is not None:
         found = read_state(plan, question.table, question.as_of)
     else:
         found = read_table(
             plan, question.table, partition.start, partition.end, types=question.types
         )
-    for batch in found:
-        yield _for_spark(question.table, batch)
+    try:
+        for batch in found:
+            yield _for_spark(question.table, batch)
+    except StorageError as error:
+        if error.path is None or Path(str(error.path)).exists():
+            raise
+        # Without its cause: Spark prints the whole chain, and the first line is what helps.
+        raise AuditError(
+            f"{error.path}: removed while the query ran, as the node trimmed its log; "
+            "run the query again (if no task can see the file, check that the path is shared)"
+        ) from None
 
 
 def _for_spark(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
