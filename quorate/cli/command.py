@@ -1,7 +1,8 @@
 """Commands and groups that understand the shared options wherever they are written.
 
 ``quorate -o json topic list`` and ``quorate topic list -o json`` mean the same: the options
-belong to the root and to every command, and all of them fill in one ``Session``.
+belong to the root and to every command, and all of them fill in one ``Session``. The later one
+written wins, and any written one wins over the environment.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from quorate.cli.output import FORMATS
 from quorate.cli.session import Session
@@ -20,9 +22,18 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 
 
 def _remember(attribute: str, convert: Callable[[Any], object] = lambda value: value) -> Any:
-    def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
-        if value is not None:
-            setattr(context.ensure_object(Session), attribute, convert(value))
+    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is None:
+            return
+        # The root and every command read the environment, so an inner one must not undo what
+        # was written before it.
+        session = context.ensure_object(Session)
+        source = context.get_parameter_source(parameter.name or attribute)
+        if source is ParameterSource.COMMANDLINE:
+            session.written.add(attribute)
+        elif attribute in session.written:
+            return
+        setattr(session, attribute, convert(value))
 
     return callback
 

@@ -36,6 +36,8 @@ class Session:
     tls_key: Path | None = None
     is_quiet: bool = False
     is_colourless: bool = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
+    written: set[str] = field(default_factory=set)
+    """Fields given on the command line, which the environment may not change."""
 
     def show(self, result: Result) -> None:
         """Write a result to standard output in the format asked for."""

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from quorate import __version__
 from quorate.cli import command as command_module
+from quorate.cli.command import SessionCommand
 from quorate.cli.main import main
+from quorate.cli.session import Session
 from quorum.errors import InvariantViolation
 
 
@@ -33,6 +36,46 @@ def test_shared_options_stand_before_or_after(
 def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "-o", "table", "random-uuid", "-o", "json")
     assert len(json.loads(out)["uuid"]) == 22
+
+
+_SHARED = [
+    ("bootstrap", "127.0.0.1:1", ("127.0.0.1:1",)),
+    ("tls-ca", "written.pem", Path("written.pem")),
+    ("tls-cert", "written.pem", Path("written.pem")),
+    ("tls-key", "written.pem", Path("written.pem")),
+    ("timeout", "3", 3.0),
+    ("output", "json", "json"),
+]
+
+
+@pytest.mark.parametrize("is_at_root", [True, False])
+@pytest.mark.parametrize(("option", "text", "value"), _SHARED)
+def test_a_written_option_wins_over_the_environment(
+    monkeypatch: pytest.MonkeyPatch, option: str, text: str, value: object, *, is_at_root: bool
+) -> None:
+    """Goal: nobody talks to a cluster other than the one named. Method: name it twice."""
+    seen: list[Session] = []
+
+    @click.command(cls=SessionCommand)
+    @click.pass_obj
+    def probe(session: Session) -> None:
+        seen.append(session)
+
+    monkeypatch.setattr(command_module.RootGroup, "get_command", lambda *_: probe)
+    attribute = {"timeout": "timeout_s"}.get(option, option.replace("-", "_"))
+    monkeypatch.setenv(f"QUORATE_{option.replace('-', '_').upper()}", "127.0.0.1:9190")
+    given = [f"--{option}", text]
+    assert main([*given, "probe"] if is_at_root else ["probe", *given]) == 0
+    assert getattr(seen[0], attribute) == value
+
+
+def test_the_environment_counts_where_nothing_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUORATE_BOOTSTRAP", "127.0.0.1:1")
+    status, _, err = run(capsys, "topic", "list", "--timeout", "0.3")
+    assert status == 7
+    assert "through 127.0.0.1:1:" in err
 
 
 @pytest.mark.parametrize(
