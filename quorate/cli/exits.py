@@ -34,7 +34,8 @@ class Exit(IntEnum):
     """Unhealthy, or two things that should be equal differ."""
     NOT_FOUND = 4
     CONFLICT = 5
-    """Something else already holds the name or changed the thing; read again, then decide."""
+    """Something else holds the name or changed the thing, or the brokers there do not allow it;
+    read again, then decide."""
     REFUSED = 6
     """Refused as unsafe or against a policy."""
     UNREACHABLE = 7
@@ -75,6 +76,9 @@ _CONFLICT = frozenset(
         ErrorCode.INVALID_UPDATE_VERSION,
         ErrorCode.INCONSISTENT_TOPIC_ID,
         ErrorCode.INCONSISTENT_CLUSTER_ID,
+        # The command line takes no factor below 1, so it is the brokers that do not allow it:
+        # too few are there, or all are fenced. The same call may succeed later.
+        ErrorCode.INVALID_REPLICATION_FACTOR,
     }
 )
 _REFUSED = frozenset(
@@ -89,7 +93,6 @@ _USAGE = frozenset(
     {
         ErrorCode.INVALID_TOPIC,
         ErrorCode.INVALID_PARTITIONS,
-        ErrorCode.INVALID_REPLICATION_FACTOR,
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ErrorCode.INVALID_CONFIG,
         ErrorCode.INVALID_REQUEST,

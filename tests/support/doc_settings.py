@@ -37,7 +37,7 @@ _EXIT_MEANINGS = {
     Exit.USAGE: "Wrong usage, or a configuration that cannot work.",
     Exit.UNHEALTHY: "Unhealthy, or two things that should be equal differ.",
     Exit.NOT_FOUND: "Not found.",
-    Exit.CONFLICT: "Conflict: the name is taken, or the thing changed meanwhile.",
+    Exit.CONFLICT: "Conflict: a name is taken, a thing changed, or brokers are missing or fenced.",
     Exit.REFUSED: "Refused as unsafe or against a policy.",
     Exit.UNREACHABLE: "Nobody reachable, no quorum, or the outcome of a write is not known.",
     Exit.DAMAGED: "Damaged data on disk.",
