@@ -14,7 +14,7 @@ from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NO_NODE, NodeId
-from statemachine.commands import Command, InitProducerId
+from statemachine.commands import BrokerHeartbeat, Command, InitProducerId
 from statemachine.sections.producers import PRODUCER_WINDOW
 from tests.simulation.commands import CommandMix
 from tests.simulation.invariants.violation import Violation
@@ -116,13 +116,14 @@ class Client:
         attempt = write.attempts
         key = (context.producer_id, context.producer_epoch, write.sequence)
         is_repeat = self._cluster.clients.is_committed(key)
+        floor = self._cluster.witness.acknowledged_end
+
+        def answered(answer: Answer) -> None:
+            self._answered(node_id, write, attempt, key, answer, is_repeat)
+            self._check_claim(node_id, write.command, key, floor, answer)
 
         def submit(replica: Replica) -> None:
-            replica.controller.submit(
-                write.command,
-                context,
-                lambda answer: self._answered(node_id, write, attempt, key, answer, is_repeat),
-            )
+            replica.controller.submit(write.command, context, answered)
 
         self._cluster.members[node_id].serve(
             f"c{self._name} write seq={write.sequence} try={attempt}", submit
@@ -151,6 +152,23 @@ class Client:
         cluster.scheduler.after(
             self._rng.randint(50, 2_000), self._hear, node_id, write, attempt, key, answer
         )
+
+    def _check_claim(
+        self,
+        node_id: NodeId,
+        command: Command,
+        key: tuple[int, int, int],
+        floor: int,
+        answer: Answer,
+    ) -> None:
+        """A refusal or a no-op reads: it must see all that was acknowledged before it came."""
+        witness = self._cluster.witness
+        is_done = answer.code == ErrorCode.NONE
+        if answer.offset < 0 or (is_done and witness.sequences.get(key) == answer.offset):
+            return
+        # A heartbeat that writes nothing tells what its leader believes, without proof.
+        if not (is_done and isinstance(command, BrokerHeartbeat)):
+            witness.read_confirmed(node_id, floor, answer.offset)
 
     def _hear(
         self,

@@ -7,7 +7,10 @@ from tests.simulation.invariants.witness import Seen
 
 
 class ConfirmedReads(Invariant):
-    """The offset a read may look at covers what was acknowledged, and nothing uncommitted."""
+    """The offset a read may look at covers what was acknowledged, and nothing uncommitted.
+
+    A command that was refused or changed nothing has read, too: at the offset of its answer.
+    """
 
     name = "confirmed-reads"
 
