@@ -1,0 +1,70 @@
+"""Steps of a snapshot download at a core under test: a follower, and what its leader says."""
+
+from __future__ import annotations
+
+from quorum.config import QuorumConfig
+from quorum.core.messages import (
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from quorum.core.output import (
+    Output,
+)
+from quorum.errors import ErrorCode
+from quorum.types import OffsetAndEpoch, SnapshotId
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import Disk, key
+
+SNAPSHOT = OffsetAndEpoch(10, 3)
+
+
+def following(disk: Disk | None = None) -> CoreCluster:
+    """Node 1 follows leader 2 in epoch 5, with a Fetch under way."""
+    config = QuorumConfig(snapshot_chunk_bytes=4, unwritten_chunks_max=2)
+    cluster = CoreCluster(disks={1: disk or Disk()}, config=config)
+    follow(cluster, 2, 5)
+    return cluster
+
+
+def follow(cluster: CoreCluster, leader: int, epoch: int) -> None:
+    cluster.queue.clear()
+    request = BeginQuorumEpochRequest(9, CLUSTER, key(1), key(leader), epoch)
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, leader, request))
+
+
+def name_snapshot(
+    cluster: CoreCluster, snapshot_id: SnapshotId = SNAPSHOT, leader: int = 2, epoch: int = 5
+) -> Output:
+    request = cluster.sent_by(1, FetchRequest)[-1]
+    answer = FetchResponse(
+        request.request_id, ErrorCode.NONE, leader, epoch, snapshot_id=snapshot_id
+    )
+    return cluster.call(1, lambda node: node.receive(cluster.now_ms, leader, answer))
+
+
+def asked(cluster: CoreCluster) -> FetchSnapshotRequest:
+    return cluster.sent_by(1, FetchSnapshotRequest)[-1]
+
+
+def chunk(cluster: CoreCluster, data: bytes = b"abcd", **fields: object) -> Output:
+    request = asked(cluster)
+    values: dict[str, object] = {
+        "error": ErrorCode.NONE,
+        "leader_id": 2,
+        "epoch": 5,
+        "snapshot_id": request.snapshot_id,
+        "size": 10,
+        "position": request.position,
+        "chunk": data,
+        "file_digest": b"d",
+    }
+    values.update(fields)
+    answer = FetchSnapshotResponse(request.request_id, **values)  # type: ignore[arg-type]
+    sender = values["leader_id"]
+    return cluster.call(
+        1,
+        lambda node: node.receive(cluster.now_ms, sender, answer),  # type: ignore[arg-type]
+    )
