@@ -20,7 +20,8 @@ def test_a_sync_per_group_on_a_majority_counts(syncs: Sequence[int], groups: int
 
 
 @pytest.mark.parametrize(
-    ("syncs", "groups"), [((0, 0, 0), 100), ((100, 99, 0), 100), ((0, 0, 0), 0), ((5, 5, 5), 0)]
+    ("syncs", "groups"),
+    [((0, 0, 0), 100), ((100, 99, 0), 100), ((0, 0, 0), 0), ((5, 5, 5), 0), ((200, 0, 0), 100)],
 )
 def test_a_run_in_memory_is_refused(syncs: Sequence[int], groups: int) -> None:
     """Goal: no figure without disks behind it. Method: too few syncs, and no commit at all."""
