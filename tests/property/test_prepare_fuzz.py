@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from quorum.errors import CommandError
 from statemachine import commands
 from statemachine.codec import decode_record, encode_kafka, encode_record
+from statemachine.import_state import SourcePosition
 from statemachine.machine import StateMachine
 from statemachine.prepare import JUDGES, prepare
 from statemachine.records import (
@@ -68,6 +69,8 @@ BY_TYPE = {
     "str | None": st.none() | texts,
     "bool": st.booleans(),
     "Uuid": uuids,
+    "bytes": st.binary(max_size=40),
+    "SourcePosition": st.builds(SourcePosition, st.booleans(), int64),
 }
 EPOCHS = st.sampled_from([-1, 5, 7, 11, 12, 13, 14])
 
