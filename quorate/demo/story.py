@@ -29,6 +29,7 @@ SECONDS_MAX = 120.0
 _CHUNKS_WANTED = 24
 _CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) size=(\d+)")
 _INSTALLED = re.compile(r"event=download_ended .*outcome=installed")
+_EXPORTED = re.compile(r"end_offset: +(\d+)")
 _POLL_SECONDS = 0.05
 
 _SHOWN_METRICS = (
@@ -230,26 +231,31 @@ class Story:
         self._stage.show("\n".join(line for line in lines if line.startswith(_SHOWN_METRICS)))
 
     async def _export(self) -> None:
-        await asyncio.to_thread(self._run_export)
+        self._stage.show(await asyncio.to_thread(self._run_export))
         topic = self._workload.topics[0]
         for days in (3, 7):
             await self._workload.set_retention(topic, days=days, reason=f"keep it {days} days")
-        broker = await self._workload.fence_leader_of(topic)
+        broker, end_offset = await self._workload.fence_leader_of(topic)
         self._stage.say(
             f"two configuration changes of {topic}, and broker {broker} fenced; exporting again"
         )
-        await asyncio.to_thread(self._run_export)
+
+        async def exported() -> str | None:
+            # What a directory says is committed may lie a second behind.
+            printed = await asyncio.to_thread(self._run_export)
+            found = _EXPORTED.search(printed)
+            return printed if found and int(found[1]) >= end_offset else None
+
+        self._stage.show(await self._until("an export of the changes", exported))
         files = sorted(self.export_dir.rglob("*.parquet"))
         if not files:
             raise ClusterError(f"no Parquet file appeared in {self.export_dir}")
         self._stage.say(f"{len(files)} Parquet files in {self.export_dir}")
 
-    def _run_export(self) -> None:
+    def _run_export(self) -> str:
         # An observer's directory is the simplest live feed of the log.
         observer = self.cluster.nodes[4]
-        self._stage.show(
-            self.cluster.command("export", str(observer.data_dir), "--to", str(self.export_dir))
-        )
+        return self.cluster.command("export", str(observer.data_dir), "--to", str(self.export_dir))
 
     def _audit(self) -> None:
         topic = self._workload.topics[0]

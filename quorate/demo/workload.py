@@ -212,12 +212,16 @@ class Workload:
         )
         self.counts.add("alter config")
 
-    async def fence_leader_of(self, topic: str) -> int:
-        """The broker that leads the topic's first partition asks to be fenced; returns its id."""
+    async def fence_leader_of(self, topic: str) -> tuple[int, int]:
+        """The broker that leads the topic's first partition asks to be fenced.
+
+        Returns:
+            Its id, and the end offset of the records that say so.
+        """
         described = await self._client.describe_topics([topic])
         leader = described.topics[0].partitions[0].leader_id
         broker = next(each for each in self.brokers if each.id == leader)
-        await self._client.heartbeat(
+        applied = await self._client.heartbeat(
             wire.BrokerHeartbeat(
                 broker_id=broker.id,
                 broker_epoch=broker.epoch,
@@ -225,7 +229,7 @@ class Workload:
                 want_fence=True,
             )
         )
-        return leader
+        return leader, applied.offset
 
     def _other_isr(self, replicas: list[int], isr: list[int], leader: int) -> list[int]:
         missing = [each for each in replicas if each not in isr]
