@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from metrics.collectors import GaugeCollector, Sources
 from metrics.families import Families
+from metrics.health import run_checks
 from metrics.http import Endpoint as MetricsEndpoint
 from metrics.http import HttpServer
 from metrics.observer import Observer
@@ -305,7 +306,7 @@ class ServerNode:
         checks = self._observability.ready_checks(lambda: self._is_draining)
         said: bool | None = None
         while True:
-            is_ready = all(check.probe() is None for check in checks)
+            is_ready = all(result.ok for result in run_checks(checks))
             if is_ready is not said:
                 said = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)

@@ -10,7 +10,6 @@ import queue
 import threading
 from collections.abc import Callable
 
-from quorum.errors import InvariantViolation, StorageError
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone, WriteGroup
 
@@ -67,7 +66,8 @@ class WriterThread:
                 continue
             try:
                 done = self._persistence.execute(groups)
-            except (StorageError, InvariantViolation, OSError) as error:
+            except BaseException as error:  # noqa: BLE001 - the thread's outermost frame reports all
+                # Anything else than reporting would leave a node that waits for its disk for ever.
                 self._on_failure(error)
                 return
             self._on_done(done)

@@ -6,7 +6,6 @@ kafka-python and aiokafka share no code with each other or with us.
 from __future__ import annotations
 
 import io
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from quorum.control import (
 from quorum.control_records import KRaftVersion, LeaderChange, Voters
 from quorum.types import Endpoint, ReplicaKey, SnapshotId, Voter
 from snapshot import CheckpointHead, CheckpointReader, checkpoint_batches
+from tests.support.kafka_directory import whole_sample
 
 with warnings.catch_warnings():
     # Importing the whole client of a foreign package is not ours to keep free of warnings.
@@ -205,12 +205,10 @@ def written(record: object) -> LeaderChange | SnapshotHeader | SnapshotFooter:
     return record
 
 
-def test_a_whole_foreign_log_directory() -> None:
-    """Every segment and checkpoint below a given directory, by all three parsers."""
-    directory = os.environ.get("QUORATE_KAFKA_LOG")
-    if not directory:
-        pytest.skip("set QUORATE_KAFKA_LOG to a controller's log directory")
-    paths = sorted(Path(directory).rglob("*.log")) + sorted(Path(directory).rglob("*.checkpoint"))
+def test_a_whole_foreign_log_directory(tmp_path: Path) -> None:
+    """Every segment and checkpoint of a real controller, by all three parsers."""
+    directory = whole_sample(tmp_path)
+    paths = sorted(directory.rglob("*.log")) + sorted(directory.rglob("*.checkpoint"))
     assert paths
     for path in paths:
         data = path.read_bytes()

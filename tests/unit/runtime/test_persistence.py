@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorum.core.output import Append, SaveElectionState, StoreHighWatermark, Truncate
-from quorum.errors import StorageError
+from quorum.errors import QuorumUsageError, StorageError
 from quorum.log.election_store import ElectionFile
 from quorum.log.recovery import open_log
 from quorum.runtime.delivery import Delivery, end_offset_of
@@ -102,6 +102,19 @@ def test_the_writer_thread_stops_at_the_first_failure() -> None:
     writer.submit(WriteGroup(2, (append(1),)))
     assert done == []
     assert [type(error) for error in failures] == [StorageError]
+
+
+def test_a_mistake_of_ours_ends_the_writer_loudly() -> None:
+    """Goal: no node that waits for ever. Method: an append that does not follow the log."""
+    _, _, persistence = made()
+    failures: list[BaseException] = []
+    done: list[WriteDone] = []
+    writer = WriterThread(persistence, on_done=done.append, on_failure=failures.append)
+    writer.submit(WriteGroup(1, (append(7),)))
+    writer.start()
+    writer.stop()
+    assert done == []
+    assert [type(error) for error in failures] == [QuorumUsageError]
 
 
 def test_the_writer_thread_finishes_what_is_queued() -> None:
