@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test verify fix proto proto-check bench nightly
+.PHONY: help setup demo test verify fix proto proto-check bench chaos evidence nightly
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
@@ -38,5 +38,11 @@ proto-check: setup ## Check that quorum/v1 is what proto/ generates
 bench: setup ## Measure commit latency, throughput, replay and snapshots
 	@$(PY) -m bench $(ARGS)
 
-nightly: setup ## Long simulations, interoperability, Spark and soak runs (about an hour)
+chaos: setup ## Break a real cluster for MINUTES=30 and check what its clients saw (SEED=N repeats a plan)
+	@GRPC_VERBOSITY=NONE $(PY) -m tests.chaos --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+evidence: setup ## Renew docs/evidence.md (LANES="calm chaos" some of it, FULL=1 the long runs)
+	@GRPC_VERBOSITY=NONE $(PY) -m tests.evidence run $(LANES) $(if $(filter 1,$(FULL)),--full)
+
+nightly: setup ## Long simulations, interoperability, Spark and thirty minutes of chaos (one to two hours)
 	@$(PY) -m pytest --sim-runs $(or $(RUNS),2000)

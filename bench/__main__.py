@@ -26,13 +26,14 @@ from bench.peers.etcd import Etcd
 from bench.peers.processes import PeerError
 from bench.peers.zookeeper import ZooKeeper
 from bench.quorum_under_load import NotDurableError, run_load, start_cluster
+from bench.read_rates import READERS, measure_reads
 from bench.report import render
 from bench.snapshot_transfer import measure_transfer
 from quorate import __version__
 from quorate.demo.local_cluster import LocalCluster
 
 _ERROR_CHARACTERS_MAX = 500
-PARTS = ("floors", "writes", "failover", "snapshot", "image")
+PARTS = ("floors", "writes", "reads", "failover", "snapshot", "image")
 PEERS: dict[str, type[Etcd] | type[ZooKeeper]] = {Etcd.name: Etcd, ZooKeeper.name: ZooKeeper}
 SETTINGS = {"snapshot.max_bytes_between": 8 << 20, "snapshot.min_changed_records_ratio": 0.1}
 """Checkpoints are on, and small enough thresholds let some of them fall into every run."""
@@ -179,6 +180,9 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             if "failover" in options.only:
                 _say("measuring failover")
                 figures["failover"] = systems.failover()
+    if "reads" in options.only:
+        _say("measuring reads")
+        figures["reads"] = _reads(options)
     if "snapshot" in options.only:
         _say("measuring snapshot transfer")
         figures["snapshot"] = _snapshot(options)
@@ -193,11 +197,28 @@ def _floors(options: argparse.Namespace) -> dict[str, float]:
     return asdict(measure_floors(options.folder, seconds=min(options.seconds, 2.0)))
 
 
+def _reads(options: argparse.Namespace) -> list[dict[str, object]]:
+    with _folder(options.folder) as folder:
+        cluster = LocalCluster(folder, settings=SETTINGS)
+        try:
+            start_cluster(cluster)
+            results = measure_reads(
+                cluster, readers=READERS, seconds=options.seconds, warm_up_seconds=options.warm_up
+            )
+        finally:
+            cluster.stop_all()
+    return [asdict(each) for each in results]
+
+
 def _snapshot(options: argparse.Namespace) -> dict[str, object]:
     results = measure_transfer(
         options.folder, size_bytes=options.snapshot_bytes, rounds=options.rounds
     )
-    return _spread([each.mb_per_second for each in results])
+    found = _spread([each.mb_per_second for each in results])
+    found["file_write_mb_per_second"] = statistics.median(
+        each.file_write_mb_per_second for each in results
+    )
+    return found
 
 
 def _image(options: argparse.Namespace) -> dict[str, object]:

@@ -58,6 +58,9 @@ class InstantLog:
     def read(self, token: int) -> None:
         self._controller.on_read_confirmed(token, self.high_watermark)
 
+    def ask_position(self, token: int) -> None:
+        self._controller.on_read_confirmed(token, self.high_watermark)
+
     def resign(self, reason: str) -> None:
         raise SystemExit(reason)
 

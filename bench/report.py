@@ -52,6 +52,14 @@ def _other_rows(figures: Mapping[str, Any]) -> list[list[str]]:
             rows.append(
                 [text, f"{each['p50']:,.0f} {unit}", f"{each['min']:,.0f} to {each['max']:,.0f}"]
             )
+    for each in figures.get("reads", ()):
+        text = f"{each['level']} reads at the {each['node']}"
+        share = figures.get("floors", {}).get("grpc_unary_64_per_s")
+        ratio = f", {each['per_second'] / share:.2f} of the floor" if share else ""
+        rows.append([text, f"{each['per_second']:,.0f} /s{ratio}", f"p50 {each['p50_ms']:.2f} ms"])
+    if "snapshot" in figures:
+        floor = figures["snapshot"]["file_write_mb_per_second"]
+        rows.append(["  floor: filling a new file", f"{floor:,.0f} MB/s", ""])
     if "image" in figures:
         rows.append(["  per second of processor", f"{figures['image']['per_cpu_second']:,.0f}", ""])
     for name, value in figures.get("floors", {}).items():

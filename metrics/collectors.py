@@ -126,10 +126,20 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
         "log_end_epoch": facts.log_end_epoch,
         "voters": facts.voters,
         "observers": sum(not replica.is_voter for replica in facts.replicas),
+        "clones_refused": facts.clones_refused,
+        "impostors_refused": facts.impostors_refused,
+        "relay_hops": facts.relay_hops,
+        "relay_downstream": facts.downstream,
+        "relay_subtree_lag_records": facts.subtree_lag_records,
         "voter_change_pending": facts.voter_change_pending,
+        "history_disputed": facts.in_dispute,
         "replicas_unlisted": max(0, len(facts.replicas) - REPLICA_SERIES_MAX),
     }
     samples += [(f"quorate_raft_{name}", (), float(value)) for name, value in plain.items()]
+    samples += [
+        ("quorate_raft_digests_compared", (result,), float(count))
+        for result, count in facts.digests.items()
+    ]
     listed = sorted(facts.replicas, key=lambda replica: (not replica.is_voter, replica.id))
     for replica in listed[:REPLICA_SERIES_MAX]:
         labels = (str(replica.id), "voter" if replica.is_voter else "observer")

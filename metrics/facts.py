@@ -40,6 +40,19 @@ class RaftFacts:
     voter_change_pending: bool = False
     replicas: tuple[ReplicaFacts, ...] = ()
     """On the leader only; empty elsewhere."""
+    digests: Mapping[str, int] = field(default_factory=dict)
+    """Digests of Fetches compared in this life, by result."""
+    in_dispute: bool = False
+    clones_refused: int = 0
+    """Streams of a second live process with one replica key."""
+    impostors_refused: int = 0
+    """Streams whose other end shows another node's certificate."""
+    relay_hops: int = 0
+    """Relays between this replica and the leader."""
+    downstream: int = 0
+    """Observers that fetch from this replica."""
+    subtree_lag_records: int = 0
+    """How far behind this relay's high watermark the last of its subtree is."""
 
     @property
     def state(self) -> str:

@@ -10,6 +10,7 @@ from collections import deque
 
 from metrics.families import Families
 from quorum.core import events
+from quorum.errors import ErrorCode
 
 COMMITS_WAITING_MAX = 10_000
 """Appends whose commit is still timed. Beyond it an append goes untimed, never unbounded."""
@@ -30,7 +31,7 @@ class Observer:
         self._leader = (_NO_LEADER, 0)
         self._election_began: float | None = None
 
-    def on_event(self, event: events.Event, now: float) -> None:  # noqa: C901 - one flat table
+    def on_event(self, event: events.Event, now: float) -> None:  # noqa: C901, PLR0912, PLR0915 - one table
         """Count one core event that happened at ``now`` (monotonic seconds)."""
         count = self._families.count
         match event:
@@ -56,13 +57,33 @@ class Observer:
                 count("quorate_raft_log_divergences_total")
             case events.TruncationRefused():
                 count("quorate_raft_truncations_refused_total")
+            case events.ReplicaRegressed():
+                count("quorate_raft_replicas_regressed_total")
+            case events.VotingBarred():
+                count("quorate_raft_voting_barred_total")
             case events.LeaderLost():
                 count("quorate_raft_leader_lost_total")
+            case events.TransferEnded():
+                outcome = "gave_way" if event.outcome == events.GAVE_WAY else "given_up"
+                count("quorate_raft_transfers_total", outcome)
+            case events.VoterChangeEnded():
+                result = "ok" if event.error == ErrorCode.NONE else event.error.name
+                count("quorate_raft_voter_changes_total", event.change, result)
+            case events.OwnEntryAsked():
+                count("quorate_raft_own_entry_requests_total", event.change)
+            case events.DiskStalled():
+                count("quorate_raft_disk_stalls_total")
             case events.ChunkReceived():
                 count("quorate_snapshot_downloaded_bytes_total", by=event.chunk_bytes)
             case events.DownloadEnded():
                 outcome = "installed" if event.outcome == "installed" else "failed"
                 count("quorate_snapshot_downloads_total", outcome)
+            case events.DigestDiffers():
+                self.digest_compared(equal=False)
+            case events.DigestNotComparable():
+                self.digest_compared(equal=None)
+            case events.DisputeSettled():
+                count("quorate_disputes_total", event.outcome)
             case _:  # the rest shows in scraped gauges
                 pass
 

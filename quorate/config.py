@@ -16,6 +16,7 @@ from quorate.config_sections import (
     LoggingConfig,
     MetricsConfig,
     NodeConfig,
+    RelayConfig,
     TlsConfig,
 )
 from quorate.controller.config import ControllerConfig
@@ -35,6 +36,7 @@ class ServerConfig:
     node: NodeConfig = field(default_factory=NodeConfig)
     listeners: ListenerConfig = field(default_factory=ListenerConfig)
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
+    relay: RelayConfig = field(default_factory=RelayConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     controller: ControllerConfig = field(default_factory=lambda: ControllerConfig(cluster_id=""))
@@ -58,7 +60,7 @@ class ServerConfig:
     def problems(self) -> list[str]:
         """Every impossible setting of all sections and between them, one sentence each."""
         found = self.node.problems() + self.listeners.problems() + self.bootstrap.problems()
-        found += self.cluster.problems()
+        found += self.relay.problems() + self.cluster.problems()
         for section, part in (
             ("quorum", self.quorum),
             ("log", self.log),
@@ -67,7 +69,7 @@ class ServerConfig:
             found += [f"{section}.{problem}" for problem in part.problems()]
         found += self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
-        return found + self._clashes() + self._overdraft()
+        return found + self._clashes() + self._overdraft() + self._impatience()
 
     def validate(self) -> None:
         """Check everything at once.
@@ -89,6 +91,17 @@ class ServerConfig:
             f"quorum.uncommitted_bytes_max must be at least controller.groups_in_flight_max times "
             f"(controller.group_bytes_max + cluster.batch_bytes_max), "
             f"{controller.groups_in_flight_max * largest}, not {self.quorum.uncommitted_bytes_max}"
+        ]
+
+    def _impatience(self) -> list[str]:
+        """A chain of idle relays, each held up by the next, must not look cut off."""
+        quorum = self.quorum
+        least = (quorum.relay_hops_max + 1) * quorum.fetch_max_wait_ms
+        if not self.relay.enable or quorum.relay_age_max_ms >= least:
+            return []
+        return [
+            f"quorum.relay_age_max_ms must be at least (quorum.relay_hops_max + 1) times "
+            f"quorum.fetch_max_wait_ms, {least}, not {quorum.relay_age_max_ms}"
         ]
 
     def _clashes(self) -> list[str]:

@@ -12,11 +12,14 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quorate.config_addresses import WILDCARD_HOSTS, parse_address, parse_voter
+from quorum.errors import ConfigError
+from quorum.transport.node_names import names_by
 from statemachine.sections.producers import PRODUCER_WINDOW
 
 RECORD_CODECS = ("native", "kafka")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
+RELAYS_MAX = 64
 BATCH_BYTES_MAX_MIN = 64 << 10
 BATCH_BYTES_MAX_MAX = 8 << 20
 """Beyond it a Fetch answer with one batch no longer fits a message between peers."""
@@ -126,10 +129,21 @@ class BootstrapConfig:
 
     servers: tuple[str, ...] = ()
     voters: tuple[str, ...] = ()
+    unsafe_found_without: tuple[str, ...] = ()
+    """Ids of bootstrap voters that epoch 1 does not wait for."""
+
+    @property
+    def missing_founders(self) -> tuple[int, ...]:
+        """``unsafe_found_without`` as numbers."""
+        return tuple(int(text) for text in self.unsafe_found_without)
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        found = []
+        found = [
+            f"bootstrap.unsafe_found_without: {text!r} is not a node id"
+            for text in self.unsafe_found_without
+            if not text.isdecimal()
+        ]
         for text in self.servers:
             found += _address("bootstrap.servers", text)
         ids = []
@@ -140,6 +154,27 @@ class BootstrapConfig:
                 found.append(f"bootstrap.voters: {error}")
         if len(set(ids)) != len(ids):
             found.append("bootstrap.voters names a node id twice")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RelayConfig:
+    """Observers behind observers. Both keys are ignored by a voter."""
+
+    enable: bool = False
+    """Serve other observers."""
+    fetch_from: tuple[str, ...] = ()
+    """``host:port`` of relays, the preferred one first; empty: fetch from the leader."""
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        found = []
+        for text in self.fetch_from:
+            found += _address("relay.fetch_from", text)
+        if len(set(self.fetch_from)) != len(self.fetch_from):
+            found.append("relay.fetch_from names an address twice")
+        if len(self.fetch_from) > RELAYS_MAX:
+            found.append(f"relay.fetch_from names more than {RELAYS_MAX} relays")
         return found
 
 
@@ -163,6 +198,7 @@ class TlsConfig:
     key_file: Path = Path()
     ca_file: Path = Path()
     require_client_cert: bool = False
+    node_name: str = ""
 
     @property
     def is_enabled(self) -> bool:
@@ -178,6 +214,12 @@ class TlsConfig:
             found.append("tls.ca_file must be set with tls.cert_file, to verify peers")
         if self.require_client_cert and not self.is_enabled:
             found.append("tls.require_client_cert needs tls.cert_file")
+        if self.node_name and not self.require_client_cert:
+            found.append("tls.node_name needs tls.require_client_cert: callers show nothing else")
+        try:
+            names_by(self.node_name)
+        except ConfigError as error:
+            found += [f"tls.node_name: {problem}" for problem in error.problems]
         return found
 
 

@@ -28,8 +28,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "listeners.advertised_peer": ("host:port that replicas are told.", "advertised.listeners"),
     "bootstrap.servers": ("host:port of nodes to ask for the leader.",
                           "controller.quorum.bootstrap.servers"),
+    "bootstrap.unsafe_found_without": ("Ids of voters that epoch 1 does not wait for. If one of "
+                                       "them has ever voted, two leaders and lost records.", ""),
     "bootstrap.voters": ("id@host:port of a fixed voter set, until one is in the log.",
                          "controller.quorum.voters"),
+    "relay.enable": ("Serve other observers from this one; a voter ignores it.", ""),
+    "relay.fetch_from": ("host:port of relays to fetch from, best first; empty: the leader.", ""),
     "cluster.record_codec": ("How metadata records are written: native (msgpack) or kafka.", ""),
     "cluster.producer_window": ("Commands one producer may have open.",
                                 "max.in.flight.requests.per.connection"),
@@ -53,6 +57,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.lost_leader_jitter_ms": ("Random pause after the leader's process was found gone.",
                                      ""),
     "quorum.lost_leader_retry_ms": ("Longest pause between fail-fast election rounds.", ""),
+    "quorum.transfer_timeout_ms": (
+        "How long a leader that hands over may keep writes waiting before it leads on.", ""),
+    "quorum.disk_stall_ms": (
+        "A disk that completes no write for this long is taken as hung: the node resigns.", ""),
+    "quorum.auto_join": (
+        "An observer asks to become a voter, and removes an older entry of its number first.",
+        "controller.quorum.auto.join.enable"),
     "quorum.observer_session_ms": ("A replica silent for this long no longer counts as live.",
                                    "(fixed at 5 min)"),
     "quorum.start_offset_lag_max_ms": ("Hold the log for slow replicas at most this long.",
@@ -65,6 +76,14 @@ TABLE: dict[str, tuple[str, str]] = {
         "How long replicas may wait to hear of a commit that no new records follow.", ""
     ),
     "quorum.high_watermark_store_ms": ("How far the stored high watermark may lag behind.", ""),
+    "quorum.snapshot_requests_max": ("FetchSnapshot requests under way at once.", ""),
+    "quorum.relay_hops_max": ("Most relays between an observer and the leader.", ""),
+    "quorum.relay_age_max_ms": (
+        "A relay that cannot tell that the leader led within this time stops serving.", ""),
+    "quorum.relay_patience_ms": (
+        "An observer whose relays all fail asks the leader after this, at most twice this.", ""),
+    "quorum.relay_retry_ms": (
+        "While it fetches from the leader an observer tries its relays this often.", ""),
     "quorum.unwritten_chunks_max": ("Downloaded slices that may wait for the disk.", ""),
     "controller.queue_commands_max": ("Commands waiting to be judged.", "queued.max.requests"),
     "controller.group_commands_max": ("Commands written as one group.", ""),
@@ -99,6 +118,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "tls.ca_file": ("PEM certificates that peers and clients are verified with.",
                     "ssl.truststore.certificates"),
     "tls.require_client_cert": ("Refuse clients without a certificate.", "ssl.client.auth"),
+    "tls.node_name": (
+        "Name in the certificate of node {id}, as node-{id}.example; empty: ids are believed.", ""),
     "limits.write_streams_max": ("Write streams open at the same time.", "max.connections"),
     "limits.watches_max": ("Watches open at the same time.", ""),
     "limits.unary_calls_max": ("Calls of clients being answered at the same time.", ""),

@@ -26,7 +26,13 @@ _QUIET = frozenset(
     }
 )
 """Events of ordinary work: only with level ``debug``."""
-_GRAVE = (events.TruncationRefused, events.LeaderLost)
+_GRAVE = (
+    events.DiskStalled,
+    events.TruncationRefused,
+    events.LeaderLost,
+    events.ReplicaRegressed,
+    events.VotingBarred,
+)
 _WORD = pattern(r"(?<=[a-z])(?=[A-Z])")
 _events = logging.getLogger("quorum.core")
 

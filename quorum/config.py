@@ -17,6 +17,8 @@ _MAY_BE_ZERO = (
     "high_watermark_delay_ms",
 )
 
+_SWITCHES = ("auto_join",)
+
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
@@ -42,6 +44,11 @@ class QuorumConfig:
     """After a refused reconnect to the leader a voter waits uniform [0, this) (decision 10)."""
     lost_leader_retry_ms: int = 150
     """Upper bound of the random pause after a rejected or split round in that mode."""
+    transfer_timeout_ms: int = 500
+    """How long a leader that hands over may keep writes waiting before it leads on."""
+    disk_stall_ms: int = 2000
+    """A disk that completes nothing for this long, with writes outstanding, is taken as hung:
+    the node resigns, and neither stands nor votes until it goes on."""
     observer_session_ms: int = 300_000
     """A replica without Fetch or FetchSnapshot for this long is no longer *live* (630.5)."""
     start_offset_lag_max_ms: int = 7 * 24 * 3600 * 1000
@@ -52,15 +59,29 @@ class QuorumConfig:
     pending_reads_max: int = 100_000
     high_watermark_store_ms: int = 1000
     """How far the high watermark's side file may lag behind; it is only a lower bound."""
+    relay_hops_max: int = 4
+    """Most relays between an observer and the leader; longer chains are refused."""
+    relay_age_max_ms: int = 5_000
+    """A relay that cannot tell that its leader led within this time stops serving."""
+    relay_patience_ms: int = 1000
+    """An observer whose relays all fail asks the leader after uniform [this, twice this)."""
+    relay_retry_ms: int = 5_000
+    """While it fetches from the leader an observer tries its relays this often."""
     unwritten_chunks_max: int = 8
     """Downloaded snapshot chunks that may wait for the disk before the next is asked for."""
+
+    snapshot_requests_max: int = 3
+    """FetchSnapshot requests under way at once; more than one hides the way there and back."""
+
+    auto_join: bool = False
+    """An observer asks to become a voter, and removes an older entry of its number first."""
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""
         found = [
             f"{field.name} must be at least 1, not {getattr(self, field.name)}"
             for field in fields(self)
-            if field.name not in _MAY_BE_ZERO and getattr(self, field.name) < 1
+            if field.name not in (*_MAY_BE_ZERO, *_SWITCHES) and getattr(self, field.name) < 1
         ]
         found += [
             f"{name} must be at least 0, not {getattr(self, name)}"

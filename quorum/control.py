@@ -22,15 +22,27 @@ from typing import TypeAlias
 from quorum.batch_decode import Record
 from quorum.batch_encode import encode_batch
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
-from quorum.control_voters import read_array, read_number, read_voter, write_array, write_voter
+from quorum.control_voters import (
+    read_array,
+    read_key,
+    read_number,
+    read_voter,
+    write_array,
+    write_key,
+    write_voter,
+)
 from quorum.errors import CorruptBatchError, QuorumUsageError
-from quorum.types import TaggedFields
+from quorum.types import ReplicaKey, TaggedFields
 from quorum.varint import encode_tagged_fields, read_tagged_fields
 
 LOG_DIGEST_TAG = 20_001
 """Snapshot header: the running log digest at the checkpoint's end offset (decision 7)."""
 STATE_DIGEST_TAG = 20_002
 """Snapshot footer: digest of the state the checkpoint holds (decision 8)."""
+REMOVED_VOTERS_TAG = 20_003
+"""Voters record: the tombstones, as a compact array of id, directory id and tagged fields."""
+READMITTED_VOTERS_TAG = 20_004
+"""Voters record: whose tombstone it lifts, in the same form."""
 
 ABORT = 0
 COMMIT = 1
@@ -105,6 +117,22 @@ def _without_digest(tagged: TaggedFields, tag: int) -> tuple[bytes, TaggedFields
     return digest, tuple(field for field in tagged if field[0] != tag)
 
 
+def _with_keys(record: Voters) -> TaggedFields:
+    fields = dict(record.tagged)
+    for tag, keys in (
+        (REMOVED_VOTERS_TAG, record.removed),
+        (READMITTED_VOTERS_TAG, record.readmitted),
+    ):
+        if keys:
+            fields[tag] = write_array(keys, write_key)
+    return tuple(sorted(fields.items()))
+
+
+def _keys_in(tagged: TaggedFields, tag: int) -> tuple[ReplicaKey, ...]:
+    value = dict(tagged).get(tag)
+    return () if value is None else read_array(value, 0, read_key)[0]
+
+
 def _write_node(node_id: int) -> bytes:
     return struct.pack(">i", node_id) + encode_tagged_fields()
 
@@ -129,7 +157,7 @@ def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
             (
                 b"\x00\x00",
                 write_array(record.voters, write_voter),
-                encode_tagged_fields(record.tagged),
+                encode_tagged_fields(_with_keys(record)),
             )
         )
     if isinstance(record, SnapshotHeader):
@@ -192,7 +220,13 @@ def _decode_kraft_version(value: bytes, _version: int) -> KRaftVersion:
 def _decode_voters(value: bytes, _version: int) -> Voters:
     voters, position = read_array(value, 2, read_voter)
     tagged, _ = read_tagged_fields(value, position, len(value))
-    return Voters(voters, tagged)
+    own = (REMOVED_VOTERS_TAG, READMITTED_VOTERS_TAG)
+    return Voters(
+        voters,
+        tuple(field for field in tagged if field[0] not in own),
+        _keys_in(tagged, REMOVED_VOTERS_TAG),
+        _keys_in(tagged, READMITTED_VOTERS_TAG),
+    )
 
 
 def _decode_header(value: bytes, _version: int) -> SnapshotHeader:

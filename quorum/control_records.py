@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from quorum.types import NodeId, TaggedFields, Voter
+from quorum.types import NodeId, ReplicaKey, TaggedFields, Voter
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,17 @@ class KRaftVersion:
 
 @dataclass(frozen=True, slots=True)
 class Voters:
-    """Control record with the whole voter set from here on."""
+    """Control record with the whole voter set from here on.
+
+    The last two ride in tagged fields, which readers of Kafka step over.
+    """
 
     voters: tuple[Voter, ...]
     tagged: TaggedFields = ()
+    removed: tuple[ReplicaKey, ...] = ()
+    """Tombstones: replicas that were voters once and do not come back unasked; ascending."""
+    readmitted: tuple[ReplicaKey, ...] = ()
+    """Whose tombstone this very record lifts, by an operator's explicit act."""
 
 
 ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters

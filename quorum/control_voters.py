@@ -71,6 +71,25 @@ def _read_endpoint(value: bytes, position: int) -> tuple[Endpoint, int]:
     return Endpoint(name, host, int.from_bytes(port, "big")), position
 
 
+def write_key(key: ReplicaKey) -> bytes:
+    """A replica key as an entry of our own tagged fields.
+
+    Raises:
+        ValueError: A directory id that is not 16 bytes.
+    """
+    if len(key.directory_id) != 16:
+        raise ValueError(f"directory id of {len(key.directory_id)} bytes")
+    return struct.pack(">i", key.id) + key.directory_id + encode_tagged_fields()
+
+
+def read_key(value: bytes, position: int) -> tuple[ReplicaKey, int]:
+    """Inverse of ``write_key``, and the position behind it."""
+    node_id, position = read_number(value, position, 4)
+    directory_id, position = read_bytes(value, position, len(value), 16)
+    _, position = read_tagged_fields(value, position, len(value))
+    return ReplicaKey(node_id, directory_id), position
+
+
 def write_voter(voter: Voter) -> bytes:
     """One entry of the voters record.
 

@@ -70,6 +70,7 @@ class ErrorCode(IntEnum):
     PRODUCER_WINDOW_EXCEEDED = 1004
     VOTER_REMOVED = 1005
     DIGEST_MISMATCH = 1006
+    REPLICA_REGRESSED = 1010
 
 
 RETRIABLE_CODES = frozenset(
@@ -118,6 +119,10 @@ class StorageError(QuorateError):
         self.path = path
 
 
+class ListenError(QuorateError):
+    """An address cannot be listened on; the message names it."""
+
+
 class DiskFullError(StorageError):
     """A write was refused for lack of space; what was written of it has been taken back."""
 
@@ -140,6 +145,15 @@ class LogDamagedError(StorageError):
         super().__init__(f"{message} at position {position} (offset {offset})", path)
         self.position = position
         self.offset = offset
+
+
+class LogCondemnedError(StorageError):
+    """This replica's log is not what it should be; it stops, having stored what binds it."""
+
+    def __init__(self, message: str, *, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+        """First offset that is wrong, as far as known."""
 
 
 class SnapshotCorruptError(StorageError):

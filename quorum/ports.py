@@ -12,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from quorum.control_records import Voters
 from quorum.types import (
+    DigestAt,
     ElectionState,
     EpochStart,
     OffsetAndEpoch,
     SnapshotId,
-    Voter,
 )
 
 
@@ -132,10 +133,20 @@ class LogStore(Protocol):
         """
 
     def store_high_watermark(self, high_watermark: int) -> None:
-        """Write the lazy lower bound; not synced."""
+        """Make the lower bound durable, and with it the end that is flushed now."""
 
     def digest_at(self, offset: int) -> bytes:
         """Running digest of everything below ``offset``; empty when not known (cannot compare)."""
+
+    def digest_before(self, offset: int) -> DigestAt:
+        """The digest at the last batch boundary at or below ``offset``; (-1, empty) for none."""
+
+    @property
+    def tip(self) -> tuple[OffsetAndEpoch, bytes]:
+        """The written end and the digest there, of one moment."""
+
+    def condemn(self, offset: int, cause: str) -> None:
+        """Durably note that from ``offset`` on a majority holds another history."""
 
 
 class ElectionStore(Protocol):
@@ -176,10 +187,10 @@ class SnapshotStore(Protocol):
     def write_chunk(self, snapshot_id: SnapshotId, position: int, chunk: bytes) -> None:
         """Append to the ``.part`` file; ``position`` must be its length."""
 
-    def freeze_download(self, snapshot_id: SnapshotId) -> tuple[Voter, ...]:
+    def freeze_download(self, snapshot_id: SnapshotId) -> Voters:
         """Verify every batch, header and footer, then fsync, rename, fsync the folder.
 
-        Returns the voters the checkpoint carries (empty when it carries none).
+        Returns the voter set the checkpoint carries (empty when it carries none).
 
         Raises:
             SnapshotCorruptError: The file was quarantined under another name and reported.

@@ -141,6 +141,21 @@ class Voter:
 
 
 @dataclass(frozen=True, slots=True)
+class Founding:
+    """What a disk remembers of the founding of its quorum, from its format until epoch 1.
+
+    ``life_id`` is drawn once per format, so it tells a disk from the one that the same command
+    formatted before it. ``roster`` names the life of every bootstrap voter that this disk has
+    agreed to found the quorum with, ascending by id; empty until it has. It never changes.
+    """
+
+    life_id: Uuid
+    roster: tuple[tuple[NodeId, Uuid], ...] = ()
+    is_complete: bool = False
+    """Whether every bootstrap voter is known to have agreed to ``roster``."""
+
+
+@dataclass(frozen=True, slots=True)
 class ElectionState:
     """What ``quorum-state`` holds: the epoch, its leader if known, and the vote cast in it."""
 
@@ -149,6 +164,10 @@ class ElectionState:
     voted: ReplicaKey | None = None
     vote_floor: OffsetAndEpoch | None = None
     """While set, this replica neither stands nor grants below it (architecture, decision 9)."""
+    founding: Founding | None = None
+    """Only in epoch 0; None there means that this disk has not begun to found a quorum."""
+    barred: str = ""
+    """Why this directory id never votes again; empty for a voter in good standing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from quorum.batch import HEADER_BYTES, encode_batch
 from quorum.control import SnapshotFooter, SnapshotHeader, WrittenControl, encode_control_batch
 from quorum.control_records import KRaftVersion, Voters
 from quorum.errors import QuorumUsageError
-from quorum.types import SnapshotId, TaggedFields, Voter
+from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from quorum.varint import Buffer
 
 DATA_BATCH_BYTES = 256 << 10
@@ -74,6 +74,8 @@ class CheckpointHead:
     voters: tuple[Voter, ...] = ()
     tagged: TaggedFields = ()
     voters_tagged: TaggedFields = ()
+    removed: tuple[ReplicaKey, ...] = ()
+    """The tombstones in the voters record."""
 
     def control_records(self) -> list[WrittenControl]:
         """The records of the first batch, in order.
@@ -91,7 +93,7 @@ class CheckpointHead:
         if self.kraft_version >= 1:
             records.append(KRaftVersion(self.kraft_version))
             if self.voters:
-                records.append(Voters(self.voters, self.voters_tagged))
+                records.append(Voters(self.voters, self.voters_tagged, self.removed))
         return records
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from quorum.errors import QuorumUsageError
 from quorum.ports import Clock, FileSystem
-from quorum.types import SnapshotId, TaggedFields, Voter
+from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.config import SnapshotConfig
 from snapshot.writer import CheckpointInfo, Progress, write_checkpoint
 
@@ -86,6 +86,8 @@ class CheckpointRequest:
     state_digest: bytes | Callable[[], bytes] = b""
     tagged: TaggedFields = ()
     voters_tagged: TaggedFields = ()
+    removed: tuple[ReplicaKey, ...] = ()
+    """Tombstones of the voter set at the snapshot's position."""
 
 
 class CheckpointGenerator:
@@ -177,6 +179,7 @@ class CheckpointGenerator:
                 state_digest=request.state_digest,
                 tagged=request.tagged,
                 voters_tagged=request.voters_tagged,
+                removed=request.removed,
                 progress=progress,
                 is_cancelled=self._cancelled.is_set,
             )

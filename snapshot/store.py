@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from quorum.control_records import Voters
 from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
 from quorum.ports import Clock, File, FileSystem
-from quorum.types import SnapshotId, Voter
+from quorum.types import SnapshotId
 from snapshot.config import SnapshotConfig
 from snapshot.download import Download
 from snapshot.leases import LeaseTable
@@ -219,11 +220,11 @@ class DirectorySnapshotStore:
         """
         self._downloading(snapshot_id).write(position, chunk)
 
-    def freeze_download(self, snapshot_id: SnapshotId) -> tuple[Voter, ...]:
+    def freeze_download(self, snapshot_id: SnapshotId) -> Voters:
         """Conclude verification, then make the file durable under its final name.
 
         Returns:
-            The voters the checkpoint carries (empty when it carries none).
+            The voter set the checkpoint carries (empty when it carries none).
 
         Raises:
             QuorumUsageError: Not the download under way.
@@ -240,7 +241,8 @@ class DirectorySnapshotStore:
         self._leases.drop(snapshot_id)
         self._postponed.discard(snapshot_id)
         self._digests[snapshot_id] = summary.digest
-        return summary.head.voters
+        head = summary.head
+        return Voters(head.voters, head.voters_tagged, head.removed)
 
     def abandon_download(self, snapshot_id: SnapshotId) -> None:
         """Remove the part file if this download is under way.

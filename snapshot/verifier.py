@@ -214,4 +214,5 @@ def _head(header: SnapshotHeader, others: list[DecodedControl]) -> CheckpointHea
         voters.voters,
         header.tagged,
         voters.tagged,
+        voters.removed,
     )

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from quorum.errors import QuorateError
 from quorum.ports import File, FileSystem
-from quorum.types import SnapshotId, TaggedFields, Voter
+from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
 from snapshot.naming import OWN_PART_LABEL, FileState, file_name
 
@@ -151,6 +151,7 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
     state_digest: bytes | Callable[[], bytes] = b"",
     tagged: TaggedFields = (),
     voters_tagged: TaggedFields = (),
+    removed: Sequence[ReplicaKey] = (),
     progress: Progress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> CheckpointInfo:
@@ -173,6 +174,7 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
         tuple(voters),
         tagged,
         voters_tagged,
+        tuple(removed),
     )
     part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL)
     digest = FileDigest()

@@ -1,8 +1,9 @@
 """Which commands of a producer are new, and what a batch header says about its producer.
 
-One command is one batch is one sequence number. A refusal or a no-op consumes no number
-durably, and several commands may be outstanding, so the applied sequences may have holes: a
-hole at or above the oldest open sequence may still be filled, later than its successors.
+One command is one batch is one sequence number. A refusal or a no-op consumes no number, unless
+the command was a repeat: then copies of it may be on their way, and a batch of its own fences
+them. Several commands may be outstanding, so the applied sequences may have holes: a hole at or
+above the oldest open sequence may still be filled, later than its successors.
 
 See: requirements 360.7 and 360.8; architecture, decision 12. The table itself is
 ``statemachine.sections.producers``.
@@ -13,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgpack
 
 from quorum.errors import CommandError, ErrorCode, ReplayError
 from statemachine.sections.producers import (
@@ -31,6 +34,10 @@ HEADER_OPEN = "open"
 
 HEADER_ANSWER = "answer"
 """Record header with the answer's fields beyond its position, as msgpack."""
+
+ANSWER_REFUSED = "refused"
+"""Key of an answer that refuses: the code's number and a message. Its batch changes nothing but
+what is known of the producer: the number of a command that was sent twice is taken (360.8)."""
 
 SEQUENCE_MAX = (1 << 31) - 1
 
@@ -153,6 +160,17 @@ def apply_command(
         oldest_open,
         header.max_timestamp,
     )
+
+
+def is_refusal(answer: bytes | None) -> bool:
+    """Whether the ``answer`` header of a batch says that its command was refused."""
+    if answer is None:
+        return False
+    try:
+        found = msgpack.unpackb(answer)
+    except (ValueError, msgpack.UnpackException):
+        return False
+    return isinstance(found, dict) and ANSWER_REFUSED in found
 
 
 def encode_open(oldest_open: int) -> bytes:

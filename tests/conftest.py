@@ -26,3 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SEED",
         help="simulate this one seed and print its events",
     )
+    group.addoption(
+        "--soak-minutes",
+        type=float,
+        default=None,
+        metavar="N",
+        help="let the soak runs of the nightly lane take so long (default: an hour)",
+    )

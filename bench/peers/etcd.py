@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.processes import PeerError, Processes
-from quorate.demo.local_cluster import HOST, free_ports
+from quorate.demo.local_cluster import HOST
+from quorate.demo.ports import free_ports
 
 _SOURCES = Path(__file__).parent / "etcd_load"
 _READY_SECONDS_MAX = 30.0

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.peers.processes import PeerError, Processes
-from quorate.demo.local_cluster import HOST, free_ports
+from quorate.demo.local_cluster import HOST
+from quorate.demo.ports import free_ports
 
 _SOURCE = Path(__file__).parent / "ZooKeeperLoad.java"
 _JARS = Path("/usr/share/java")

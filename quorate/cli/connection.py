@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 import grpc
@@ -22,9 +23,10 @@ from quorate.client import (
     OutcomeUnknownError,
     RefusedError,
     UnavailableError,
+    at_least,
 )
 from quorum.errors import ErrorCode
-from quorum.v1.metadata_pb2 import ReadPosition
+from quorum.v1.metadata_pb2 import ReadOptions, ReadPosition
 
 Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -51,6 +53,17 @@ def ask(
     return asyncio.run(_ask(session, work, reason, session.timeout_s + 1 if is_bounded else None))
 
 
+def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -> Client:
+    """A client with the session's credentials and timeout, inside of what ``ask`` runs."""
+    return Client(
+        servers,
+        client_id=CLIENT_ID,
+        reason=reason,
+        credentials=_credentials(session),
+        timeout_seconds=session.timeout_s,
+    )
+
+
 async def _ask(
     session: Session,
     work: Callable[[Client], Awaitable[Answer]],
@@ -61,13 +74,7 @@ async def _ask(
     try:
         async with (
             asyncio.timeout(limit_s),
-            Client(
-                servers,
-                client_id=CLIENT_ID,
-                reason=reason,
-                credentials=_credentials(session),
-                timeout_seconds=session.timeout_s,
-            ) as client,
+            client_of(session, servers, reason=reason) as client,
         ):
             return await work(client)
     except TimeoutError as error:
@@ -117,15 +124,40 @@ def _credentials(session: Session) -> grpc.ChannelCredentials | None:
 
 
 def read_option(function: Function) -> Function:
-    """Add ``--read``, handed over as ``read`` (a ``ReadOptions``)."""
-    return click.option(
+    """Add ``--read`` and ``--at-least``, handed over as ``read`` (a ``ReadOptions``)."""
+
+    @functools.wraps(function)
+    def with_read(*arguments: Any, level: str | None, offset: int | None, **options: Any) -> Any:
+        return function(*arguments, read=read_options(level, offset), **options)
+
+    at_least_option = click.option(
+        "--at-least",
+        "offset",
+        type=click.IntRange(min=0),
+        metavar="OFFSET",
+        help="Wait until the node asked has applied everything below this offset.",
+    )
+    read = click.option(
         "--read",
+        "level",
         type=click.Choice(list(READ_LEVELS)),
-        default="linearizable",
-        show_default=True,
-        callback=lambda _context, _parameter, value: READ_LEVELS[value],
-        help="linearizable asks the leader, local any node for what it has.",
-    )(function)
+        help="linearizable (the default) shows every write acknowledged before, "
+        "local what the node asked has.",
+    )
+    return cast("Function", read(at_least_option(with_read)))
+
+
+def read_options(level: str | None, offset: int | None) -> ReadOptions:
+    """What ``--read`` and ``--at-least`` ask for together.
+
+    Raises:
+        CliError: Both were given.
+    """
+    if offset is None:
+        return READ_LEVELS[level or "linearizable"]
+    if level is not None:
+        raise CliError("--read and --at-least exclude each other", code=Exit.USAGE)
+    return at_least(offset)
 
 
 def write_options(function: Function) -> Function:
@@ -163,5 +195,6 @@ def position_fields(position: ReadPosition) -> dict[str, object]:
     return {
         "read_offset": position.offset,
         "read_epoch": position.epoch,
+        "read_age_ms": position.age_ms,
         "answered_by": position.node_id,
     }

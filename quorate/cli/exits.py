@@ -41,7 +41,7 @@ class Exit(IntEnum):
     UNREACHABLE = 7
     """No node answered, or there is no quorum."""
     DAMAGED = 8
-    """Data on disk is not what its checksums promise."""
+    """Data on disk is not what its checksums promise, or the disk of a server failed."""
     INTERRUPTED = 130
 
 
@@ -87,6 +87,7 @@ _REFUSED = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.FEATURE_UPDATE_FAILED,
         ErrorCode.VOTER_REMOVED,
+        ErrorCode.INELIGIBLE_REPLICA,
     }
 )
 _USAGE = frozenset(
@@ -111,7 +112,11 @@ def exit_for_code(code: ErrorCode) -> Exit:
         return Exit.REFUSED
     if code in _USAGE:
         return Exit.USAGE
-    if code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.DIGEST_MISMATCH):
+    if code in (
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.DIGEST_MISMATCH,
+        ErrorCode.REPLICA_REGRESSED,
+    ):
         return Exit.DAMAGED
     if code in RETRIABLE_CODES:
         return Exit.UNREACHABLE

@@ -9,6 +9,7 @@ import click
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.log_verify import verify
 from quorate.cli.session import Session
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory, segment_bases, segment_path
@@ -17,6 +18,9 @@ from quorum.log.layout import partition_directory, segment_bases, segment_path
 @click.group(cls=NounGroup)
 def log() -> None:
     """Read log segments and checkpoints, ours or Kafka's. Needs no running node."""
+
+
+log.add_command(verify)
 
 
 @log.command("dump")

@@ -12,21 +12,24 @@ import click
 from quorate.cli.command import RootGroup
 from quorate.cli.exits import CliError, Exit, exit_for, hint_for
 from quorum.errors import ConfigError, InvariantViolation, QuorateError
+from quorum.transport.poller import poll_on_waiting_thread
 
 PLACES: dict[str, tuple[str, str]] = {
     "format": ("quorate.cli.format:format_command", "Make a data directory for a node."),
     "demo": ("quorate.cli.demo:demo", "Show the whole job on this machine."),
     "server": ("quorate.cli.server:server", "Run one node until it is told to stop."),
-    "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum."),
+    "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum, change voters and leader."),
     "topic": ("quorate.cli.topic:topic", "Create, list, describe, grow and delete topics."),
     "broker": ("quorate.cli.broker:broker", "Register, list and unregister brokers."),
     "config": ("quorate.cli.config:config", "Configuration: of the cluster, and of this node."),
     "feature": ("quorate.cli.feature:feature", "Show and raise feature levels."),
     "log": ("quorate.cli.log:log", "Read log segments and checkpoints, ours or Kafka's."),
     "import": ("quorate.cli.import_:import_command", "Load a Kafka cluster's metadata."),
+    "history": ("quorate.cli.history:history", "Check what clients saw against what is promised."),
     "snapshot": ("quorate.cli.snapshot:snapshot", "List and read checkpoints."),
     "export": ("quorate.cli.export:export", "Write the log as Parquet files."),
     "audit": ("quorate.cli.audit:audit", "Ask who did what to the metadata, and when."),
+    "sim": ("quorate.cli.sim:sim", "Prove the cluster on simulated time, network and disks."),
     "doctor": ("quorate.cli.doctor:doctor", "Check this installation and a node's directory."),
     "random-uuid": ("quorate.cli.random_uuid:random_uuid", "Print a new id."),
     "completion": ("quorate.cli.completion:completion", "Print the shell completion script."),
@@ -50,6 +53,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Expected errors print one line."""
+    poll_on_waiting_thread()
     try:
         status = cli.main(
             args=None if arguments is None else list(arguments),

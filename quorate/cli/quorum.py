@@ -9,18 +9,27 @@ import click
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import ask
 from quorate.cli.output import Result
+from quorate.cli.quorum_barred import advise, barred_voters
+from quorate.cli.quorum_may_stop import may_stop
+from quorate.cli.quorum_transfer import transfer_leader
+from quorate.cli.quorum_voters import add_voter, remove_voter, update_voter
 from quorate.cli.session import Session
 from quorum.types import Endpoint, uuid_to_text
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 UNKNOWN = -1
 _COLUMNS = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
-            "last_caught_up_timestamp_ms", "status")  # fmt: skip
+            "last_caught_up_timestamp_ms", "status", "fetches_from", "subtree",
+            "compared_end")  # fmt: skip
 
 
 @click.group(cls=NounGroup)
 def quorum() -> None:
-    """Look at the quorum."""
+    """Look at the quorum and change it."""
+
+
+for _command in (transfer_leader, may_stop, add_voter, remove_voter, update_voter):
+    quorum.add_command(_command)
 
 
 @quorum.group()
@@ -35,6 +44,7 @@ def status(session: Session, any_node: bool) -> None:
     """Show leader, epoch, high watermark, lag and members."""
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
     session.show(Result("QuorumStatus", status_fields(answer)))
+    advise(session, answer)
 
 
 @describe.command()
@@ -44,9 +54,11 @@ def replication(session: Session, any_node: bool) -> None:
     """Show every replica with its position, lag and last contact.
 
     Timestamps are milliseconds since 1970; -1 stands for what the answering node does not know.
+    Up to ``compared_end`` a replica's log digest was equal to the leader's.
     """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
     session.show(Result("QuorumReplication", rows=replication_rows(answer), columns=_COLUMNS))
+    advise(session, answer)
 
 
 def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
@@ -73,8 +85,10 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "max_follower_lag": lag,
         "max_follower_lag_time_ms": lag_ms,
         "current_voters": _members(answer.voters, addresses),
+        "barred_voters": barred_voters(answer),
         "current_observers": _members(answer.observers, addresses),
         "answered_by": answer.node_id,
+        "dispute": answer.dispute or None,
     }
 
 
@@ -99,11 +113,26 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
                     else UNKNOWN,
                     "last_fetch_timestamp_ms": replica.last_fetch_timestamp_ms,
                     "last_caught_up_timestamp_ms": replica.last_caught_up_timestamp_ms,
-                    "status": "Leader" if is_leader else role,
+                    "status": "Leader" if is_leader else _status(replica, role),
+                    "is_barred": replica.is_barred,
+                    "fetches_from": None if is_leader else _source(answer, role),
+                    "subtree": replica.subtree_members,
+                    "compared_end": UNKNOWN if is_leader else replica.compared_end_offset,
                 }
             )
     rows.sort(key=lambda row: row["status"] != "Leader")
     return rows
+
+
+def _status(replica: QuorumReplica, role: str) -> str:
+    return "Barred" if replica.is_barred and role == "Follower" else role
+
+
+def _source(answer: DescribeQuorumResponse, role: str) -> int:
+    """Whom a replica listed in ``answer`` fetches from: the leader, or the relay that answers."""
+    if role == "Observer" and not answer.is_leader:
+        return answer.node_id
+    return answer.leader_id
 
 
 def _leader(answer: DescribeQuorumResponse) -> QuorumReplica | None:

@@ -11,16 +11,38 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.doctor import foreign_packages
 
+_RISK = (
+    "UNSAFE: a new quorum may be founded without voters {}. If one of them has ever voted or "
+    "holds records, this cluster may get two leaders in one epoch and lose what was "
+    "acknowledged. A voter left out never votes with its directory id again; it has to be "
+    "re-admitted under a new one. Counts in epoch 0 only: take the option away afterwards."
+)
+
 
 @click.command(cls=SessionCommand)
 @config_options
+@click.option(
+    "--unsafe-found-without",
+    metavar="ID,...",
+    help="Found a new quorum although these voters do not answer; see what it prints.",
+)
 @click.pass_context
-def server(context: click.Context, file: Path | None, settings: tuple[str, ...]) -> None:
+def server(
+    context: click.Context,
+    file: Path | None,
+    settings: tuple[str, ...],
+    unsafe_found_without: str | None,
+) -> None:
     """Run one node until it is told to stop.
 
     SIGTERM or SIGINT hands leadership over, drains and stops; a second one stops at once.
     """
+    if unsafe_found_without is not None:
+        settings += (f"bootstrap.unsafe_found_without={unsafe_found_without}",)
     loaded = load(file, settings)
+    missing = loaded.config.bootstrap.unsafe_found_without
+    if missing:
+        click.echo(_RISK.format(", ".join(missing)), err=True)
     problems = foreign_packages()
     if problems:
         raise CliError(

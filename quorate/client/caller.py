@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -72,8 +73,13 @@ class Caller:
         *,
         timeout_seconds: float,
         to_leader: bool = False,
+        attempt_seconds: float = ATTEMPT_SECONDS_MAX,
+        may_repeat: Callable[[ClientError], bool] = may_ask_again,
     ) -> Any:
         """The answer of the first node that gives one.
+
+        One node may take ``attempt_seconds``; ``may_repeat`` says after which failures another
+        is asked.
 
         Raises:
             ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
@@ -85,7 +91,7 @@ class Caller:
         while True:
             left = deadline - loop.time()
             address = self.address(to_leader=to_leader)
-            attempt = max(0.001, min(left, ATTEMPT_SECONDS_MAX))
+            attempt = max(0.001, min(left, attempt_seconds))
             ask = getattr(getattr(self._nodes.node(address), service), method)
             try:
                 return await self._answer(ask(request, timeout=attempt))
@@ -93,7 +99,7 @@ class Caller:
                 failure = from_rpc(error)
             except ClientError as error:
                 failure = error
-            if not may_ask_again(failure):
+            if not may_repeat(failure):
                 raise failure
             self.move_on(failure)
             asked += 1

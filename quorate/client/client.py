@@ -20,7 +20,7 @@ from quorate.client.caller import Caller
 from quorate.client.channels import Nodes
 from quorate.client.limits import TEXT_BYTES_MAX
 from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
-from quorate.client.queries import Queries
+from quorate.client.operations import Operations
 from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.watch import Watch
 from quorate.client.writer import LANES_MAX, Writer
@@ -33,7 +33,7 @@ STALL_SECONDS = 2.0
 """A stream that owes answers and says nothing for so long is left for another node."""
 
 
-class Client(Writes, Queries):
+class Client(Writes, Operations):
     """One connection to a cluster. Construct and use it on one running event loop.
 
     Args:
@@ -73,7 +73,7 @@ class Client(Writes, Queries):
             lanes_max=lanes_max,
         )
         Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
-        Queries.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds)
+        Operations.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds)
 
     @property
     def leader(self) -> str | None:

@@ -44,7 +44,7 @@ class ProtocolError(ClientError):
 
 
 class RefusedError(ClientError):
-    """The cluster refused a request; nothing has changed.
+    """The cluster refused a request; nothing has changed, and nothing will.
 
     ``code`` is the protocol's number, ``code_name`` its name.
     """

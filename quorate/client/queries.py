@@ -2,7 +2,8 @@
 
 Read levels: ``LOCAL`` asks any node for what it has, ``at_least(offset)`` waits until the node
 has applied that much (an ``Applied.offset``, to read one's own write anywhere), and
-``LINEARIZABLE`` asks the leader, which confirms that it still leads.
+``LINEARIZABLE`` shows every write acknowledged before. Any node can answer that; the leader is
+asked first, because it needs one message less.
 """
 
 from __future__ import annotations

@@ -132,6 +132,10 @@ class Watch:
             return [self._take_chunk(response.state)]
         if kind == "changes":
             return [self._take_batch(batch) for batch in response.changes.batches]
+        if kind == "progress" and response.progress.offset != self.offset:
+            raise ProtocolError(
+                f"progress to {response.progress.offset}, with changes up to {self.offset}"
+            )
         return []
 
     def _take_chunk(self, chunk: StateChunk) -> StateChunk:

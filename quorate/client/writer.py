@@ -208,6 +208,7 @@ class Writer:
         tag = next(self._tags)
         pending.command.tag = tag
         pending.attempts += 1
+        pending.command.is_repeat = pending.attempts > 1
         self._sent[tag] = pending
         group.commands.append(pending.command)
 

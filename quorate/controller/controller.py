@@ -157,10 +157,12 @@ class Controller:
         """Find the offset that a linearizable read has to wait for (``wait_applied``).
 
         An image at or above it holds every write acknowledged before this call. Confirmed
-        together with all reads of this turn, by one round trip begun in ``flush``. The outcome
-        is None when this replica does not lead, is deposed before, or too many reads wait.
+        together with all reads of this turn, by one round trip begun in ``flush``; a replica
+        that does not lead asks the leader. The outcome is None when leadership changes
+        meanwhile, no leader answers in time, too many reads wait, or this replica applies
+        nothing any more.
         """
-        if not self._log.is_leader or not self._parking.add_read(on_outcome):
+        if self.fault is not None or not self._parking.add_read(on_outcome):
             on_outcome(None)
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Callable[[], None]:
@@ -316,11 +318,9 @@ class Controller:
         self._give_up_parked()
 
     def _give_up_parked(self) -> None:
-        reads, answers = self._parking.take_all()
-        for pending in answers:
+        # Reads stay: of each round the core tells what became of it.
+        for pending in self._parking.take_answers():
             pending.on_answer(self._outcome_unknown())
-        for on_outcome in reads:
-            on_outcome(None)
 
     def _refuse_waiting(self) -> None:
         """Commands that no group has taken in: nothing of them was appended."""

@@ -25,13 +25,22 @@ from statemachine.image import MetadataImage
 from statemachine.prepare import JUDGES, JudgeContext, Prepared
 from statemachine.prepare.imports import refuse_during_import
 from statemachine.producers import (
+    ANSWER_REFUSED,
     HEADER_ANSWER,
     HEADER_OPEN,
     Duplicate,
     encode_open,
     judge_sequence,
 )
-from statemachine.records import MetadataRecord, RegisterBrokerRecord, record_version
+from statemachine.records import (
+    MetadataRecord,
+    NoOpRecord,
+    RegisterBrokerRecord,
+    record_version,
+)
+
+REFUSAL_MESSAGE_MAX = 500
+"""Characters of a refusal's message that are kept with its number, for late copies."""
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 _NO_HEADERS: RecordHeaders = ()
@@ -127,9 +136,8 @@ class GroupFormer:
     def judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Judge one command; its answer is kept until the group is committed."""
         delta = self.delta
-        judging = self.judging
-        judging.next_offset = delta.end_offset
-        result: dict[str, object] = {}
+        self.judging.next_offset = delta.end_offset
+        is_fence = False
         try:
             if context.producer_id >= 0:
                 verdict = judge_sequence(
@@ -144,28 +152,66 @@ class GroupFormer:
                     first = _first_answer(verdict)
                     self.answers.append(PendingAnswer(first, on_answer, is_repeat=True))
                     return
-            if delta.source is not None and type(command) is not ImportBatch:
-                refuse_during_import(delta.source)
-            judge = JUDGES.get(type(command))
-            if judge is None:
-                raise CommandError(
-                    ErrorCode.INVALID_REQUEST, f"unknown command {type(command).__name__}"
-                )
-            prepared = judge(delta, command, judging)
-            result = prepared.result
-            if prepared.session is not None:
-                if not command.dry_run:
-                    judging.sessions.update(prepared.session, judging.now_ms)
-            elif not prepared.records:
-                self.needs_proof = self.needs_proof or not command.dry_run
-            if prepared.records and not command.dry_run:
-                self._append(prepared, context)
+                is_fence = context.is_repeat and _needs_fence(command)
+            result = self._execute(command, context, is_fence=is_fence)
         except CommandError as error:
-            self.needs_proof = True
-            answer = Answer(error.code, error.message, delta.end_offset, self.epoch)
+            answer = self._refuse(error, context, is_fence=is_fence)
         else:
             answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
         self.answers.append(PendingAnswer(answer, on_answer))
+
+    def _execute(
+        self, command: Command, context: RequestContext, *, is_fence: bool
+    ) -> dict[str, object]:
+        """Judge a command and append what it comes to; what it yields.
+
+        Raises:
+            CommandError: It is refused; nothing was appended.
+        """
+        delta, judging = self.delta, self.judging
+        if delta.source is not None and type(command) is not ImportBatch:
+            refuse_during_import(delta.source)
+        judge = JUDGES.get(type(command))
+        if judge is None:
+            raise CommandError(
+                ErrorCode.INVALID_REQUEST, f"unknown command {type(command).__name__}"
+            )
+        prepared = judge(delta, command, judging)
+        if prepared.session is not None:
+            if not command.dry_run:
+                judging.sessions.update(prepared.session, judging.now_ms)
+        elif not prepared.records:
+            self.needs_proof = self.needs_proof or not command.dry_run
+        if not command.dry_run:
+            if prepared.records:
+                self._append(prepared, context)
+            elif is_fence:
+                self._append(Prepared([NoOpRecord()], result=prepared.result), context)
+        return prepared.result
+
+    def _refuse(self, error: CommandError, context: RequestContext, *, is_fence: bool) -> Answer:
+        """The answer to a refused command.
+
+        An earlier copy of a repeated one may come late, here or to a later leader, when nothing
+        speaks against the command any more. So its refusal takes the number, in a batch that
+        changes nothing else. Where nothing may be written, the outcome stays unknown.
+        """
+        if is_fence:
+            message = error.message[:REFUSAL_MESSAGE_MAX]
+            refusal = Prepared([NoOpRecord()], result={ANSWER_REFUSED: [int(error.code), message]})
+            try:
+                if self.delta.source is not None:
+                    refuse_during_import(self.delta.source)
+                self._append(refusal, context)
+            except CommandError as obstacle:
+                return Answer(
+                    ErrorCode.OUTCOME_UNKNOWN,
+                    f"{error.message}; a copy sent earlier may still be judged: {obstacle.message}",
+                    epoch=self.epoch,
+                )
+        else:
+            self.needs_proof = True
+        return Answer(error.code, error.message, self.delta.end_offset, self.epoch)
 
     def add(self, records: list[MetadataRecord]) -> bool:
         """One atomic batch of the controller's own. False: it does not replay; left out."""
@@ -268,6 +314,11 @@ class GroupFormer:
         self.delta = delta
 
 
+def _needs_fence(command: Command) -> bool:
+    """Whether a late copy could do harm: no dry run, and no range that is placed by its offset."""
+    return not command.dry_run and type(command) is not ImportBatch
+
+
 def _headers(context: RequestContext, result: dict[str, object]) -> RecordHeaders:
     """Who, why and which request, for the first record of the command's batch."""
     headers: list[tuple[str, bytes | None]] = []
@@ -291,4 +342,10 @@ def _headers(context: RequestContext, result: dict[str, object]) -> RecordHeader
 def _first_answer(verdict: Duplicate) -> Answer:
     first = verdict.first
     result = {} if first.answer is None else msgpack.unpackb(first.answer)
-    return Answer(ErrorCode.NONE, "", first.offset, first.epoch, result)
+    number, message = result.pop(ANSWER_REFUSED, (0, ""))
+    try:
+        code = ErrorCode(number)
+    except ValueError:
+        # Of a newer release.
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return Answer(code, message, first.offset, first.epoch, result)

@@ -2,7 +2,8 @@
 
 What is judged or read without appending anything proves nothing about who leads now. Such
 answers, and linearizable reads, wait for a *round*: a confirmation of leadership that begins
-after they came (architecture 5.3). Everybody of one turn of the loop shares a round.
+after they came (architecture 5.3). Everybody of one turn of the loop shares a round. Reads may be
+confirmed by any leader; answers only by this node, which judged them, in the same reign.
 """
 
 from __future__ import annotations
@@ -68,15 +69,11 @@ class Parking:
             pending = heapq.heappop(parked)[2]
             pending.on_answer(pending.answer)
 
-    def take_all(self) -> tuple[list[OnOutcome], list[PendingAnswer]]:
-        """Leadership is lost: every read that is not confirmed, every answer, oldest first."""
-        reads: list[OnOutcome] = []
+    def take_answers(self) -> list[PendingAnswer]:
+        """Leadership is lost: every answer that waits, oldest first. Reads wait on."""
         answers = [entry[2] for entry in sorted(self._parked, key=lambda entry: entry[:2])]
         self._parked.clear()
-        for token in list(self._rounds):
-            round_reads, unproven = self.end_round(token)
-            reads.extend(round_reads)
+        for token, (reads, unproven) in self._rounds.items():
             answers.extend(unproven)
-        arrived, self._arrived = self._arrived, []
-        self._reads_count -= len(arrived)
-        return reads + arrived, answers
+            self._rounds[token] = (reads, [])
+        return answers

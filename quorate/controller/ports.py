@@ -12,7 +12,7 @@ class LogDriver(Protocol):
     """The replicated log. All calls come from the thread that drives the replica.
 
     Offsets are exclusive ends. The calls back go to the ``Listener`` side of the controller,
-    possibly before ``propose`` or ``read`` return.
+    possibly before ``propose``, ``read`` or ``ask_position`` return.
     """
 
     @property
@@ -51,7 +51,10 @@ class LogDriver(Protocol):
         """
 
     def read(self, token: int) -> None:
-        """Confirm leadership by a round trip that begins now (architecture 5.3)."""
+        """Confirm that this replica leads, by a round trip that begins now (architecture 5.3)."""
+
+    def ask_position(self, token: int) -> None:
+        """Find a linearizable read position, on another replica than the leader by asking it."""
 
     def resign(self, reason: str) -> None:
         """Give up leadership."""

@@ -129,8 +129,8 @@ class Proposer:
             self._contacts.clear()
             if self._is_ready(now_ms, wall_ms) and self._may_append():
                 self._form_group(now_ms, wall_ms)
-            if self._parking.are_reads_waiting and self.log.can_write:
-                self.log.read(self._parking.begin_round())
+            if self._parking.are_reads_waiting and (self.log.can_write or not self.log.is_leader):
+                self.log.ask_position(self._parking.begin_round())
         finally:
             self._is_forming = False
 

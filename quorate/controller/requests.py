@@ -23,7 +23,9 @@ class RequestContext:
     The first five travel in the headers of the command's first record (architecture,
     decision 6). ``sequence`` counts a writer's commands from 0 per epoch; ``oldest_open`` is
     the lowest sequence whose answer the writer still waits for, so that answers below it may
-    be forgotten. Not changed after ``submit``; it may be shared by commands that agree on it.
+    be forgotten. ``is_repeat``: another copy may be on its way, so whatever this one comes to
+    takes the number for good. Not changed after ``submit``; it may be shared by commands that
+    agree on it.
     """
 
     principal: str = ""
@@ -35,6 +37,7 @@ class RequestContext:
     producer_epoch: int = NO_PRODUCER
     sequence: int = NO_PRODUCER
     oldest_open: int = NO_PRODUCER
+    is_repeat: bool = False
 
 
 @dataclass(slots=True)

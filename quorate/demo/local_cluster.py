@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,13 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quorate.demo.ports import LOOPBACK, free_ports
 from quorum.errors import QuorateError
 from quorum.log.identity import draw_directory_id
 from quorum.types import uuid_to_text
 
-HOST = "127.0.0.1"
+HOST = LOOPBACK
 _POLL_SECONDS = 0.02
-_PORTS = (20_000, 32_000)
 STOP_SECONDS_MAX = 15.0
 START_SECONDS_MAX = 30.0
 
@@ -284,23 +282,3 @@ class LocalCluster:
         return "\n".join(
             f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items()
         )
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on, all different.
-
-    Below the range that the kernel hands out by itself: a node that is down for a while must
-    find its port free when it comes back.
-    """
-    chosen: list[int] = []
-    draw = random.SystemRandom()
-    while len(chosen) < count:
-        port = draw.randrange(*_PORTS)
-        with socket.socket() as one:
-            try:
-                one.bind((HOST, port))
-            except OSError:
-                continue
-        if port not in chosen:
-            chosen.append(port)
-    return chosen

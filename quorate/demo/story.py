@@ -115,10 +115,10 @@ class Story:
                 await self._join()
             with stage.step("Kill the leader with SIGKILL; writes go on"):
                 await self._kill_leader()
-        with stage.step("Compare the images of all replicas"):
-            await self._compare()
-        with stage.step("Query it over gRPC and scrape its metrics"):
-            await self._look()
+            with stage.step("Compare the images of all replicas"):
+                await self._compare()
+            with stage.step("Query it over gRPC and scrape its metrics"):
+                await self._look()
         with stage.step("Export the metadata history to Parquet"):
             await self._export()
         with stage.step("Ask Spark the three audit questions"):
@@ -231,10 +231,12 @@ class Story:
         self._stage.show("\n".join(line for line in lines if line.startswith(_SHOWN_METRICS)))
 
     async def _export(self) -> None:
-        self._stage.show(await asyncio.to_thread(self._run_export))
         topic = self._workload.topics[0]
-        for days in (3, 7):
-            await self._workload.set_retention(topic, days=days, reason=f"keep it {days} days")
+        # However long the export takes, every partition has a leader afterwards.
+        async with self._workload.heartbeats():
+            self._stage.show(await asyncio.to_thread(self._run_export))
+            for days in (3, 7):
+                await self._workload.set_retention(topic, days=days, reason=f"keep it {days} days")
         broker, end_offset = await self._workload.fence_leader_of(topic)
         self._stage.say(
             f"two configuration changes of {topic}, and broker {broker} fenced; exporting again"

@@ -13,9 +13,12 @@ See: architecture decision 9, sections 5.2 and 5.4; requirements 630.13-630.15, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
+from quorate.replica.condemned import floor_store, set_aside_condemned
+from quorate.replica.vanished import floor_for_vanished
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import KRaftVersion, Voters
@@ -45,6 +48,8 @@ from statemachine.machine import StateMachine
 _SCAN_BYTES = 4 << 20
 _DAMAGES_MAX = 100
 """Each quarantine shortens the log, so more rounds than this mean that we are wrong."""
+
+ScanProgress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
@@ -89,12 +94,13 @@ def open_stores(
     snapshot_config: SnapshotConfig,
     clock: Clock,
     static_voters: tuple[Voter, ...] = (),
-    progress: Callable[[int, int], None] | None = None,
+    found_without: tuple[NodeId, ...] = (),
+    progress: ScanProgress | None = None,
 ) -> Stores:
     """Open, recover and load; nothing runs yet.
 
-    ``static_voters`` hold until a voters record is found. ``progress`` hears the bytes of log
-    scanned and in all.
+    ``static_voters`` hold until a voters record is found; epoch 1 does not wait for
+    ``found_without``. ``progress`` hears the bytes of log scanned and in all.
 
     Raises:
         IdentityError: Not formatted, or for another node.
@@ -106,35 +112,31 @@ def open_stores(
     directory = partition_directory(data_dir)
     fs.make_directory(directory)
     report = BootReport()
-    election = ElectionFile(fs, directory)
-    if not election.exists():
-        raise ElectionStateError(
-            f"{QUORUM_STATE_NAME} is missing, so this replica may have forgotten a vote: put the "
-            "file back, or format an empty directory (a new directory id) and let it catch up",
-            directory,
-        )
-    election.load()
+    election = _open_election(fs, directory)
     snapshots = DirectorySnapshotStore(fs, directory, clock, snapshot_config)
     snapshots.clean_up()
     machine = StateMachine()
+    report.losses += floor_for_vanished(fs, directory, election)
+    report.losses += set_aside_condemned(fs, directory, snapshots, election)
     found = _load_checkpoints(snapshots, machine, report)
     log = _open_log(fs, directory, log_config, snapshots, election, report, progress)
     usable = report.loaded_snapshot
     if usable is not None and usable.offset > log.end.offset:
         # Cannot happen after recovery: a newer checkpoint replaces the log.
-        raise SnapshotCorruptError(
-            f"checkpoint {usable} is beyond the log end {log.end}", directory
-        )
+        problem = f"checkpoint {usable} is beyond the log end {log.end}"
+        raise SnapshotCorruptError(problem, directory)
     voters, kraft_version = _voters_in_force(log, usable, found, static_voters)
+    taken = snapshots.list()
     state = DurableState(
         election=election.load(),
         log_start=log.start,
         log_end=log.end,
         epochs=log.epochs,
-        snapshots=snapshots.list(),
+        snapshots=taken,
         voters=voters,
         high_watermark=report.recovery.high_watermark,
-        snapshot_sizes={taken: snapshots.size(taken) for taken in snapshots.list()},
+        snapshot_sizes={each: snapshots.size(each) for each in taken},
+        found_without=found_without,
     )
     return Stores(
         identity=identity,
@@ -150,11 +152,24 @@ def open_stores(
     )
 
 
+def _open_election(fs: FileSystem, directory: Path) -> ElectionFile:
+    election = ElectionFile(fs, directory)
+    if not election.exists():
+        raise ElectionStateError(
+            f"{QUORUM_STATE_NAME} is missing, so this replica may have forgotten a vote: put the "
+            "file back, or format an empty directory (a new directory id) and let it catch up",
+            directory,
+        )
+    election.load()
+    return election
+
+
 @dataclass(slots=True)
 class _FromCheckpoint:
     voters: tuple[Voter, ...] = ()
     kraft_version: int = 0
     offset: int = -1
+    removed: tuple[ReplicaKey, ...] = ()
 
 
 def _load_checkpoints(
@@ -178,7 +193,9 @@ def _load_checkpoints(
             report.corrupt_snapshots.append((snapshot_id, str(error)))
             continue
         if found.kraft_version == 0 and (head.voters or head.kraft_version):
-            found = _FromCheckpoint(head.voters, head.kraft_version, snapshot_id.offset - 1)
+            found = _FromCheckpoint(
+                head.voters, head.kraft_version, snapshot_id.offset - 1, head.removed
+            )
     return found
 
 
@@ -197,16 +214,8 @@ def _open_log(
     snapshots: DirectorySnapshotStore,
     election: ElectionFile,
     report: BootReport,
-    progress: Callable[[int, int], None] | None,
+    progress: ScanProgress | None,
 ) -> SegmentedLog:
-    def store_vote_floor(loss: Loss) -> None:
-        state = election.load()
-        floor = state.vote_floor
-        # An epoch that rotted must not make a floor that no log will ever reach.
-        end = OffsetAndEpoch(loss.end.offset, min(loss.end.epoch, state.epoch))
-        if floor is None or not floor.is_at_least(end):
-            election.save(replace(state, vote_floor=end))
-
     for _ in range(_DAMAGES_MAX):
         try:
             log, report.recovery = open_log(
@@ -222,7 +231,7 @@ def _open_log(
             )
         except LogDamagedError as damage:
             report.losses.append(
-                (damage, quarantine(fs, directory, damage, store_vote_floor=store_vote_floor))
+                (damage, quarantine(fs, directory, damage, store_vote_floor=floor_store(election)))
             )
         else:
             return log
@@ -239,13 +248,13 @@ def _voters_in_force(
     history: list[VotersAt] = []
     kraft_version = checkpoint.kraft_version
     if checkpoint.voters:
-        history.append(VotersAt(checkpoint.offset, checkpoint.voters))
+        history.append(VotersAt(checkpoint.offset, checkpoint.voters, checkpoint.removed))
     elif static_voters:
         history.append(VotersAt(-1, static_voters))
     begin = log.start.offset if loaded is None else max(loaded.offset, log.start.offset)
     for offset, control in _controls(log, begin):
         if isinstance(control, Voters):
-            history.append(VotersAt(offset, control.voters))
+            history.append(VotersAt(offset, control.voters, control.removed))
         elif isinstance(control, KRaftVersion):
             kraft_version = control.version
     return tuple(history), kraft_version

@@ -94,7 +94,8 @@ class CheckpointKeeper:
 
         Returns:
             Its id; None when one is under way, when the newest already is of this position, or
-            while the log below it is not yet in this replica's own file.
+            while the log below it is not yet in this replica's own file; or while the digest
+            of that log is not known here, so that another replica's file would differ.
         """
         image = self._controller.image
         provenance = image.provenance
@@ -105,7 +106,10 @@ class CheckpointKeeper:
         is_newer = newest is None or newest.offset < snapshot_id.offset
         if self._is_busy or not (is_written and is_newer):
             return None
-        voters = self._driver.node.voters_at(snapshot_id.offset)
+        log_digest = self._log.digest_at(snapshot_id.offset)
+        if not log_digest:
+            return None
+        voter_set = self._driver.node.voter_set_at(snapshot_id.offset)
         values = DigestedValues(image, kafka=not self._controller.config.uses_native_codec)
         progress.capture()
         self._last_ms = self._now_ms()
@@ -114,9 +118,10 @@ class CheckpointKeeper:
                 snapshot_id,
                 values,
                 provenance.timestamp_ms,
-                log_digest=self._log.digest_at(snapshot_id.offset),
-                kraft_version=1 if voters else 0,
-                voters=voters,
+                log_digest=log_digest,
+                kraft_version=1 if voter_set.voters else 0,
+                voters=voter_set.voters,
+                removed=voter_set.removed,
                 state_digest=values.digest,
             ),
             self._executor,

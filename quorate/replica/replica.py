@@ -19,13 +19,16 @@ from quorate.controller.ports import LogDriver
 from quorate.controller.publishing import Published
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
+from quorate.replica.log_keeper import LogKeeper
 from quorum.config import QuorumConfig
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.core.node import RaftNode
 from quorum.core.notices import ListenerEndpoints, Notice
+from quorum.core.upstream import NO_RELAYS, RelayPlan
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
+from quorum.runtime.operator_requests import OnSettled
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import Listener, Network, WriteDone, Writer
 from quorum.types import Endpoint, NodeId
@@ -59,6 +62,7 @@ class Replica:
         on_failure: Callable[[BaseException], None],
         on_fault: Callable[[str], None],
         bootstrap: Sequence[NodeId] = (),
+        relays: RelayPlan = NO_RELAYS,
         endpoints: Sequence[Endpoint] = (),
         on_checkpoint: OnCheckpoint | None = None,
         on_delivery_due: Callable[[], None] | None = None,
@@ -72,15 +76,9 @@ class Replica:
         self.stores = stores
         self.key = stores.key
         self._clock = clock
-        self._endpoints = tuple(endpoints)
+        self.endpoints = tuple(endpoints)
         self._on_deadline = on_deadline
-        self.node = RaftNode(
-            config=quorum_config,
-            cluster_id=stores.identity.cluster_id,
-            me=self.key,
-            rng=rng,
-            bootstrap=bootstrap,
-        )
+        self.node = _core_of(stores, quorum_config, rng, bootstrap, relays)
         self.controller = _controller_of(stores, controller_config, rng, on_fault)
         self.driver = Driver(
             self.node,
@@ -93,6 +91,11 @@ class Replica:
             on_event=on_event,
             on_deadline=on_deadline,
             on_delivery_due=on_delivery_due,
+            on_verify=lambda request: self.log_keeper.verify(request),
+            on_condemned=on_failure,
+        )
+        self.log_keeper = LogKeeper(
+            fs, stores.directory, stores.log, executor, self.notice, to_driver, on_failure
         )
         self.controller.attach(around_log(self.driver))
         self.checkpoints = CheckpointKeeper(
@@ -126,8 +129,8 @@ class Replica:
             delivered_end=stores.machine.image.provenance.end_offset,
             last_timestamp=stores.last_timestamp,
         )
-        if self._endpoints:
-            self.driver.notice(ListenerEndpoints(self._endpoints))
+        if self.endpoints:
+            self.driver.notice(ListenerEndpoints(self.endpoints))
         self.turn()
 
     def receive(self, sender: NodeId, message: Message) -> None:
@@ -148,6 +151,11 @@ class Replica:
     def notice(self, fact: Notice) -> None:
         """Tell the core a local fact or an operator's request."""
         self.driver.notice(fact)
+        self.turn()
+
+    def ask(self, request: Callable[[int], Notice], on_settled: OnSettled) -> None:
+        """Make an operator's request of the core; answered once."""
+        self.driver.ask(request, on_settled)
         self.turn()
 
     def tick(self) -> None:
@@ -176,8 +184,26 @@ class Replica:
 
     # ------------------------------------------------------------------ inside
 
-    def _published(self, _: Published) -> None:
+    def _published(self, told: Published) -> None:
         self._has_published = True
+        self.driver.controls.applied(told.after.provenance.timestamp_ms)
+
+
+def _core_of(
+    stores: Stores,
+    config: QuorumConfig,
+    rng: random.Random,
+    bootstrap: Sequence[NodeId],
+    relays: RelayPlan,
+) -> RaftNode:
+    return RaftNode(
+        config=config,
+        cluster_id=stores.identity.cluster_id,
+        me=stores.key,
+        rng=rng,
+        bootstrap=bootstrap,
+        relays=relays,
+    )
 
 
 def _controller_of(

@@ -9,7 +9,7 @@ from grpc import aio
 
 from quorate.services.registration import SERVER_OPTIONS as CLIENT_SERVER_OPTIONS
 from quorate.services.registration import ClientServices
-from quorum.errors import StorageError
+from quorum.errors import ListenError
 from quorum.transport.limits import SERVER_OPTIONS as PEER_SERVER_OPTIONS
 from quorum.transport.server import RaftService
 
@@ -35,7 +35,7 @@ class Listeners:
         """Bind the addresses.
 
         Raises:
-            StorageError: An address cannot be listened on.
+            ListenError: An address cannot be listened on.
         """
         self._services = services
         self._raft = raft
@@ -72,6 +72,6 @@ def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials 
         else:
             server.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise StorageError(
+        raise ListenError(
             f"cannot listen on {address}: {error}; is another process using the port?"
         ) from error

@@ -58,6 +58,7 @@ class MeteredLog:
         self._log = log
         self._observer = observer
         self.read: Callable[[int], None] = log.read
+        self.ask_position: Callable[[int], None] = log.ask_position
         self.resign: Callable[[str], None] = log.resign
 
     @property

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -38,13 +38,15 @@ from quorate.services.registration import ClientServices
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.core.notices import ConnectionRefused, RequestFailed, ShutDown
-from quorum.errors import StorageError
+from quorum.core.upstream import RelayPlan
+from quorum.errors import ListenError, StorageError
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.runtime.ports import WriteDone
 from quorum.runtime.shell import Shell
 from quorum.transport.hello import Hello
 from quorum.transport.link import SERVICE_NAME, Link
+from quorum.transport.node_names import names_by
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.security import TlsFiles, TlsIdentity
 from quorum.types import Endpoint, NodeId
@@ -52,6 +54,8 @@ from snapshot.writer import CheckpointInfo
 
 CLIENT_LISTENER = "CLIENT"
 _FIRST_BOOTSTRAP_ID = -2
+_FIRST_RELAY_ID = -500
+"""Between the bootstrap servers and the senders that the transport makes up (below -1000)."""
 _POLL_S = 0.01
 _READY_POLL_S = 0.1
 _log = logging.getLogger(__name__)
@@ -102,10 +106,12 @@ class ServerNode:
             on_written=self._on_written,
         )
         self._bootstrap = self._bootstrap_peers()
-        self._network = PeerNetwork(self._link(stores))
+        self._relays = self._relay_peers()
+        link = self._link(stores)
+        self._network = PeerNetwork(link)
         self.replica = self._make_replica(stores, fs, rng)
         self._shell.attach(self.replica)
-        self._observability = Observability(self.replica, config, self._clock)
+        self._observability = Observability(self.replica, config, self._clock, link.counters)
         self._metrics = self._metrics_server()
         self._serve_clients()
 
@@ -119,6 +125,7 @@ class ServerNode:
             snapshot_config=config.snapshot,
             clock=self._clock,
             static_voters=tuple(parse_voter(text) for text in config.bootstrap.voters),
+            found_without=config.bootstrap.missing_founders,
         )
 
     def _count_boot(self, report: BootReport, seconds: float) -> None:
@@ -127,16 +134,24 @@ class ServerNode:
         for _ in report.corrupt_snapshots:
             self._observer.file_quarantined("checkpoint")
             self._observer.snapshot_failed("load")
+        if report.recovery.restored_start:
+            self._observer.file_quarantined("log-start")
         for _, loss in report.losses:
             for _ in loss.segments:
                 self._observer.file_quarantined("segment")
 
     def _link(self, stores: Stores) -> Link:
         return Link(
-            Hello(stores.identity.cluster_id, stores.key, self._config.cluster.digest()),
+            Hello(
+                stores.identity.cluster_id,
+                stores.key,
+                self._config.cluster.digest(),
+                process_id=secrets.token_bytes(16),
+            ),
             self,
             self._config.quorum.request_timeout_ms / 1000,
             self._tls.channel_credentials if self._tls else None,
+            names_by(self._config.tls.node_name),
         )
 
     def _make_replica(self, stores: Stores, fs: FileSystem, rng: random.Random) -> Replica:
@@ -159,6 +174,7 @@ class ServerNode:
             on_failure=self._on_failure,
             on_fault=self._on_fault,
             bootstrap=tuple(self._bootstrap),
+            relays=RelayPlan(config.relay.enable, tuple(self._relays)),
             endpoints=self._own_endpoints(),
             on_checkpoint=self._on_checkpoint,
             on_delivery_due=self._on_delivery_due,
@@ -199,13 +215,13 @@ class ServerNode:
         """Listen, then let the replica take its first role.
 
         Raises:
-            StorageError: The metrics address cannot be listened on.
+            ListenError: The metrics address cannot be listened on.
         """
         self._shell.start()
         await self._listeners.start()
         if self._metrics is not None:
             await self._start_metrics(self._metrics)
-        self._network.set_peers(self._bootstrap)
+        self._network.set_peers(self._bootstrap | self._relays)
         self._is_started = True
         self._shell.guard(self.replica.start)
         self._ready_task = asyncio.create_task(self._tell_readiness(), name="readiness")
@@ -214,7 +230,7 @@ class ServerNode:
         try:
             await server.start()
         except OSError as error:
-            raise StorageError(
+            raise ListenError(
                 f"cannot listen on {self._config.metrics.listen}: {error.strerror or error}; "
                 "is another process using the port?"
             ) from error
@@ -226,7 +242,7 @@ class ServerNode:
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
         self._shell.guard(lambda: self.replica.notice(ShutDown()))
         while (  # noqa: ASYNC110 - the role and the connections have no event to wait for
-            self.replica.node.role_name == "Resigned"
+            self.replica.node.role_name in ("Leader", "Resigned")
             and self._has_successor()
             and self._loop.time() < deadline
         ):
@@ -238,7 +254,11 @@ class ServerNode:
         return any(voter.key.id in connected for voter in self.replica.node.voters)
 
     async def stop(self) -> None:
-        """Close everything; what was submitted to the writer is still written."""
+        """Close everything; what was submitted to the writer is still written.
+
+        Raises:
+            StorageError: The disk did not take it in time; nothing more is touched then.
+        """
         self._is_draining = True
         if self._ready_task is not None:
             self._ready_task.cancel()
@@ -248,7 +268,11 @@ class ServerNode:
             await self._listeners.stop()
             if self._metrics is not None:
                 await self._metrics.close()
-            self._shell.stop()
+            if not self._shell.stop(self._config.limits.shutdown_ms_max / 1000):
+                self._executor.shutdown(wait=False, cancel_futures=True)
+                raise StorageError(
+                    "the disk hangs: not everything was written", self._config.node.data_dir
+                )
         self.replica.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
@@ -349,9 +373,16 @@ class ServerNode:
         servers = [text for text in self._config.bootstrap.servers if text != own]
         return {_FIRST_BOOTSTRAP_ID - place: text for place, text in enumerate(servers)}
 
+    def _relay_peers(self) -> dict[NodeId, str]:
+        own = self._config.listeners.reached_by_peers_at
+        relays = [text for text in self._config.relay.fetch_from if text != own]
+        return {_FIRST_RELAY_ID - place: text for place, text in enumerate(relays)}
+
     def _load_tls(self) -> TlsIdentity | None:
         tls = self._config.tls
         if not tls.is_enabled:
             return None
-        files = TlsFiles(Path(tls.cert_file), Path(tls.key_file), Path(tls.ca_file))
+        names = names_by(tls.node_name)
+        own_name = names.of(self._config.node.id) if names else ""
+        files = TlsFiles(tls.cert_file, tls.key_file, tls.ca_file, own_name)
         return TlsIdentity(files, require_client_certificate=tls.require_client_cert)

@@ -23,6 +23,7 @@ from metrics.health import Check
 from quorate.config import ServerConfig
 from quorate.replica.replica import Replica
 from quorum.ports import Clock
+from quorum.transport.counters import TransportCounters
 from snapshot.generator import snapshot_figures
 
 FETCH_AGE_READY_MS = 10_000
@@ -32,19 +33,23 @@ FETCH_AGE_READY_MS = 10_000
 class Observability:
     """Facts of one running replica. Owned by the event loop."""
 
-    def __init__(self, replica: Replica, config: ServerConfig, clock: Clock) -> None:
+    def __init__(
+        self, replica: Replica, config: ServerConfig, clock: Clock, transport: TransportCounters
+    ) -> None:
         self._replica = replica
         self._node = replica.node
         self._controller = replica.controller
         self._stores = replica.stores
         self._config = config
         self._clock = clock
+        self._transport = transport
 
     def raft(self) -> RaftFacts:
         """Where this replica stands in the quorum."""
         node = self._node
         now_ms = self._clock.now_ms()
         end = node.log_end
+        tree = node.tree()
         others = tuple(
             ReplicaFacts(
                 view.key.id,
@@ -58,6 +63,8 @@ class Observability:
         return RaftFacts(
             role=node.role_name,
             is_voter=node.is_voter,
+            clones_refused=self._transport.clones_refused,
+            impostors_refused=self._transport.impostors_refused,
             leader_id=node.leader_id,
             voted_id=node.voted_id,
             epoch=node.epoch,
@@ -67,7 +74,20 @@ class Observability:
             log_end_offset=end.offset,
             log_end_epoch=end.epoch,
             voters=len(node.voters),
+            voter_change_pending=node.voters_offset >= node.high_watermark,
             replicas=others,
+            digests={
+                "equal": node.chain.equal,
+                "different": node.chain.different,
+                "too_early": node.chain.too_early,
+                "unknown": node.chain.unknown,
+            },
+            in_dispute=node.chain.dispute is not None or bool(node.chain.condemned),
+            relay_hops=len(tree.path),
+            downstream=len(tree.downstream),
+            subtree_lag_records=max(0, node.high_watermark - tree.subtree_low)
+            if tree.subtree_low >= 0
+            else 0,
         )
 
     def storage(self) -> StorageFacts:
@@ -79,7 +99,8 @@ class Observability:
             log_bytes=log.size_bytes,
             disk_free_bytes=_free_bytes(self._stores.directory),
             quarantined_files=len(self._stores.snapshots.quarantined)
-            + sum(len(loss.segments) for _, loss in report.losses),
+            + sum(len(loss.segments) for _, loss in report.losses)
+            + bool(report.recovery.restored_start),
         )
 
     def snapshot(self) -> SnapshotFacts:
@@ -144,22 +165,30 @@ class Observability:
         return (
             Check("not_draining", lambda: "the node is shutting down" if is_draining() else None),
             Check("leader_known", self._leader_known),
+            Check("votes", self._votes),
             Check("caught_up", self._caught_up),
             Check("replay", self._replay),
+            Check("history", self._history),
             Check("disk_space", self._disk_space),
+            Check("disk_writes", self._disk_writes),
         )
 
     def _leader_known(self) -> str | None:
         node = self._node
         if node.leader_id < 0:
-            return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()})"
+            waits = f": {node.why_not_founded}" if node.why_not_founded else ""
+            return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()}){waits}"
         if node.role_name == "Resigned":
             return f"led epoch {node.epoch} and resigned; no new leader is known yet"
-        if node.leader_id == node.me.id and not node.can_write:
+        if node.leader_id == node.me.id and not (node.can_write or node.is_handing_over):
             return f"leads epoch {node.epoch} but has not committed a record of it yet"
         if node.awaits_leader:
-            return f"leader {node.leader_id} of epoch {node.epoch} has not answered a fetch yet"
+            return f"leader {node.leader_id} of epoch {node.epoch} does not answer fetches"
         return None
+
+    def _votes(self) -> str | None:
+        barred = self._node.barred
+        return f"never votes with its directory id: {barred}" if barred else None
 
     def _caught_up(self) -> str | None:
         if self._node.is_downloading:
@@ -171,9 +200,17 @@ class Observability:
             return f"the image is {facts.applied_lag_records} records behind the high watermark"
         return None
 
+    def _history(self) -> str | None:
+        """A dispute says so here until it is settled, and for good when this log is wrong."""
+        return self._node.chain.complaint or None
+
     def _replay(self) -> str | None:
         fault = self._controller.fault
         return None if fault is None else f"replay has stopped: {fault}"
+
+    def _disk_writes(self) -> str | None:
+        waited_ms = self._node.disk_stalled_ms
+        return f"the disk has completed no write for {waited_ms} ms" if waited_ms else None
 
     def _disk_space(self) -> str | None:
         free, least = _free_bytes(self._stores.directory), self._config.limits.disk_free_bytes_min

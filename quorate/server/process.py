@@ -1,7 +1,7 @@
 """The life of a server process: open, listen, run until told to stop, hand over, close.
 
 Wiring only; every decision is made elsewhere. Exit codes are those of the command line: 0 for
-a clean stop, 1 for a failure, 8 when the disk could not be trusted any more.
+a clean stop, 1 for a failure, 8 when the disk cannot be trusted, at the start or later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quorate.config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
 from quorate.server.node import ServerNode
-from quorum.errors import ConfigError, QuorateError, StorageError
+from quorum.errors import ConfigError, IdentityError, QuorateError, StorageError
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 from quorum.ports import FileSystem
@@ -61,7 +61,13 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
         if not stopping.done():
             stopping.set_result(reason)
 
-    node = ServerNode(config, fs, rng=random.Random(secrets.randbits(64)), on_failure=stop)
+    try:
+        node = ServerNode(config, fs, rng=random.Random(secrets.randbits(64)), on_failure=stop)
+    except IdentityError:
+        # A mistake in what was asked for, not a fault of the disk.
+        raise
+    except StorageError as error:
+        return _failed(error)
     _report_boot(node.boot_report)
     loop = asyncio.get_running_loop()
     try:
@@ -78,6 +84,11 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
     if reason is None:
         _log.info("event=stopped node_id=%d", node.node_id)
         return Exit.OK
+    return _failed(reason)
+
+
+def _failed(reason: BaseException) -> Exit:
+    """Say what ended the node, or kept it from opening its disk; the exit code for it."""
     _log.critical("event=node_failed error=%s", reason, exc_info=_trace(reason))
     print(_last_words(reason), file=sys.stderr)  # noqa: T201 - the command ends here
     return Exit.DAMAGED if isinstance(reason, StorageError) else Exit.FAILED
@@ -120,6 +131,9 @@ def _report_boot(report: BootReport) -> None:
     if recovery.torn_bytes:
         _log.warning("event=torn_tail_cut bytes=%d cause=%s", recovery.torn_bytes,
                      recovery.torn_cause)  # fmt: skip
+    if recovery.restored_start:
+        _log.error("event=log_start_restored start=%s cause=%s", recovery.start,
+                   recovery.restored_start)  # fmt: skip
     for damage, loss in report.losses:
         _log.error(
             "event=log_damaged error=%s first_lost_offset=%d vote_floor=%s segments_set_aside=%s",

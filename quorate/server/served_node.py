@@ -13,12 +13,25 @@ from typing import TYPE_CHECKING
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.replica import Replica
+from quorate.server.image_age import ImageAge
 from quorate.server.metering import CommandMeter
-from quorate.services.ports import Cancel, Leadership, QuorumStatus, ReplicaStatus
+from quorate.services.ports import (
+    Cancel,
+    Leadership,
+    Outcome,
+    QuorumStatus,
+    ReplicaStatus,
+    VoterChange,
+)
+from quorum.core.notices import TransferLeadership
+from quorum.core.pending_change import ChangeKind
 from quorum.core.progress import ReplicaView
+from quorum.runtime.voter_changes import answer_of
 from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, SnapshotId
 
 if TYPE_CHECKING:
+    from quorum.core.notices import Notice
+    from quorum.core.output import RequestSettled, VoterChangeAnswered
     from quorum.ports import Clock
     from statemachine.commands import Command, FeatureRange
     from statemachine.image import MetadataImage
@@ -49,7 +62,9 @@ class ReplicaNode:
         self._guard = guard
         self._meter = meter
         self._loop = asyncio.get_running_loop()
-        self._is_turn_due = False
+        self._age = ImageAge()
+        self._controller.subscribe(lambda _: self._note_age())
+        self._due_turn: asyncio.Handle | None = None
 
     # ------------------------------------------------------------------ what is so now
 
@@ -117,8 +132,14 @@ class ReplicaNode:
         self._controller.submit(command, context, self._meter.counted(command, on_answer))
         self._schedule_turn()
 
+    def judge_submitted(self) -> None:
+        """Judge what has been submitted now, before the next message is read."""
+        if self._due_turn is not None:
+            self._due_turn.cancel()
+            self._turn()
+
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
-        """Begin a leadership confirmation; the image holds everything when it succeeds."""
+        """Find a linearizable read position, from the leader if this node is not it."""
         self._controller.confirm_read(self._meter.timed(on_outcome))
         self._schedule_turn()
 
@@ -157,12 +178,61 @@ class ReplicaNode:
         known = tuple(self._status(view) for view in views if view.is_voter) or tuple(
             ReplicaStatus(voter.key.id, voter.key.directory_id) for voter in voters
         )
-        observers = tuple(self._status(view) for view in views if not view.is_voter)
+        tree = self._node.tree()
+        observers = tuple(
+            self._status(view) for view in (*views, *tree.downstream) if not view.is_voter
+        )
         return QuorumStatus(
             tuple(sorted(known, key=_by_id)),
             tuple(sorted(observers, key=_by_id)),
             tuple((voter.key.id, voter.endpoints) for voter in voters),
+            self._node.removed_voters,
+            self._pending_change(),
+            self._node.me.directory_id,
+            self._replica.endpoints,
+            tuple(key.id for key in tree.path),
+            self._node.chain.complaint,
         )
+
+    def _pending_change(self) -> str:
+        change = self._node.pending_change
+        if change is None:
+            return ""
+        where = f"written at {change.offset}" if change.offset >= 0 else "not written yet"
+        return f"{change.kind} node {change.voter.key.id}, {where}"
+
+    async def transfer_leadership(self, target: NodeId) -> Outcome:
+        """Let ``target`` (``NO_NODE``: whoever is furthest) take over; bounded in time."""
+        return await self._ask(lambda token: TransferLeadership(token, target))
+
+    def age_ms(self) -> int:
+        """``image`` holds everything acknowledged longer ago than this; -1 when not known."""
+        self._note_age()
+        return self._age.at(self._clock.now_ms())
+
+    async def change_voters(self, change: VoterChange) -> Outcome:
+        """Add, remove or update a voter; bounded in time."""
+        changes = self._replica.driver.voter_changes
+        voter, timeout_ms = change.voter, change.timeout_ms
+
+        def ask(on_answer: Callable[[VoterChangeAnswered], None]) -> None:
+            match change.kind:
+                case ChangeKind.ADD:
+                    changes.add(
+                        voter,
+                        on_answer,
+                        ack_when_committed=change.ack_when_committed,
+                        timeout_ms=timeout_ms,
+                        readmit=change.readmit,
+                    )
+                case ChangeKind.REMOVE:
+                    changes.remove(voter.key, on_answer, timeout_ms=timeout_ms)
+                case ChangeKind.UPDATE:
+                    changes.update(voter, on_answer, timeout_ms=timeout_ms)
+
+        answer = await answer_of(lambda on_answer: self._guard(lambda: ask(on_answer)))
+        self._schedule_turn()
+        return Outcome(answer.error, answer.message, answer.offset)
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970."""
@@ -170,13 +240,28 @@ class ReplicaNode:
 
     # ------------------------------------------------------------------ inside
 
+    async def _ask(self, request: Callable[[int], Notice]) -> Outcome:
+        """Make a request of the core and wait for the one answer it gives."""
+        answered: asyncio.Future[Outcome] = self._loop.create_future()
+
+        def settled(outcome: RequestSettled) -> None:
+            # The call may have been cancelled meanwhile.
+            if not answered.done():
+                answered.set_result(Outcome(outcome.error, outcome.message))
+
+        self._guard(lambda: self._replica.ask(request, settled))
+        return await answered
+
     def _schedule_turn(self) -> None:
-        if not self._is_turn_due:
-            self._is_turn_due = True
-            self._loop.call_soon(self._turn)
+        if self._due_turn is None:
+            self._due_turn = self._loop.call_soon(self._turn)
+
+    def _note_age(self) -> None:
+        known = self._node.currency(self._clock.now_ms())
+        self._age.note(known, self.image.provenance.end_offset)
 
     def _turn(self) -> None:
-        self._is_turn_due = False
+        self._due_turn = None
         self._guard(self._replica.turn)
 
     def _address_of(self, node_id: NodeId) -> str:
@@ -197,6 +282,10 @@ class ReplicaNode:
             view.log_end_offset,
             view.last_fetch_ms + shift if view.last_fetch_ms >= 0 else -1,
             view.last_caught_up_ms + shift if view.last_caught_up_ms >= 0 else -1,
+            view.subtree.members if view.subtree is not None else 0,
+            view.subtree.low if view.subtree is not None else -1,
+            view.compared_end,
+            view.is_barred,
         )
 
 

@@ -12,12 +12,12 @@ from quorate.services.admission import Gate
 from quorate.services.calls import Context, OnFailure, unary
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
+from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import ReplicaStatus, ServedNode
 from quorate.services.reads import Reads
 from quorum.errors import ErrorCode
 from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
-from quorum.v1.common_pb2 import Endpoint
 from statemachine.dump import count_records, state_digest
 from statemachine.import_state import ImportState
 
@@ -40,6 +40,7 @@ class AdminService:
             "DescribeFeatures": (self._describe_features, wire.DescribeFeaturesRequest),
             "DescribeImage": (self._describe_image, wire.DescribeImageRequest),
             "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
+            **QuorumOperations(self._node).methods(),
         }
         methods = {
             name: unary(
@@ -55,9 +56,9 @@ class AdminService:
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
     async def _describe_cluster(
-        self, request: admin_pb2.DescribeClusterRequest, _context: Context
+        self, request: admin_pb2.DescribeClusterRequest, context: Context
     ) -> admin_pb2.DescribeClusterResponse:
-        image = await self._reads.image(request.read)
+        image = await self._reads.image(request.read, context)
         leader = self._node.leadership
         return admin_pb2.DescribeClusterResponse(
             position=self._reads.position(image),
@@ -87,27 +88,40 @@ class AdminService:
             log_start_offset=node.log_start.offset,
             log_end_offset=node.log_end.offset,
             position=self._reads.position(node.image),
+            directory_id=status.own_directory_id if any(status.own_directory_id) else b"",
+            own_endpoints=endpoints_to_pb(status.own_endpoints),
+            timestamp_ms=node.wall_ms(),
+            pending_change=status.pending_change,
+            removed=[
+                admin_pb2.RemovedVoter(node_id=key.id, directory_id=key.directory_id)
+                for key in status.removed
+            ],
+            relay_path=status.relay_path,
+            dispute=status.dispute,
         )
 
     async def _describe_features(
-        self, request: admin_pb2.DescribeFeaturesRequest, _context: Context
+        self, request: admin_pb2.DescribeFeaturesRequest, context: Context
     ) -> admin_pb2.DescribeFeaturesResponse:
-        image = await self._reads.image(request.read)
+        image = await self._reads.image(request.read, context)
         return admin_pb2.DescribeFeaturesResponse(
             position=self._reads.position(image),
             features=features(image, self._node.supported_features),
         )
 
     async def _describe_image(
-        self, request: admin_pb2.DescribeImageRequest, _context: Context
+        self, request: admin_pb2.DescribeImageRequest, context: Context
     ) -> admin_pb2.DescribeImageResponse:
-        image = await self._reads.image(request.read)
+        image = await self._reads.image(request.read, context)
+        position, began = self._reads.position(image), asyncio.get_running_loop().time()
         # The image is immutable, and digesting a large one takes seconds: not on the loop.
         digest, records = await asyncio.to_thread(
             lambda: (state_digest(image), count_records(image))
         )
+        if position.age_ms >= 0:
+            position.age_ms += round((asyncio.get_running_loop().time() - began) * 1000)
         return admin_pb2.DescribeImageResponse(
-            position=self._reads.position(image),
+            position=position,
             state_digest=digest,
             record_count=records,
             import_status=None if image.source is None else _import_status(image.source),
@@ -142,15 +156,13 @@ def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumRep
             log_end_offset=replica.log_end_offset,
             last_fetch_timestamp_ms=replica.last_fetch_timestamp_ms,
             last_caught_up_timestamp_ms=replica.last_caught_up_timestamp_ms,
+            subtree_members=replica.subtree_members,
+            subtree_low_offset=replica.subtree_low_offset,
+            compared_end_offset=replica.compared_end_offset,
+            is_barred=replica.is_barred,
         )
 
 
 def _nodes(node: ServedNode) -> Iterable[admin_pb2.QuorumNode]:
     for node_id, endpoints in node.describe_quorum().endpoints:
-        yield admin_pb2.QuorumNode(
-            node_id=node_id,
-            endpoints=[
-                Endpoint(name=endpoint.name, host=endpoint.host, port=endpoint.port)
-                for endpoint in endpoints
-            ],
-        )
+        yield admin_pb2.QuorumNode(node_id=node_id, endpoints=endpoints_to_pb(endpoints))

@@ -21,9 +21,13 @@ CACHED_MESSAGES_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class ChangeMessage:
-    """One serialized ``WatchResponse`` with the changes up to ``end_offset`` (exclusive)."""
+    """One serialized ``WatchResponse`` with the changes [``base_offset``, ``end_offset``).
+
+    Both are -1 when the log had nothing at the offset asked for.
+    """
 
     data: bytes
+    base_offset: int
     end_offset: int
     epoch: int
 
@@ -82,8 +86,12 @@ class ChangeFeed:
         headers = scan_batches(data)
         for header in headers:
             response.changes.batches.append(change_batch(data, header))
+        if not headers:
+            return ChangeMessage(b"", -1, -1, -1)
         last = headers[-1]
-        return ChangeMessage(response.SerializeToString(), last.end_offset, last.epoch)
+        return ChangeMessage(
+            response.SerializeToString(), headers[0].base_offset, last.end_offset, last.epoch
+        )
 
 
 def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:

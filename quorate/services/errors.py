@@ -26,6 +26,8 @@ from quorum.errors import (
     ElectionStateError,
     ErrorCode,
     IdentityError,
+    ListenError,
+    LogCondemnedError,
     LogDamagedError,
     PeerProtocolError,
     QuorateError,
@@ -104,6 +106,7 @@ STATUS_OF_CODE: dict[ErrorCode, grpc.StatusCode] = {
     ErrorCode.PRODUCER_WINDOW_EXCEEDED: _S.RESOURCE_EXHAUSTED,
     ErrorCode.VOTER_REMOVED: _S.FAILED_PRECONDITION,
     ErrorCode.DIGEST_MISMATCH: _S.DATA_LOSS,
+    ErrorCode.REPLICA_REGRESSED: _S.DATA_LOSS,
 }
 
 CODE_OF_ERROR: dict[type[QuorateError], ErrorCode] = {
@@ -113,6 +116,8 @@ CODE_OF_ERROR: dict[type[QuorateError], ErrorCode] = {
     DiskFullError: ErrorCode.RESOURCE_EXHAUSTED,
     CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
     LogDamagedError: ErrorCode.CORRUPT_MESSAGE,
+    ListenError: ErrorCode.UNKNOWN_SERVER_ERROR,
+    LogCondemnedError: ErrorCode.CORRUPT_MESSAGE,
     SnapshotCorruptError: ErrorCode.CORRUPT_MESSAGE,
     IdentityError: ErrorCode.UNKNOWN_SERVER_ERROR,
     ElectionStateError: ErrorCode.CORRUPT_MESSAGE,

@@ -15,7 +15,7 @@ from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, leader_hint, require_leader
 from quorate.services.ports import ServedNode
 from quorum.batch import BatchHeader, iterate_records, read_header
-from quorum.errors import CommandError, ErrorCode
+from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
 from quorum.types import OffsetAndEpoch
 from quorum.v1 import metadata_pb2
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
@@ -56,7 +56,7 @@ class LogReads:
             end_offset = await self._wait_for_records(request)
             if end_offset > request.offset:
                 max_bytes = min(request.max_bytes or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
-                records = await node.read_log(request.offset, max(1, max_bytes), end_offset)
+                records = await self._read(request.offset, max(1, max_bytes), end_offset)
         leader = node.leadership
         return metadata_pb2.FetchLogResponse(
             leader_id=leader.leader_id,
@@ -66,6 +66,15 @@ class LogReads:
             diverging=divergence,
             records=records,
         )
+
+    async def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from ``offset`` on, or the refusal of an offset trimmed away meanwhile."""
+        try:
+            return await self._node.read_log(offset, max_bytes, end_offset)
+        except (StorageError, QuorumUsageError):
+            if offset < self._node.log_start.offset:
+                raise self.out_of_range(offset) from None
+            raise
 
     def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
         """Judge a consumer that has everything below ``offset``, the last of it in ``last_epoch``.

@@ -129,9 +129,9 @@ class MetadataService:
         return self._log.offset_for_leader_epoch(request)
 
     async def _list_topics(
-        self, request: metadata_pb2.ListTopicsRequest, _context: Context
+        self, request: metadata_pb2.ListTopicsRequest, context: Context
     ) -> metadata_pb2.ListTopicsResponse:
-        image = await self._reads.image(request.read)
+        image = await self._reads.image(request.read, context)
         limit = LISTED_TOPICS_MAX
         if request.limit > 0:
             limit = min(limit, request.limit)
@@ -143,10 +143,10 @@ class MetadataService:
         )
 
     async def _describe_topics(
-        self, request: metadata_pb2.DescribeTopicsRequest, _context: Context
+        self, request: metadata_pb2.DescribeTopicsRequest, context: Context
     ) -> metadata_pb2.DescribeTopicsResponse:
         _bound(len(request.names) + len(request.topic_ids), RESOURCES_PER_REQUEST_MAX, "topics")
-        image = await self._reads.image(request.read)
+        image = await self._reads.image(request.read, context)
         response = metadata_pb2.DescribeTopicsResponse(position=self._reads.position(image))
         topics = chain(
             (topic_by_name(image, name) for name in request.names),
@@ -160,10 +160,10 @@ class MetadataService:
         return response
 
     async def _describe_configs(
-        self, request: metadata_pb2.DescribeConfigsRequest, _context: Context
+        self, request: metadata_pb2.DescribeConfigsRequest, context: Context
     ) -> metadata_pb2.DescribeConfigsResponse:
         _bound(len(request.resources), RESOURCES_PER_REQUEST_MAX, "resources")
-        image = await self._reads.image(request.read)
+        image = await self._reads.image(request.read, context)
         return metadata_pb2.DescribeConfigsResponse(
             position=self._reads.position(image),
             resources=[

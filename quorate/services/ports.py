@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.controller.requests import OnAnswer, RequestContext
-from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, SnapshotId, Uuid
+from quorum.core.pending_change import ChangeKind
+from quorum.errors import ErrorCode
+from quorum.types import (
+    ZERO_UUID,
+    Endpoint,
+    Epoch,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Uuid,
+    Voter,
+)
 from statemachine.commands import Command, FeatureRange
 from statemachine.image import MetadataImage
 
@@ -37,6 +49,13 @@ class ReplicaStatus:
     log_end_offset: int = -1
     last_fetch_timestamp_ms: int = -1
     last_caught_up_timestamp_ms: int = -1
+    subtree_members: int = 0
+    """Observers that fetch through it, over all levels."""
+    subtree_low_offset: int = -1
+    compared_end_offset: int = -1
+    """Up to here its log digest was found equal to the leader's in this reign."""
+    is_barred: bool = False
+    """Whether the disk with this key never votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,37 @@ class QuorumStatus:
     voters: tuple[ReplicaStatus, ...]
     observers: tuple[ReplicaStatus, ...]
     endpoints: tuple[tuple[NodeId, tuple[Endpoint, ...]], ...]
+    removed: tuple[ReplicaKey, ...] = ()
+    """Replicas that were removed and are not let back in without an explicit word."""
+    pending_change: str = ""
+    """The change of the voter set under way on this leader, in words."""
+    own_directory_id: Uuid = ZERO_UUID
+    own_endpoints: tuple[Endpoint, ...] = ()
+    relay_path: tuple[NodeId, ...] = ()
+    """The relays between this node and the leader, nearest first."""
+    dispute: str = ""
+    """With whom this node's log differs, or why it is wrong; empty for nothing known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an operator's request to the quorum ended: ``NONE``, or why it was not done."""
+
+    code: ErrorCode
+    message: str
+    offset: int = -1
+    """Of the record that was written for it; with an error its outcome is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChange:
+    """A change of the voter set that somebody asks for."""
+
+    kind: ChangeKind
+    voter: Voter
+    readmit: bool = False
+    ack_when_committed: bool = True
+    timeout_ms: int = 0
 
 
 class ServedNode(Protocol):
@@ -98,8 +148,19 @@ class ServedNode(Protocol):
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Give a command to the controller; ``on_answer`` is called once, on the loop."""
 
+    def judge_submitted(self) -> None:
+        """Judge what has been submitted now, not at the next turn of the loop.
+
+        For whoever has just handed over everything that arrived in one message; does nothing
+        when nothing waits.
+        """
+
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
-        """Begin a leadership confirmation. The outcome is the read offset, None when lost."""
+        """Find a linearizable read position, of this leader or by asking the leader.
+
+        The outcome is an offset (exclusive) that the image must have reached, None when nobody
+        confirmed one.
+        """
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
         """Call back once the image contains everything below ``offset``; at once if it does."""
@@ -124,6 +185,15 @@ class ServedNode(Protocol):
 
     def describe_quorum(self) -> QuorumStatus:
         """The voters, the observers and their progress."""
+
+    async def transfer_leadership(self, target: NodeId) -> Outcome:
+        """Let ``target`` (``NO_NODE``: whoever is furthest) take over; bounded in time."""
+
+    def age_ms(self) -> int:
+        """``image`` holds everything acknowledged longer ago than this; -1 when not known."""
+
+    async def change_voters(self, change: VoterChange) -> Outcome:
+        """Add, remove or update a voter; bounded in time."""
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970."""

@@ -1,16 +1,18 @@
 """Which state a query is answered from: local, at least an offset, or linearizable.
 
 LOCAL checks nothing and costs nothing. AT_LEAST waits until this node has applied the offset.
-LINEARIZABLE confirms leadership by a round trip that begins after the read arrived, then waits
-for the confirmed offset (architecture 5.3).
+LINEARIZABLE finds a position by a round trip that begins after the read arrived, then waits until
+this node has applied it (architecture 5.3). The leader makes the round itself, every other replica
+asks it to; the answer comes from the image of the node that was asked, whichever it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
-from quorate.services.leadership import not_leader, require_leader
+from quorate.services.leadership import leader_hint, not_leader
 from quorate.services.ports import ServedNode
 from quorum.errors import CommandError, ErrorCode
 from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions, ReadPosition
@@ -18,6 +20,10 @@ from statemachine.image import MetadataImage
 
 WAITING_READS_MAX = 10_000
 """Most reads of one node that wait for a confirmation or an offset at a time."""
+WAIT_SECONDS_MAX = 30.0
+"""Longest wait of one read, however late its deadline is."""
+_ANSWER_SECONDS = 0.05
+"""Kept of the time before a deadline, at most a fifth of it, so that a refusal still arrives."""
 
 
 class Reads:
@@ -27,28 +33,51 @@ class Reads:
         self._node = node
         self._waiting = 0
 
-    async def image(self, options: ReadOptions) -> MetadataImage:
-        """The state to answer from; waits as long as the level demands.
+    async def image(self, options: ReadOptions, context: Context) -> MetadataImage:
+        """The state to answer from; waits as long as the level demands and the call allows.
 
         Raises:
-            CommandError: NOT_LEADER_OR_FOLLOWER for a linearizable read that this node cannot
-                confirm, INVALID_REQUEST for an unknown level, RESOURCE_EXHAUSTED when too many
+            RequestRefusedError: NOT_LEADER_OR_FOLLOWER for a linearizable read that no leader
+                confirmed, REQUEST_TIMED_OUT when that took too long, OFFSET_NOT_AVAILABLE when
+                this node has not applied the offset in time, RESOURCE_EXHAUSTED when too many
                 reads wait.
+            CommandError: INVALID_REQUEST for an unknown level or a negative offset.
         """
         level = options.level
         if level in (ReadLevel.READ_LEVEL_UNSPECIFIED, ReadLevel.READ_LEVEL_LOCAL):
             return self._node.image
-        if level == ReadLevel.READ_LEVEL_AT_LEAST:
-            offset = options.at_least_offset
-        elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
-            offset = await self._confirmed_offset()
-        else:
-            raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown read level {level}")
-        await self.applied(offset)
+        seconds = _patience(context)
+        offset = -1
+        try:
+            async with asyncio.timeout(seconds):
+                if level == ReadLevel.READ_LEVEL_AT_LEAST:
+                    offset = _at_least(options)
+                elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
+                    offset = await self._confirmed_offset()
+                else:
+                    raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown read level {level}")
+                await self._applied(offset)
+        except TimeoutError as error:
+            raise self._too_late(offset, seconds) from error
         return self._node.image
 
-    async def applied(self, offset: int) -> None:
-        """Wait until everything below ``offset`` is in the image."""
+    def _too_late(self, offset: int, seconds: float) -> RequestRefusedError:
+        node = self._node
+        hint = leader_hint(node)
+        if offset < 0:
+            return RequestRefusedError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"no leader confirmed the read in {seconds:.3g} s: node {node.node_id} knows "
+                f"leader {hint.leader_id} in epoch {hint.leader_epoch}",
+                (hint,),
+            )
+        return RequestRefusedError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"node {node.node_id} has applied offset {node.image.provenance.end_offset}, "
+            f"and in {seconds:.3g} s did not get to {offset}",
+        )
+
+    async def _applied(self, offset: int) -> None:
         if self._node.image.provenance.end_offset >= offset:
             return
         done = self._new_wait()
@@ -60,7 +89,6 @@ class Reads:
             cancel()
 
     async def _confirmed_offset(self) -> int:
-        require_leader(self._node)
         done = self._new_wait()
         try:
             self._node.confirm_read(lambda outcome: _resolve(done, outcome))
@@ -80,18 +108,28 @@ class Reads:
         return asyncio.get_running_loop().create_future()
 
     def position(self, image: MetadataImage) -> ReadPosition:
-        """Where ``image`` stands and how old its newest record is."""
+        """Where ``image`` stands and since when it may lack something."""
         provenance = image.provenance
         return ReadPosition(
             offset=provenance.end_offset,
             epoch=provenance.epoch,
-            age_ms=(
-                max(0, self._node.wall_ms() - provenance.timestamp_ms)
-                if provenance.timestamp_ms >= 0
-                else -1
-            ),
+            age_ms=self._node.age_ms(),
             node_id=self._node.node_id,
         )
+
+
+def _patience(context: Context) -> float:
+    """Seconds that a read may wait, so that its refusal arrives before the deadline."""
+    left = seconds_left(context)
+    return min(WAIT_SECONDS_MAX, left - min(_ANSWER_SECONDS, left / 5))
+
+
+def _at_least(options: ReadOptions) -> int:
+    if options.at_least_offset < 0:
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST, f"at_least_offset {options.at_least_offset} is negative"
+        )
+    return options.at_least_offset
 
 
 def _resolve(done: asyncio.Future[int | None], outcome: int | None) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 from quorate.services.admission import Gate
 from quorate.services.calls import Context
-from quorate.services.change_feed import CHANGE_BYTES_MAX, ChangeFeed
+from quorate.services.change_feed import CHANGE_BYTES_MAX, ChangeFeed, ChangeMessage
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import caller
 from quorate.services.log_reads import LogReads, optional
 from quorate.services.ports import ServedNode
-from quorum.errors import ErrorCode
+from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.v1 import metadata_pb2
 from statemachine.codec import encode_record
 from statemachine.dump import dump_records
@@ -95,9 +95,28 @@ class Watches:
                 continue
             if offset < self._node.log_start.offset:
                 raise self._log.out_of_range(offset)
-            changes = await self._feed.changes(offset)
+            changes = await self._changes(offset)
             await self._write(context, changes.data, offset=offset, epoch=epoch)
             offset, epoch = changes.end_offset, changes.epoch
+
+    async def _changes(self, offset: int) -> ChangeMessage:
+        """What follows ``offset``.
+
+        Raises:
+            RequestRefusedError: OFFSET_OUT_OF_RANGE when the log was trimmed or replaced beyond
+                ``offset`` while it was being read.
+            StorageError: The log could not be read.
+        """
+        try:
+            changes = await self._feed.changes(offset)
+        except (StorageError, QuorumUsageError):
+            if offset < self._node.log_start.offset:
+                raise self._log.out_of_range(offset) from None
+            raise
+        if not changes.base_offset <= offset < changes.end_offset:
+            # The log no longer has it and answered with what it has: never a silent gap.
+            raise self._log.out_of_range(offset)
+        return changes
 
     async def _write(
         self,

@@ -61,6 +61,7 @@ async def write_once(
         request_context.producer_epoch = request.producer_epoch
         request_context.sequence = request.command.sequence
         request_context.oldest_open = request.oldest_open
+        request_context.is_repeat = request.command.is_repeat
     _take_origin(request_context, request.command)
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
@@ -168,6 +169,8 @@ class WriteSession:
                 well_formed(message, metadata_pb2.WriteStreamRequest)
                 raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")
             self._submit(message)
+            # Before the next read is begun: a lone write would wait for that.
+            self._node.judge_submitted()
         self._is_open = False
         self._wake.set()
 
@@ -202,6 +205,7 @@ class WriteSession:
                     context.producer_epoch = producer_epoch
                     context.sequence = command.sequence
                     context.oldest_open = oldest_open
+                    context.is_repeat = command.is_repeat
                 self._submit_command(command, context, may_be_large=may_be_large)
 
     def _submit_command(

@@ -9,6 +9,7 @@ from quorum.core import majority
 from quorum.core.events import RecordsAppended
 from quorum.core.fetch_answers import answer_from_log
 from quorum.core.output import Append
+from quorum.core.read_forwarding import adopt_reads
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.errors import QuorumUsageError
@@ -39,12 +40,16 @@ def advance_high_watermark(core: CoreState, leader: Leader) -> None:
     end_offset = majority.reached_by_majority(voter_ends(core, leader))
     if not may_commit(leader, end_offset) or not core.raise_high_watermark(end_offset):
         return
+    if leader.change is not None or not leader.counts_itself:
+        # Its record may be committed now; the leader's turn sees to that.
+        leader.membership_due_ms = core.now_ms
     uncommitted = leader.uncommitted
     while uncommitted and uncommitted[0][0] <= end_offset:
         leader.uncommitted_bytes -= uncommitted.popleft()[1]
     if not leader.can_write:
         leader.can_write = True
         core.announce_leadership()
+        adopt_reads(core, leader)
     delay_ms = core.config.high_watermark_delay_ms
     if delay_ms:
         leader.held.hasten_unaware_of(end_offset, core.now_ms + delay_ms)
@@ -63,7 +68,7 @@ def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
             bytes than allowed; nothing has changed.
     """
     leader = core.role
-    if not isinstance(leader, Leader) or not leader.can_write:
+    if not isinstance(leader, Leader) or not leader.takes_writes:
         raise QuorumUsageError(f"node {core.me.id} may not write in epoch {core.epoch}")
     base_offset = core.log.end_offset
     if end_offset <= base_offset:

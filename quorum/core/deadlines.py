@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorum.core.election import asks_voters
-from quorum.core.following import discovery_peers
+from quorum.core.following import discovery_peers, is_search
+from quorum.core.founding import founding_deadlines
 from quorum.core.held_fetches import NEVER_MS
+from quorum.core.own_entry import own_entry_due_ms
+from quorum.core.peers import InFlight
+from quorum.core.read_forwarding import reads_due_ms
+from quorum.core.relay_serving import relay_deadline
+from quorum.core.relaying import may_go_direct, relay_times, uses_relays
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.snapshot_transfer import is_downloading, is_waiting_for_disk
 from quorum.core.state import CoreState
+from quorum.types import NodeId
 
 
 def next_deadline(core: CoreState) -> int | None:
@@ -22,23 +29,31 @@ def next_deadline(core: CoreState) -> int | None:
     if isinstance(role, Leader):
         earliest = leader_deadline(role)
     else:
-        earliest = min(_of_others(core), default=NEVER_MS)
-    if core.watermark_store_due_ms < earliest:
-        earliest = core.watermark_store_due_ms
+        earliest = min(min(_of_others(core), default=NEVER_MS), reads_due_ms(core))
+        if core.relay is not None:
+            earliest = min(earliest, relay_deadline(core, core.relay))
+    earliest = min(earliest, common_deadline(core))
     if earliest >= NEVER_MS:
         return None
     return max(earliest, core.now_ms + 1)
+
+
+def common_deadline(core: CoreState) -> int:
+    """When something is due that no role has for itself."""
+    return min(core.watermark_store_due_ms, core.disk.check_due_ms, core.chain.due_ms)
 
 
 def leader_deadline(role: Leader) -> int:
     """When a leader has something to do again. Asked on every call of the hot path."""
     if not role.established:
         return NEVER_MS
-    earliest = role.upkeep_due_ms
+    earliest = min(role.upkeep_due_ms, role.membership_due_ms)
     if role.held.earliest_ms < earliest:
         earliest = role.held.earliest_ms
     if role.remote and role.check_quorum_deadline_ms < earliest:
         earliest = role.check_quorum_deadline_ms
+    if role.transfer is not None and role.transfer.deadline_ms < earliest:
+        earliest = role.transfer.deadline_ms
     return earliest
 
 
@@ -46,18 +61,20 @@ def _of_others(core: CoreState) -> Iterator[int]:
     role = core.role
     match role:
         case Unattached():
-            if core.is_voter:
+            if core.may_campaign:
                 yield role.election_deadline_ms
+            yield from founding_deadlines(core)
             yield from _of_fetching(core)
         case Follower():
-            if core.is_voter:
+            if core.may_campaign:
                 yield role.fetch_deadline_ms
                 yield role.stand_at_ms
+            yield own_entry_due_ms(core, role)
             yield from _of_fetching(core)
         case Prospective() | Candidate():
             yield role.election_deadline_ms
             yield role.retry_ms
-            if asks_voters(role):
+            if asks_voters(core, role):
                 for ballot in role.ballots.values():
                     if ballot.granted is None:
                         yield ballot.due_ms
@@ -69,23 +86,38 @@ def _of_others(core: CoreState) -> Iterator[int]:
 
 
 def _of_fetching(core: CoreState) -> Iterator[int]:
-    flight, role, download = core.in_flight, core.role, core.download
+    flight, role = core.in_flight, core.role
     leader_id = role.leader_id if isinstance(role, Follower) else None
     if flight is not None:
-        if flight.deadline_ms is not None:
-            yield flight.deadline_ms
-            if leader_id is not None and flight.peer != leader_id:
-                yield core.peers.ready_ms(leader_id)
+        yield from _of_flight(core, flight, leader_id)
         return
+    if uses_relays(core):
+        wait_ms = _download_wait(core, core.upstream.relays[0])
+        yield from (max(wait_ms, each) for each in relay_times(core))
+        if not may_go_direct(core):
+            return
     not_before = role.discover_at_ms if isinstance(role, Unattached) else 0
-    if leader_id is not None and download is not None and is_downloading(core, leader_id):
-        if download.is_complete:
-            yield max(download.contact_due_ms, core.peers.ready_ms(leader_id))
-        elif not is_waiting_for_disk(core, download):
-            yield core.peers.ready_ms(leader_id)
-    elif leader_id is not None:
-        yield core.peers.ready_ms(leader_id)
+    if leader_id is not None:
+        yield max(_download_wait(core, leader_id), core.peers.ready_ms(leader_id))
     if leader_id is None or core.now_ms < core.peers.ready_ms(leader_id):
         for peer in discovery_peers(core):
             if peer != leader_id:
                 yield max(not_before, core.peers.ready_ms(peer))
+
+
+def _of_flight(core: CoreState, flight: InFlight, leader_id: NodeId | None) -> Iterator[int]:
+    if flight.deadline_ms is None:
+        return
+    yield flight.deadline_ms
+    if leader_id is not None and is_search(core, flight, leader_id):
+        yield core.peers.ready_ms(leader_id)
+
+
+def _download_wait(core: CoreState, peer: NodeId) -> int:
+    """From when on a download lets ``peer`` be asked; 0 without one."""
+    download = core.download
+    if download is None or not is_downloading(core, peer):
+        return 0
+    if download.is_complete:
+        return download.contact_due_ms
+    return NEVER_MS if is_waiting_for_disk(core, download) else 0

@@ -31,6 +31,8 @@ class Download:
     size: int = -1
     """Bytes of the whole file as its first chunk said; -1 before that."""
     file_digest: bytes = b""
+    slice_bytes: int = 0
+    """Length of the latest slice, and so of the next ones; 0 before the first is here."""
     contact_due_ms: int = 0
     """While the file is being frozen: when to show the leader a sign of life."""
     unwritten: deque[int] = field(default_factory=deque)
@@ -46,6 +48,7 @@ class Download:
         self.position = 0
         self.size = -1
         self.file_digest = b""
+        self.slice_bytes = 0
 
     def is_another_file(self, response: FetchSnapshotResponse) -> bool:
         """Whether the sender's file is not the one begun with; for a chunk without problem."""

@@ -5,12 +5,14 @@ See: architecture section 4 (the order of duties) and decision 9 (the vote floor
 
 from __future__ import annotations
 
+from quorum.core import disk_stall
 from quorum.core.commitment import advance_high_watermark
 from quorum.core.events import VoteFloorReached
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.output import StoreHighWatermark
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.errors import QuorumUsageError
 from quorum.types import ElectionState, OffsetAndEpoch
 
@@ -26,7 +28,11 @@ def on_durable(core: CoreState, ticket: int) -> None:
     if ticket <= core.durable_ticket:
         return
     core.durable_ticket = ticket
+    disk_stall.note_progress(core)
     has_flushed = core.log.mark_durable(ticket)
+    if has_flushed and core.watermark_store_due_ms == NEVER_MS:
+        # What was flushed may be acknowledged: the mark that tells it from a torn tail follows.
+        core.watermark_store_due_ms = core.now_ms + core.config.high_watermark_store_ms
     flight = core.in_flight
     if flight is not None and flight.deadline_ms is None and flight.ticket <= ticket:
         # It leaves only now, so its time begins now.
@@ -34,7 +40,7 @@ def on_durable(core: CoreState, ticket: int) -> None:
     role = core.role
     if has_flushed and isinstance(role, Leader) and role.established:
         advance_high_watermark(core, role)
-    if core.election.vote_floor is not None:
+    if core.election.vote_floor is not None and not core.chain.condemned:
         _lift_vote_floor(core, core.election.vote_floor)
 
 
@@ -52,5 +58,6 @@ def _lift_vote_floor(core: CoreState, floor: OffsetAndEpoch) -> None:
 
 def store_high_watermark(core: CoreState) -> None:
     """Write the lower bound of the high watermark; after a crash no more than that is flushed."""
+    core.fired(Timer.WATERMARK_STORE)
     core.watermark_store_due_ms = NEVER_MS
     core.effect(StoreHighWatermark(min(core.high_watermark, core.log.flushed_end)))

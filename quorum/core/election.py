@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from quorum.core import majority
 from quorum.core.events import StandingRefused, VoteDecided
+from quorum.core.founding import why_not_founded, why_not_vote
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.majority import VoteResult
 from quorum.core.messages import VoteRequest, VoteResponse
@@ -29,6 +30,7 @@ from quorum.core.refusals import (
 from quorum.core.responses import learn_from_response
 from quorum.core.roles import Ballot, Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.core.transitions import (
     become_candidate,
     become_follower,
@@ -43,10 +45,17 @@ from quorum.types import NO_NODE, ZERO_UUID, ElectionState, NodeId, ReplicaKey
 
 def why_not_stand(core: CoreState) -> str:
     """Why this node may not stand for election; empty when it may."""
-    if not core.is_voter:
-        return "not a voter"
+    if not core.may_campaign:
+        return why_not_vote(core) or "not a voter"
+    unfounded = why_not_founded(core)
+    if unfounded:
+        return unfounded
     if core.is_shutting_down:
         return "shutting down"
+    if core.disk.is_stalled:
+        return "the disk does not complete its writes"
+    if core.chain.condemned:
+        return "its log is condemned"
     if core.epoch >= EPOCH_MAX:
         return f"no epoch above {core.epoch} is left"
     floor = core.election.vote_floor
@@ -63,6 +72,17 @@ def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
         return False
     become_prospective(core, fail_fast=fail_fast, reason=reason)
     return True
+
+
+def stand_now(core: CoreState, *, reason: str) -> None:
+    """Stand at the leader's own request: the pre-vote would protect nobody.
+
+    Only for a node that follows or is about to stand, and that ``why_not_stand`` does not stop.
+    """
+    if isinstance(core.role, Follower):
+        become_prospective(core, fail_fast=True, reason=reason)
+    if isinstance(core.role, Prospective):
+        become_candidate(core, fail_fast=True, reason=reason)
 
 
 # Electing others.
@@ -114,9 +134,17 @@ def why_not_grant(core: CoreState, request: VoteRequest) -> str:
     A repeated request of the candidate already voted for is granted without looking at its
     log again: the answer to the first may have been lost.
     """
+    unfit = why_not_vote(core)
+    if unfit:
+        return unfit
     role = core.role
+    if core.chain.condemned:
+        return "its log is condemned"
     if isinstance(role, Leader):
         return "leads this epoch"
+    if core.disk.is_stalled:
+        # A pre-vote that no vote could follow would only raise epochs.
+        return "the disk does not complete its writes"
     if not request.pre_vote:
         if isinstance(role, Follower | Candidate | Resigned):
             return f"is {type(role).__name__} in this epoch"
@@ -189,25 +217,26 @@ def _ask_again_later(core: CoreState, ballot: Ballot) -> None:
 
 def pursue_unattached(core: CoreState, role: Unattached) -> None:
     """Stand when the election timer has expired."""
-    if (
-        core.is_voter
-        and core.now_ms >= role.election_deadline_ms
-        and not stand(core, fail_fast=False, reason="the election timer expired")
-    ):
+    if not core.may_campaign or core.now_ms < role.election_deadline_ms:
+        return
+    core.fired(Timer.ELECTION)
+    if not stand(core, fail_fast=False, reason="the election timer expired"):
         role.election_deadline_ms = core.random_election_deadline()
 
 
 def pursue_prospective(core: CoreState, role: Prospective) -> None:
     """Count pre-votes, ask for missing ones, or give up the round."""
-    result = _tally(role)
+    result = _tally(core, role)
     obstacle = why_not_stand(core)
     if obstacle:
         _return_from_prospective(core, obstacle)
     elif result is VoteResult.WON:
         become_candidate(core, fail_fast=role.fail_fast, reason="a majority would elect it")
     elif core.now_ms >= role.election_deadline_ms:
+        core.fired(Timer.PRE_VOTE_ROUND)
         _return_from_prospective(core, "the election timer expired")
     elif core.now_ms >= role.retry_ms:
+        core.fired(Timer.LOST_LEADER_RETRY)
         role.ballots = new_ballots(core)
         role.retry_ms = NEVER_MS
         _ask(core, role.ballots, pre_vote=True)
@@ -229,11 +258,14 @@ def _return_from_prospective(core: CoreState, reason: str) -> None:
 
 def pursue_candidate(core: CoreState, role: Candidate) -> None:
     """Count votes, ask for missing ones, or start over."""
-    result = _tally(role)
+    result = _tally(core, role)
     if result is VoteResult.WON:
         granting = [key for key, ballot in role.ballots.items() if ballot.granted]
-        become_leader(core, tuple(sorted([*granting, core.me.id])))
+        own = [core.me.id] if core.is_voter else []
+        become_leader(core, tuple(sorted([*granting, *own])))
     elif core.now_ms >= min(role.retry_ms, role.election_deadline_ms):
+        is_over = core.now_ms >= role.election_deadline_ms
+        core.fired(Timer.VOTE_ROUND if is_over else Timer.LOST_LEADER_RETRY)
         if not stand(core, fail_fast=role.fail_fast, reason="was not elected in time"):
             role.election_deadline_ms = core.random_election_deadline()
             role.retry_ms = NEVER_MS
@@ -241,16 +273,20 @@ def pursue_candidate(core: CoreState, role: Candidate) -> None:
         _ask(core, role.ballots, pre_vote=False)
 
 
-def _tally(role: Prospective | Candidate) -> VoteResult:
+def _tally(core: CoreState, role: Prospective | Candidate) -> VoteResult:
+    """Where the round stands; one that is about to leave does not count its own vote."""
     answers = [ballot.granted for ballot in role.ballots.values()]
+    own = int(core.is_voter)
     return majority.vote_result(
-        len(answers) + 1, granted=answers.count(True) + 1, rejected=answers.count(False)
+        len(answers) + own, granted=answers.count(True) + own, rejected=answers.count(False)
     )
 
 
-def asks_voters(role: Prospective | Candidate) -> bool:
+def asks_voters(core: CoreState, role: Prospective | Candidate) -> bool:
     """Whether the round is still open, so that missing answers are asked for."""
-    return _tally(role) is not VoteResult.LOST or (isinstance(role, Prospective) and role.fail_fast)
+    if _tally(core, role) is not VoteResult.LOST:
+        return True
+    return isinstance(role, Prospective) and role.fail_fast
 
 
 def _ask(core: CoreState, ballots: dict[NodeId, Ballot], *, pre_vote: bool) -> None:
@@ -259,9 +295,12 @@ def _ask(core: CoreState, ballots: dict[NodeId, Ballot], *, pre_vote: bool) -> N
         if ballot.granted is not None or core.now_ms < ballot.due_ms:
             continue
         if ballot.request_id:
+            core.fired(Timer.VOTE_REQUEST)
             ballot.request_id = 0
             _ask_again_later(core, ballot)
             continue
+        if ballot.failures:
+            core.fired(Timer.VOTE_RETRY)
         ballot.request_id = core.next_request_id()
         ballot.due_ms = core.now_ms + core.config.request_timeout_ms
         core.send(

@@ -141,6 +141,49 @@ class VoterSetChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class VoterChangeStarted:
+    """This leader began to change the voter set: ``add``, ``remove`` or ``update``."""
+
+    change: str
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChangeEnded:
+    """A change was refused, committed or given up. ``offset`` -1: no record was written."""
+
+    change: str
+    voter: ReplicaKey
+    error: ErrorCode
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntryAsked:
+    """This replica asked its leader to ``add``, ``remove`` or ``update`` its own entry."""
+
+    change: str
+    leader_id: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntryAnswered:
+    """What the leader said to that; the voter set shows whether it happened."""
+
+    error: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class VotesNoMore:
+    """This disk does not vote although it, or its node's former disk, once did."""
+
+    replica: ReplicaKey
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TruncationRefused:
     """The leader asked to cut below the high watermark; the log was left as it is (279.4)."""
 
@@ -150,7 +193,10 @@ class TruncationRefused:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRegressed:
-    """A replica fetched from below what it had acknowledged: lost, damaged or rolled-back data."""
+    """A replica fetched from below what it had acknowledged, as if unaware of having lost that.
+
+    One that knows of its loss says so in its Fetch, and reports it itself.
+    """
 
     replica: ReplicaKey
     acknowledged: int
@@ -173,6 +219,117 @@ class VoteFloorReached:
     log_end: OffsetAndEpoch
 
 
+@dataclass(frozen=True, slots=True)
+class TransferStarted:
+    """The leader holds new writes back until ``target`` has its log up to ``end_offset``."""
+
+    target: ReplicaKey
+    epoch: int
+    end_offset: int
+
+
+GAVE_WAY = "gave way to a newer epoch"
+"""The outcome of a transfer in which somebody, in all likelihood the target, stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferEnded:
+    """The leader was deposed (``GAVE_WAY``), or ``outcome`` says why the target did not lead."""
+
+    target: ReplicaKey
+    epoch: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskStalled:
+    """The disk has not completed a write for ``waited_ms``: no leading, standing or voting."""
+
+    waited_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRecovered:
+    """The disk completes writes again, after ``waited_ms``."""
+
+    waited_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigestDiffers:
+    """A replica's log digest at an offset of our history is not ours (decision 7)."""
+
+    replica: ReplicaKey
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigestNotComparable:
+    """A replica fetches with a digest that is not known to it or not to us; said once a reign."""
+
+    replica: ReplicaKey
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeOpened:
+    """Two logs that should be equal below ``end_offset`` seem not to be."""
+
+    opponent: NodeId
+    end_offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeSettled:
+    """How a dispute ended. ``first_offset`` begins the first batch that differs, -1: not known."""
+
+    opponent: NodeId
+    outcome: str
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogCondemned:
+    """This replica's own log is wrong: it stops, having stored ``vote_floor``."""
+
+    first_offset: int
+    vote_floor: OffsetAndEpoch
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamChanged:
+    """An observer's records now come from ``peer``: the leader, or a relay and those behind it."""
+
+    peer: NodeId
+    path: tuple[NodeId, ...]
+    """The relays on the way, nearest first; empty for the leader itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RosterAgreed:
+    """This bootstrap voter has agreed with whose disks to found the quorum; it never changes."""
+
+    voters: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumFounded:
+    """Every bootstrap voter (but those the operator exempted) has agreed: epoch 1 may begin."""
+
+    voters: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VotingBarred:
+    """This node does not vote with its directory id, now or later, for ``reason``."""
+
+    replica: ReplicaKey
+    epoch: int
+    reason: str
+
+
 Event: TypeAlias = (
     RoleChanged
     | VoteDecided
@@ -188,8 +345,26 @@ Event: TypeAlias = (
     | LogStartAdvanced
     | LeaderLost
     | VoterSetChanged
+    | VoterChangeStarted
+    | VoterChangeEnded
+    | OwnEntryAsked
+    | OwnEntryAnswered
+    | VotesNoMore
     | TruncationRefused
     | ReplicaRegressed
     | StandingRefused
     | VoteFloorReached
+    | TransferStarted
+    | TransferEnded
+    | DiskStalled
+    | DiskRecovered
+    | DigestDiffers
+    | DigestNotComparable
+    | DisputeOpened
+    | DisputeSettled
+    | LogCondemned
+    | UpstreamChanged
+    | RosterAgreed
+    | QuorumFounded
+    | VotingBarred
 )

@@ -6,6 +6,7 @@ runtime reads the bytes.
 
 from __future__ import annotations
 
+from quorum.core import currency
 from quorum.core.classification import Diverging, FetchAnswer, NeedsSnapshot
 from quorum.core.events import FetchClassified
 from quorum.core.messages import FetchRequest, FetchResponse
@@ -50,6 +51,7 @@ def answer_from_log(
             None,
             leader.reads.stamp,
             core.answering_endpoints() if with_endpoints else (),
+            currency.leader_age_ms(core, leader),
         ),
     )
 

@@ -1,13 +1,15 @@
 """The follower's side of Fetch: asking, appending, truncating, and noticing a silent leader.
 
-Only one Fetch or FetchSnapshot is under way at any time, or the same offsets could be
-appended twice. A Fetch after an append waits for the disk (``CoreState.acknowledge``).
+Only one Fetch is under way at any time, and none beside a FetchSnapshot, or the same offsets
+could be appended twice. A Fetch after an append waits for the disk (``CoreState.acknowledge``).
 
 See: KIP-595; KIP-279 (279.2, 279.4); raft-protocol sections 7 and 8.
 """
 
 from __future__ import annotations
 
+from quorum.core import currency
+from quorum.core.dispute import open_dispute
 from quorum.core.election import stand
 from quorum.core.events import LogDiverged, RecordsAppended, TruncationRefused
 from quorum.core.held_fetches import NEVER_MS
@@ -16,8 +18,16 @@ from quorum.core.messages import NO_ROUND, FetchRequest, FetchResponse, Received
 from quorum.core.output import Append, LogTruncated, Truncate
 from quorum.core.peers import InFlight
 from quorum.core.refusals import ignore
+from quorum.core.relaying import (
+    may_go_direct,
+    note_way,
+    problem_with_path,
+    relay_to_ask,
+    uses_relays,
+)
 from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
 from quorum.core.roles import Follower, Unattached
+from quorum.core.slices import ask_ahead
 from quorum.core.snapshot_transfer import (
     abandon_download,
     begin_download,
@@ -26,6 +36,7 @@ from quorum.core.snapshot_transfer import (
     why_not_download,
 )
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.core.transitions import lose_leader
 from quorum.core.trimming import follow_log_start
 from quorum.core.voters import VoterSet
@@ -35,8 +46,9 @@ from quorum.types import NodeId, OffsetAndEpoch
 
 def pursue_follower(core: CoreState, role: Follower) -> None:
     """Stand when the leader is gone or silent; otherwise keep a Fetch under way."""
-    if core.is_voter and core.now_ms >= min(role.stand_at_ms, role.fetch_deadline_ms):
+    if core.may_campaign and core.now_ms >= min(role.stand_at_ms, role.fetch_deadline_ms):
         is_gone = core.now_ms >= role.stand_at_ms
+        core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
         reason = "the leader is gone" if is_gone else "the fetch timer expired"
         if stand(core, fail_fast=is_gone, reason=reason):
             return
@@ -52,17 +64,42 @@ def pursue_fetch(core: CoreState) -> None:
     flight = core.in_flight
     if flight is not None and flight.deadline_ms is not None:
         if core.now_ms >= flight.deadline_ms:
+            core.fired(Timer.SNAPSHOT_REQUEST if flight.is_snapshot else Timer.FETCH_REQUEST)
             core.in_flight = None
-            core.peers.failed(flight.peer, core.now_ms)
+            core.peer_failed(flight.peer)
         elif is_search_to_end(core, flight):
+            core.fired(Timer.SEARCH_END)
             core.in_flight = None
-    if core.in_flight is not None:
+    if core.chain.condemned:
         return
+    if core.in_flight is None:
+        _ask(core)
+    if core.in_flight is not None and core.download is not None:
+        ask_ahead(core, core.download)
+
+
+def _ask(core: CoreState) -> None:
     peer = _whom_to_ask(core)
     if peer is None:
         return
+    _count_pauses(core, peer)
     if not is_downloading(core, peer) or pursue_download(core, peer):
         _fetch_from(core, peer)
+
+
+def _count_pauses(core: CoreState, peer: NodeId) -> None:
+    """``peer`` is about to be asked: count what kept it from being asked before."""
+    role, upstream = core.role, core.upstream
+    if isinstance(role, Unattached) and role.discover_at_ms:
+        core.fired(Timer.DISCOVERY)
+        role.discover_at_ms = 0
+    if core.peers.ready_ms(peer):
+        core.fired(Timer.FETCH_RETRY)
+    if upstream.is_relay(peer):
+        if upstream.is_direct:
+            core.fired(Timer.RELAY_RETRY)
+    elif uses_relays(core) and not upstream.is_direct:
+        core.fired(Timer.RELAY_PATIENCE)
 
 
 def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
@@ -73,13 +110,24 @@ def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
     role = core.role
     return (
         isinstance(role, Follower)
-        and flight.peer != role.leader_id
+        and is_search(core, flight, role.leader_id)
         and core.now_ms >= core.peers.ready_ms(role.leader_id)
     )
 
 
+def is_search(core: CoreState, flight: InFlight, leader_id: NodeId) -> bool:
+    """Whether a request went to a peer that can only tell who leads."""
+    return flight.peer != leader_id and not core.upstream.is_relay(flight.peer)
+
+
 def _whom_to_ask(core: CoreState) -> NodeId | None:
-    """The leader if it may be asked, else a random peer that may know it; None for nobody."""
+    """A relay or the leader if it may be asked, else a random peer that may know who leads.
+
+    None for nobody.
+    """
+    relay = relay_to_ask(core)
+    if relay is not None or not may_go_direct(core):
+        return relay
     role = core.role
     leader_id = role.leader_id if isinstance(role, Follower) else None
     if leader_id is not None and core.now_ms >= core.peers.ready_ms(leader_id):
@@ -98,11 +146,14 @@ def discovery_peers(core: CoreState) -> tuple[NodeId, ...]:
     """Who may know the leader: the bootstrap servers, without any the other voters."""
     if core.bootstrap:
         return core.bootstrap
-    return tuple(voter.key.id for voter in core.voters.latest.others(core.me))
+    # A voter of our own number, on another disk, is nobody whom we could ask.
+    return tuple(each for each in core.voters.latest.ids if each != core.me.id)
 
 
 def _fetch_from(core: CoreState, peer: NodeId) -> None:
     role, log, config = core.role, core.log, core.config
+    if not core.upstream.is_relay(peer):
+        core.upstream.go_direct(core.now_ms, config)
     request_id = core.next_request_id()
     ticket = core.acknowledge(
         peer,
@@ -117,6 +168,9 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             config.fetch_max_wait_ms,
             config.fetch_bytes_max,
             role.read_round if isinstance(role, Follower) else NO_ROUND,
+            subtree=core.relay.subtree if core.relay is not None else None,
+            is_barred=bool(core.election.barred),
+            has_lost_records=core.election.vote_floor is not None,
         ),
     )
     core.in_flight = InFlight(
@@ -140,26 +194,35 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
     if core.epoch != epoch:
         return
     role = core.role
-    problem = _problem_with(core, response) if is_current else "not of this epoch"
+    way_problem = problem_with_path(core, response) if is_current else "not of this epoch"
+    problem = way_problem or _problem_with(core, response)
     if problem and is_current and response.error == ErrorCode.NONE:
-        ignore(core, sender, response, problem, is_violation=True)
+        # A way that does not do is how relays were laid out, and nobody's mistake in the protocol.
+        ignore(core, sender, response, problem, is_violation=not way_problem)
     if problem or not isinstance(role, Follower):
-        core.peers.failed(flight.peer, core.now_ms)
+        core.peer_failed(flight.peer)
+        if is_current and response.error == ErrorCode.DIGEST_MISMATCH:
+            _note_mismatch(core, flight)
         if role is role_before:
             _notice_disowned_epoch(core, flight, response)
+            _notice_rolled_back_disk(core, flight, response)
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
+    note_way(core, flight, response)
     if response.diverging is not None:
         _resolve_divergence(core, flight, response.diverging)
         return
     if response.snapshot_id is not None:
-        begin_download(core, role.leader_id, response.snapshot_id)
+        begin_download(core, flight.peer, response.snapshot_id)
         return
     abandon_download(core, "the leader has the records")
     if response.received is not None:
         _append_received(core, response.received)
     core.raise_high_watermark(follower_high_watermark(core.log, response.high_watermark))
     follow_log_start(core, response.log_start_offset)
+    if flight.deadline_ms is not None:
+        sent_ms = flight.deadline_ms - core.config.request_timeout_ms
+        currency.note_answered_fetch(core, sent_ms, response.leader_age_ms, response.high_watermark)
 
 
 def _notice_disowned_epoch(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
@@ -173,6 +236,40 @@ def _notice_disowned_epoch(core: CoreState, flight: InFlight, response: FetchRes
         and core.lost_leader is None
     ):
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
+
+
+def _note_mismatch(core: CoreState, flight: InFlight) -> None:
+    """The leader holds another history below our log end: it or we are wrong.
+
+    It is alive all the same, so its reign is not ended for its silence.
+    """
+    role = core.role
+    if isinstance(role, Follower) and flight.peer == role.leader_id:
+        role.has_fetched = True
+        role.fetch_deadline_ms = core.now_ms + core.config.fetch_timeout_ms
+        _dispute_with_leader(core, core.log.end_offset, "the leader refuses our digest")
+
+
+def _dispute_with_leader(core: CoreState, end_offset: int, reason: str) -> None:
+    leader_id = core.leader_id
+    votes = core.voters.latest.get(leader_id) is not None
+    open_dispute(core, leader_id, end_offset, reason, opponent_votes=votes)
+
+
+def _notice_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
+    """The leader saw this voter acknowledge more than it has: votes may be forgotten as well."""
+    role = core.role
+    if (
+        core.is_voter
+        and isinstance(role, Follower)
+        and flight.peer == role.leader_id
+        and response.epoch == core.epoch
+        and response.error == ErrorCode.REPLICA_REGRESSED
+    ):
+        core.bar(
+            f"leader {role.leader_id} saw it acknowledge records beyond {core.log.end_offset}: "
+            "the disk was rolled back, or is a copy"
+        )
 
 
 def _problem_with(core: CoreState, response: FetchResponse) -> str:
@@ -216,7 +313,7 @@ def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
             return f"a voters record at {each.offset}"
         at = each.offset
         try:
-            VoterSet(each.voters)
+            VoterSet(each.voters, each.removed)
         except ValueError as error:
             return f"a voters record at {each.offset}: {error}"
     return ""
@@ -239,7 +336,7 @@ def _append_received(core: CoreState, records: ReceivedRecords) -> None:
     )
     core.event(RecordsAppended(records.base_offset, records.end_offset, epoch))
     for each in records.voters:
-        core.voters.add(each.offset, VoterSet(each.voters))
+        core.voters.add(each.offset, VoterSet(each.voters, each.removed))
     if records.voters:
         core.voters_changed()
 
@@ -283,7 +380,8 @@ def _resolve_divergence(core: CoreState, flight: InFlight, point: OffsetAndEpoch
     end_offset = truncation_point(log, point)
     if end_offset < core.high_watermark:
         core.event(TruncationRefused(end_offset, core.high_watermark))
-        core.peers.failed(flight.peer, core.now_ms)
+        core.peer_failed(flight.peer)
+        _dispute_with_leader(core, core.high_watermark, "told to cut what is committed")
         return
     old_end = log.end
     log.truncate_to(end_offset, core.effect(Truncate(end_offset)))

@@ -8,12 +8,15 @@ See: KIP-595 (fetch purgatory).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorum.core.messages import FetchRequest, ReadRound
 from quorum.types import NO_NODE, NodeId
 
+HELD_PER_VOTER_MAX = 4
+"""Held requests of one voter. It has one at a time; more are of connections it has given up."""
 NEVER_MS = 1 << 62
 """Later than any clock: the deadline of what has none."""
 
@@ -34,26 +37,38 @@ class HeldFetch:
 
 
 class HeldFetches:
-    """Waiting Fetches in order of arrival; bounded by the caller through ``len``."""
+    """Waiting Fetches in order of arrival; those of others than voters bounded by the caller."""
 
-    __slots__ = ("_held", "earliest_ms")
+    __slots__ = ("_held", "_of_voter", "earliest_ms")
 
     def __init__(self) -> None:
         self._held: dict[tuple[NodeId, int], HeldFetch] = {}
+        self._of_voter: dict[NodeId, deque[tuple[NodeId, int]]] = {}
+        """Where each voter's requests are held, oldest first; some may have been taken."""
         self.earliest_ms = NEVER_MS
         """No held request is due before this. May be early, never late."""
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, fetch: HeldFetch) -> HeldFetch | None:
-        """Keep a request; returns one of the same sender and id that it displaces."""
+    def hold(self, fetch: HeldFetch) -> list[HeldFetch]:
+        """Keep a request; returns those it displaces, at most two.
+
+        One of the same sender and id, and of a voter the oldest when it has too many.
+        """
         key = (fetch.sender, fetch.request.request_id)
-        displaced = self._held.pop(key, None)
+        gone = [self._held.pop(key, None)]
+        if fetch.is_voter:
+            of_voter = self._of_voter.setdefault(fetch.request.replica.id, deque())
+            while of_voter and of_voter[0] not in self._held:
+                of_voter.popleft()
+            if len(of_voter) >= HELD_PER_VOTER_MAX:
+                gone.append(self._held.pop(of_voter.popleft(), None))
+            of_voter.append(key)
         self._held[key] = fetch
         if fetch.deadline_ms < self.earliest_ms:
             self.earliest_ms = fetch.deadline_ms
-        return displaced
+        return [each for each in gone if each is not None]
 
     def take_below(self, log_end: int, high_watermark: int) -> list[HeldFetch]:
         """Those there are records for: replicas below the log end, consumers below what is
@@ -76,6 +91,10 @@ class HeldFetches:
                 else fetch.request.high_watermark < high_watermark
             )
         )
+
+    def take_up_to(self, offset: int) -> list[HeldFetch]:
+        """Those whose position is at or below ``offset``, a relay's high watermark."""
+        return self._take(lambda fetch: fetch.request.fetch_offset <= offset)
 
     def take_consumers_below(self, high_watermark: int) -> list[HeldFetch]:
         """Plain consumers for whom the high watermark uncovers records."""

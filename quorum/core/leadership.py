@@ -6,11 +6,13 @@ See: KIP-595 (BeginQuorumEpoch, check quorum); architecture decision 9.
 from __future__ import annotations
 
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
+from quorum.core import membership, own_entry
 from quorum.core.commitment import append
 from quorum.core.leader_view import (
     build_remote,
     check_quorum_deadline,
     forget_silent_observers,
+    preferred_successors,
 )
 from quorum.core.messages import (
     BeginQuorumEpochRequest,
@@ -30,10 +32,11 @@ from quorum.core.replication import answer_due
 from quorum.core.responses import learn_from_response
 from quorum.core.roles import Follower, Leader, Prospective
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.core.transitions import become_follower, become_resigned, follow_hint
 from quorum.core.trimming import trim_as_leader
 from quorum.errors import ErrorCode
-from quorum.types import EpochStart, NodeId, ReplicaKey
+from quorum.types import EpochStart, NodeId
 
 KRAFT_VERSION_WITH_VOTERS = 1
 
@@ -84,7 +87,11 @@ def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...
     change = LeaderChange(core.me.id, voters.ids, leader.granting)
     if core.voters.latest_offset >= 0:
         return (change,)
-    return (change, KRaftVersion(KRAFT_VERSION_WITH_VOTERS), Voters(voters.voters))
+    return (
+        change,
+        KRaftVersion(KRAFT_VERSION_WITH_VOTERS),
+        Voters(voters.voters, removed=voters.removed),
+    )
 
 
 def pursue_leader(core: CoreState, leader: Leader) -> None:
@@ -95,23 +102,22 @@ def pursue_leader(core: CoreState, leader: Leader) -> None:
         return
     now_ms = core.now_ms
     if leader.remote and now_ms >= leader.check_quorum_deadline_ms:
+        core.fired(Timer.CHECK_QUORUM)
         resign(core, leader, "no majority has fetched for too long")
+        return
+    if now_ms >= leader.membership_due_ms and membership.pursue_change(core, leader):
+        resign(core, leader, "it removed itself from the voters")
         return
     if now_ms >= leader.held.earliest_ms:
         answer_due(core, leader)
     if now_ms >= leader.upkeep_due_ms:
+        core.fired(Timer.UPKEEP)
         _upkeep(core, leader)
 
 
 def resign(core: CoreState, leader: Leader, reason: str) -> None:
     """Give the epoch up, naming the voters that have most of the log as successors."""
     become_resigned(core, preferred_successors(leader), reason=reason)
-
-
-def preferred_successors(leader: Leader) -> tuple[ReplicaKey, ...]:
-    """The other voters, the one with the longest acknowledged log first, then by id."""
-    ranked = sorted(leader.remote.values(), key=lambda each: (-each.end_offset, each.key.id))
-    return tuple(each.key for each in ranked)
 
 
 def _upkeep(core: CoreState, leader: Leader) -> None:
@@ -123,6 +129,7 @@ def _upkeep(core: CoreState, leader: Leader) -> None:
                 progress.last_fetch_ms < 0 or core.now_ms - progress.live_since_ms >= period_ms
             )
             if is_silent:
+                _count_reminder(core, progress)
                 _send_begin(core, progress)
             progress.begin_due_ms = core.now_ms + period_ms
     forget_silent_observers(core, leader)
@@ -131,6 +138,14 @@ def _upkeep(core: CoreState, leader: Leader) -> None:
         (progress.begin_due_ms for progress in leader.remote.values()),
         default=core.now_ms + period_ms,
     )
+    own_entry.pursue_as_leader(core, leader)
+
+
+def _count_reminder(core: CoreState, progress: ReplicaProgress) -> None:
+    if not progress.begin_due_ms:
+        return  # the first word of this reign waits for nothing
+    has_failed = progress.begin_failures > 0 and not progress.begin_request_id
+    core.fired(Timer.BEGIN_RETRY if has_failed else Timer.BEGIN_QUORUM)
 
 
 def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
@@ -151,6 +166,9 @@ def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
 def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
     """A voter has heard of this reign, or tells of a newer one."""
     leader = core.role
+    if membership.is_probe(core, sender, response.request_id):
+        membership.on_probe_response(core, sender, response)
+        return
     progress = leader.remote.get(sender) if isinstance(leader, Leader) else None
     if (
         progress is None
@@ -167,6 +185,9 @@ def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
 def on_begin_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
     """A BeginQuorumEpoch got no answer: send it again after a pause."""
     leader = core.role
+    if membership.is_probe(core, peer, request_id):
+        membership.on_probe_failed(core)
+        return
     progress = leader.remote.get(peer) if isinstance(leader, Leader) else None
     if progress is None or progress.begin_request_id != request_id:
         return

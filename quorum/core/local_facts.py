@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from quorum.core import election, leadership, snapshot_install, succession, trimming
+from quorum.core import (
+    dispute,
+    election,
+    founding,
+    leadership,
+    membership,
+    read_forwarding,
+    snapshot_install,
+    succession,
+    transfer,
+    trimming,
+)
 from quorum.core.notices import (
+    AddVoter,
     ConnectionRefused,
     LeaseChanged,
     ListenerEndpoints,
+    LogVerified,
     Notice,
+    RemoveVoter,
     RequestFailed,
     Resign,
     ShutDown,
@@ -20,8 +34,11 @@ from quorum.core.notices import (
     SnapshotFrozen,
     SnapshotRejected,
     SnapshotRemoved,
+    TransferLeadership,
+    UpdateVoter,
 )
 from quorum.core.roles import Follower, Leader
+from quorum.core.slices import forget_slice
 from quorum.core.state import CoreState
 from quorum.core.transitions import lose_leader
 from quorum.errors import QuorumUsageError
@@ -47,16 +64,18 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             snapshot_install.on_snapshot_rejected(core, fact)
         case SnapshotRemoved():
             core.snapshots.remove(fact.snapshot_id)
-        case ShutDown():
-            core.is_shutting_down = True
-            _resign(core, "shutting down")
-        case Resign():
-            _resign(core, fact.reason)
+        case ShutDown() | Resign() | TransferLeadership():
+            _on_leadership_request(core, fact)
         case ListenerEndpoints():
             core.own_endpoints = fact.endpoints
+            core.entry_basis = None
         case LeaseChanged():
             core.snapshots.leased = fact.leased
             trimming.delete_unneeded(core)
+        case AddVoter() | RemoveVoter() | UpdateVoter():
+            membership.on_request(core, fact)
+        case LogVerified():
+            dispute.on_log_verified(core, fact)
         case _:
             assert_never(fact)
 
@@ -64,7 +83,7 @@ def on_notice(core: CoreState, fact: Notice) -> None:
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
     """Fail-fast mode begins only when it is the leader's process that is gone."""
     role = core.role
-    if core.is_voter and isinstance(role, Follower) and role.leader_id == peer:
+    if core.may_campaign and isinstance(role, Follower) and role.leader_id == peer:
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 
 
@@ -72,10 +91,15 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
     flight = core.in_flight
     if flight is not None and flight.request_id == request_id:
         core.in_flight = None
-        core.peers.failed(peer, core.now_ms)
+        core.peer_failed(peer)
+    forget_slice(core, request_id)
+    founding.on_founding_failed(core, peer, request_id)
     election.on_vote_failed(core, peer, request_id)
     leadership.on_begin_failed(core, peer, request_id)
     succession.on_end_failed(core, peer, request_id)
+    transfer.on_failed(core, peer, request_id)
+    read_forwarding.on_read_position_failed(core, peer, request_id)
+    dispute.on_question_failed(core, peer, request_id)
 
 
 def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:
@@ -89,7 +113,14 @@ def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:
         trimming.trim_as_leader(core, role)
 
 
-def _resign(core: CoreState, reason: str) -> None:
+def _on_leadership_request(core: CoreState, fact: ShutDown | Resign | TransferLeadership) -> None:
     role = core.role
-    if isinstance(role, Leader):
-        leadership.resign(core, role, reason)
+    match fact:
+        case TransferLeadership():
+            transfer.begin(core, fact)
+        case Resign() if isinstance(role, Leader):
+            leadership.resign(core, role, fact.reason)
+        case ShutDown():
+            core.is_shutting_down = True
+            if isinstance(role, Leader):
+                transfer.hand_over(core, role)

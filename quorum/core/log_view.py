@@ -21,7 +21,16 @@ from quorum.types import Epoch, EpochStart, OffsetAndEpoch, SnapshotId
 class LogView:
     """The local log as positions. Owned by ``CoreState``."""
 
-    __slots__ = ("_pending", "end_epoch", "end_offset", "epochs", "flushed_end", "start", "ticket")
+    __slots__ = (
+        "_pending",
+        "cuts",
+        "end_epoch",
+        "end_offset",
+        "epochs",
+        "flushed_end",
+        "start",
+        "ticket",
+    )
 
     def __init__(
         self, start: OffsetAndEpoch, end: OffsetAndEpoch, epochs: Sequence[EpochStart]
@@ -33,6 +42,8 @@ class LogView:
         self.flushed_end = end.offset
         self.ticket = 0
         """Ticket of the last change; what the log says is durable when that is."""
+        self.cuts = 0
+        """How often records were taken back; what was found out before is then out of date."""
         self._pending: deque[tuple[int, int]] = deque()
 
     @property
@@ -60,6 +71,7 @@ class LogView:
 
     def truncate_to(self, end_offset: int, ticket: int) -> None:
         """Shrink to ``end_offset``. Appends still on their way to disk count only up to it."""
+        self.cuts += 1
         self.epochs.truncate_to(end_offset)
         self.end_offset = end_offset
         self.end_epoch = self.epochs.epoch_before(end_offset)
@@ -70,6 +82,7 @@ class LogView:
 
     def replace_with(self, snapshot_id: SnapshotId, ticket: int) -> None:
         """Become the empty log that starts and ends at the snapshot's position."""
+        self.cuts += 1
         self.start = snapshot_id
         self.end_offset = snapshot_id.offset
         self.end_epoch = snapshot_id.epoch

@@ -13,9 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from quorum.errors import ErrorCode
 from quorum.types import (
     NO_NODE,
+    DigestAt,
     Endpoint,
     Epoch,
     EpochStart,
@@ -34,6 +42,8 @@ class VotersAt:
 
     offset: int
     voters: tuple[Voter, ...]
+    removed: tuple[ReplicaKey, ...] = ()
+    """The tombstones it carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,16 @@ class ReadRound:
 
 NO_ROUND = ReadRound()
 """Carried while nothing has been echoed: epoch 0 has no leader, so it never counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subtree:
+    """What a relay reports of the observers that fetch through it (630.5)."""
+
+    low: int
+    """The lowest offset that any of them still has to fetch."""
+    members: int
+    """How many they are, over all levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +150,8 @@ class EndQuorumEpochRequest:
     epoch: Epoch
     preferred_successors: tuple[ReplicaKey, ...] = ()
     leader_endpoints: tuple[Endpoint, ...] = ()
+    stand_now: bool = False
+    """To the first successor only: stand without a pre-vote; the sender leads until deposed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +180,16 @@ class FetchRequest:
     max_bytes: int = 1 << 20
     read_round: ReadRound = NO_ROUND
     digest: bytes = b""
-    """Running log digest at ``fetch_offset``; empty means "cannot compare"."""
+    """Running log digest at ``fetch_offset``; empty means "cannot compare". Set by the sending
+    runtime when the message leaves."""
+    own_digest: bytes = b""
+    """The receiver's digest there, put in by its runtime; does not travel."""
+    subtree: Subtree | None = None
+    """From a relay: what its observers need; None when nobody fetches through the sender."""
+    is_barred: bool = False
+    """The sender does not vote although its key may be a voter's: count it as an observer."""
+    has_lost_records: bool = False
+    """The sender knows that its disk lost records and has a vote floor (decision 9)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +217,12 @@ class FetchResponse:
     received: ReceivedRecords | None = None
     read_round: ReadRound = NO_ROUND
     leader_endpoints: tuple[Endpoint, ...] = ()
+    leader_age_ms: int = -1
+    """How long before this answer a majority certainly followed the leader; -1: not known."""
+    path: tuple[ReplicaKey, ...] = ()
+    """The relays it came through, nearest first; empty from the leader itself."""
+    contact_age_ms: int = 0
+    """From a relay: the leader is known to have led this long before the answer, or later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +237,8 @@ class FetchSnapshotRequest:
     position: int
     max_bytes: int
     read_round: ReadRound = NO_ROUND
+    is_barred: bool = False
+    """As in ``FetchRequest``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,39 +265,126 @@ class FetchSnapshotResponse:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ReadPositionRequest:
+    """Ask the leader for an offset that linearizable reads may be answered at.
+
+    Speaks for every read that waits at the sender when it leaves. See: architecture 5.3.
+    """
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPositionResponse:
+    """Answer to ``ReadPositionRequest``, once a read round begun after it was confirmed.
+
+    An image that holds everything below ``read_offset`` holds every write acknowledged before
+    the request was sent.
+    """
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    read_offset: int = -1
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+CHAIN_OFFSETS_MAX = 32
+"""Digests asked for at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDigestRequest:
+    """Ask any replica, whatever its role, for its log digests.
+
+    For each of ``offsets`` the digest at the last batch boundary at or below it.
+    """
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: Epoch
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDigestResponse:
+    """Answer to ``ChainDigestRequest``: one of ``points`` for each of ``offsets``.
+
+    Offset -1 with an empty digest: not known. The answering runtime fills ``points``, the
+    asking one puts its own beside them, in ``own``, which does not travel.
+    """
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    offsets: tuple[int, ...] = ()
+    points: tuple[DigestAt, ...] = ()
+    own: tuple[DigestAt, ...] = ()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
 Request: TypeAlias = (
     VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
+    | FoundingRequest
     | FetchRequest
     | FetchSnapshotRequest
+    | ReadPositionRequest
+    | ChainDigestRequest
+    | UpdateVoterRequest
+    | AddVoterRequest
+    | RemoveVoterRequest
 )
 Response: TypeAlias = (
     VoteResponse
     | BeginQuorumEpochResponse
     | EndQuorumEpochResponse
+    | FoundingResponse
     | FetchResponse
     | FetchSnapshotResponse
+    | ReadPositionResponse
+    | ChainDigestResponse
+    | VoterChangeResponse
 )
 Message: TypeAlias = Request | Response
 
 __all__ = [
+    "CHAIN_OFFSETS_MAX",
     "NO_NODE",
+    "AddVoterRequest",
     "BeginQuorumEpochRequest",
     "BeginQuorumEpochResponse",
+    "ChainDigestRequest",
+    "ChainDigestResponse",
     "EndQuorumEpochRequest",
     "EndQuorumEpochResponse",
     "FetchRequest",
     "FetchResponse",
     "FetchSnapshotRequest",
     "FetchSnapshotResponse",
+    "FoundingRequest",
+    "FoundingResponse",
     "Message",
+    "ReadPositionRequest",
+    "ReadPositionResponse",
     "ReadRound",
     "ReceivedRecords",
+    "RemoveVoterRequest",
     "Request",
     "Response",
+    "Subtree",
+    "UpdateVoterRequest",
     "Uuid",
     "VoteRequest",
     "VoteResponse",
+    "VoterChangeResponse",
     "VotersAt",
 ]

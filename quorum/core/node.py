@@ -1,4 +1,4 @@
-"""``RaftNode``: the seven entry points of the core. Routes; the conversations decide.
+"""``RaftNode``: the entry points of the core. Routes; the conversations decide.
 
 Sans-IO, synchronous, total and deterministic: time and chance are arguments, and one call
 returns one ``Output``. Every entry point ends with the turn of the role in office, which sends
@@ -9,65 +9,53 @@ See: DESIGN.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, assert_never
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from quorum.config import QuorumConfig
 from quorum.core import (
     commitment,
+    disk_stall,
+    dispute,
     election,
     following,
+    founding,
     leadership,
+    membership,
+    own_entry,
     read_confirmation,
-    replication,
+    read_forwarding,
+    relay_serving,
     snapshot_install,
-    snapshot_serving,
-    snapshot_transfer,
     startup,
     succession,
+    transfer,
 )
-from quorum.core.deadlines import leader_deadline, next_deadline
+from quorum.core.chain_state import ChainState
+from quorum.core.currency import Currency, currency
+from quorum.core.deadlines import common_deadline, leader_deadline, next_deadline
 from quorum.core.durability import on_durable, store_high_watermark
-from quorum.core.leader_view import replica_views
+from quorum.core.leader_view import TreeView, replica_views, tree_view
 from quorum.core.local_facts import on_notice
-from quorum.core.messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    Message,
-    VoteRequest,
-    VoteResponse,
-)
+from quorum.core.messages import Message
 from quorum.core.notices import DurableState, Notice
-from quorum.core.output import Output
+from quorum.core.output import Output, ReadFailed
+from quorum.core.pending_change import PendingChangeView
 from quorum.core.progress import ReplicaView
 from quorum.core.refusals import ignore
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.routing import HANDLERS
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
+from quorum.core.upstream import NO_RELAYS, RelayPlan
+from quorum.core.voters import VoterSet
 from quorum.errors import QuorumUsageError
 from quorum.types import NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 
 if TYPE_CHECKING:
     import random
 
-Handler = Callable[[CoreState, NodeId, Any], None]
-_HANDLERS: dict[type[Any], Handler] = {
-    VoteRequest: election.on_vote_request,
-    VoteResponse: election.on_vote_response,
-    BeginQuorumEpochRequest: leadership.on_begin_request,
-    BeginQuorumEpochResponse: leadership.on_begin_response,
-    EndQuorumEpochRequest: succession.on_end_request,
-    EndQuorumEpochResponse: succession.on_end_response,
-    FetchRequest: replication.on_fetch,
-    FetchResponse: following.on_fetch_response,
-    FetchSnapshotRequest: snapshot_serving.on_fetch_snapshot,
-    FetchSnapshotResponse: snapshot_transfer.on_fetch_snapshot_response,
-}
 _ROLE_CHANGES_MAX = 8
 """More changes of role than one entry point can cause; a restarted lone leader needs four."""
 
@@ -86,9 +74,15 @@ class RaftNode:
         me: ReplicaKey,
         rng: random.Random,
         bootstrap: Sequence[NodeId] = (),
+        relays: RelayPlan = NO_RELAYS,
     ) -> None:
         self._core = CoreState(
-            config=config, cluster_id=cluster_id, me=me, rng=rng, bootstrap=bootstrap
+            config=config,
+            cluster_id=cluster_id,
+            me=me,
+            rng=rng,
+            bootstrap=bootstrap,
+            relays=relays,
         )
         self._is_started = False
 
@@ -111,7 +105,7 @@ class RaftNode:
         """Take a request or response from a peer. No input raises."""
         core = self._core
         core.begin(now_ms)
-        handler = _HANDLERS.get(type(message))
+        handler = HANDLERS.get(type(message))
         if handler is None:
             ignore(core, sender, message, "not a message of this protocol", is_violation=True)
         else:
@@ -130,9 +124,22 @@ class RaftNode:
         return self._finish()
 
     def read(self, now_ms: int, token: int) -> Output:
-        """Ask for a linearizable position; ``ReadConfirmed`` or ``ReadFailed`` will answer."""
+        """Confirm that this node leads; ``ReadConfirmed`` or ``ReadFailed`` will answer."""
+        core = self._core
+        core.begin(now_ms)
+        leader = core.role
+        if isinstance(leader, Leader):
+            read_confirmation.read_as_leader(core, leader, token)
+        else:
+            core.progress(ReadFailed(token))
+        return self._finish()
+
+    def ask_position(self, now_ms: int, token: int) -> Output:
+        """Find a position for a linearizable read, on a leader as ``read`` does, elsewhere by
+        asking the leader; ``ReadConfirmed`` or ``ReadFailed`` will answer.
+        """
         self._core.begin(now_ms)
-        read_confirmation.read(self._core, token)
+        read_forwarding.ask_position(self._core, token)
         return self._finish()
 
     def persisted(self, now_ms: int, ticket: int) -> Output:
@@ -160,8 +167,6 @@ class RaftNode:
         on_notice(self._core, fact)
         return self._finish()
 
-    # What others may look at.
-
     @property
     def role_name(self) -> str:
         """The name of the present role's class in ``roles``."""
@@ -183,6 +188,16 @@ class RaftNode:
         return self._core.leader_id
 
     @property
+    def chain(self) -> ChainState:
+        """What comparing digests with others has shown. To be looked at, not changed."""
+        return self._core.chain
+
+    @property
+    def timers_fired(self) -> Counter[Timer]:
+        """How often each timer has fired in this life. To be looked at, not changed."""
+        return self._core.timers_fired
+
+    @property
     def held_fetches(self) -> int:
         """Fetches this leader holds until there is something to answer."""
         role = self._core.role
@@ -195,12 +210,11 @@ class RaftNode:
 
     @property
     def awaits_leader(self) -> bool:
-        """Whether this node follows a leader that has not answered it yet.
-
-        After a restart the leader is known from disk; how far behind it this node is, is not.
-        """
+        """Whether its leader, perhaps known from disk only, has not answered it, or no longer."""
         role = self._core.role
-        return isinstance(role, Follower) and not role.has_fetched
+        if isinstance(role, Follower):
+            return not role.has_fetched
+        return isinstance(role, Prospective)
 
     @property
     def voted_id(self) -> NodeId:
@@ -216,14 +230,39 @@ class RaftNode:
 
     @property
     def can_write(self) -> bool:
-        """Whether ``propose`` is allowed: a record of this leader's own epoch is committed."""
+        """Whether ``propose`` is allowed: a record of this leader's own epoch is committed.
+
+        Not while leadership is being handed over, which may end with this node leading on.
+        """
         role = self._core.role
-        return isinstance(role, Leader) and role.can_write
+        return isinstance(role, Leader) and role.takes_writes
+
+    @property
+    def is_handing_over(self) -> bool:
+        """Whether this leader holds writes back because another voter is to take over."""
+        role = self._core.role
+        return isinstance(role, Leader) and role.transfer is not None
+
+    @property
+    def disk_stalled_ms(self) -> int:
+        """For how long the disk has not completed a write, once that is too long; else 0."""
+        disk = self._core.disk
+        return self._core.now_ms - disk.since_ms if disk.is_stalled else 0
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node is in the voter set in force."""
+        """Whether this node is in the voter set in force, and not barred from voting."""
         return self._core.is_voter
+
+    @property
+    def barred(self) -> str:
+        """Why this node never votes with its directory id; empty if it may."""
+        return self._core.election.barred
+
+    @property
+    def why_not_founded(self) -> str:
+        """Which bootstrap voters epoch 1 still waits for, as a sentence; empty for none."""
+        return founding.why_not_founded(self._core)
 
     @property
     def log_end(self) -> OffsetAndEpoch:
@@ -255,9 +294,24 @@ class RaftNode:
         """The voter set in force, ascending by id."""
         return self._core.voters.latest.voters
 
-    def voters_at(self, end_offset: int) -> tuple[Voter, ...]:
+    def voter_set_at(self, end_offset: int) -> VoterSet:
         """The voter set that a log ending at ``end_offset`` (exclusive) puts in force."""
-        return self._core.voters.at(end_offset).voters
+        return self._core.voters.at(end_offset)
+
+    @property
+    def removed_voters(self) -> tuple[ReplicaKey, ...]:
+        """Tombstones of the set in force: who was a voter and does not come back unasked."""
+        return self._core.voters.latest.removed
+
+    @property
+    def voters_offset(self) -> int:
+        """Where the record of the set in force is; -1 when it is not in the log."""
+        return self._core.voters.latest_offset
+
+    @property
+    def pending_change(self) -> PendingChangeView | None:
+        """The change of the voter set that this leader has under way, if any."""
+        return membership.pending_view(self._core)
 
     @property
     def snapshots(self) -> tuple[SnapshotId, ...]:
@@ -270,9 +324,17 @@ class RaftNode:
         role = self._core.role
         return role.uncommitted_bytes if isinstance(role, Leader) else 0
 
+    def currency(self, now_ms: int) -> Currency:
+        """Since when this replica may lack something that was acknowledged elsewhere."""
+        return currency(self._core, now_ms)
+
     def replicas(self) -> tuple[ReplicaView, ...]:
         """Describe-quorum as the leader sees it; empty on everybody else."""
         return replica_views(self._core)
+
+    def tree(self) -> TreeView:
+        """Whom this node fetches through, and who fetches through it."""
+        return tree_view(self._core)
 
     def end_offset_for_epoch(self, requested: Epoch) -> OffsetAndEpoch | None:
         """The largest known epoch not above ``requested`` and its end offset (279.1)."""
@@ -284,15 +346,20 @@ class RaftNode:
         role = core.role
         if isinstance(role, Leader) and role.established:
             # A leader with nothing due has no turn to take: this is the hot path.
-            earliest = min(leader_deadline(role), core.watermark_store_due_ms)
-            if core.now_ms < earliest:
+            earliest = min(leader_deadline(role), common_deadline(core))
+            if core.now_ms < earliest and role.transfer is None:
                 core.out.next_deadline_ms = earliest
                 return core.out
+        disk_stall.watch(core)
+        if core.now_ms >= core.chain.due_ms:
+            dispute.pursue_dispute(core)
         for _ in range(_ROLE_CHANGES_MAX):
             role = core.role
             self._take_turn()
             if core.role is role:
                 break
+        if not isinstance(core.role, Leader):
+            read_forwarding.pursue_reads(core)
         if core.now_ms >= core.watermark_store_due_ms:
             store_high_watermark(core)
         core.out.next_deadline_ms = next_deadline(core)
@@ -301,14 +368,21 @@ class RaftNode:
     def _take_turn(self) -> None:
         core = self._core
         role = core.role
+        if core.relay is not None:
+            relay_serving.pursue_relay(core, core.relay)
         match role:
             case Leader():
                 leadership.pursue_leader(core, role)
+                if core.role is role:
+                    transfer.pursue(core, role)
             case Follower():
                 snapshot_install.install_if_ready(core)
                 following.pursue_follower(core, role)
+                if core.role is role:
+                    own_entry.pursue_own_entry(core, role)
             case Unattached():
                 snapshot_install.install_if_ready(core)
+                founding.pursue_founding(core)
                 election.pursue_unattached(core, role)
                 if core.role is role:
                     following.pursue_fetch(core)

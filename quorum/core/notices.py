@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from quorum.core.messages import VotersAt
-from quorum.types import ElectionState, Endpoint, EpochStart, NodeId, OffsetAndEpoch, SnapshotId
+from quorum.types import (
+    NO_NODE,
+    ElectionState,
+    Endpoint,
+    EpochStart,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Voter,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,8 @@ class DurableState:
     high_watermark: int = 0
     snapshot_sizes: Mapping[SnapshotId, int] = field(default_factory=dict)
     """Bytes of each checkpoint file; one that is missing here counts as of unknown size."""
+    found_without: tuple[NodeId, ...] = ()
+    """Bootstrap voters that this node does not wait for before epoch 1: the operator's risk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,17 @@ class Resign:
 
 
 @dataclass(frozen=True, slots=True)
+class TransferLeadership:
+    """Hand leadership to ``target``, ``NO_NODE`` for the voter that is furthest (see ``transfer``).
+
+    ``RequestSettled`` with ``token`` (above 0) says how it ended.
+    """
+
+    token: int
+    target: NodeId = NO_NODE
+
+
+@dataclass(frozen=True, slots=True)
 class ListenerEndpoints:
     """Where this node can be reached, for answers that name the leader."""
 
@@ -108,6 +131,52 @@ class LeaseChanged:
     leased: tuple[SnapshotId, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AddVoter:
+    """Let ``voter`` vote from now on (853). Exactly one ``VoterChangeAnswered`` will come.
+
+    ``timeout_ms`` above 0 shortens the wait, which ends after ``request_timeout_ms`` at most.
+    Without ``ack_when_committed`` the answer comes with the append.
+    """
+
+    token: int
+    voter: Voter
+    ack_when_committed: bool = True
+    timeout_ms: int = 0
+    readmit: bool = False
+    """Let a removed replica back in; without it a tombstone refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoter:
+    """Let ``key`` vote no longer, and remember it as removed. Answered like ``AddVoter``."""
+
+    token: int
+    key: ReplicaKey
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateVoter:
+    """Give a voter new endpoints and versions; answered when the record is appended."""
+
+    token: int
+    voter: Voter
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogVerified:
+    """This replica's own files were read again, as ``VerifyLog`` asked.
+
+    ``cuts`` repeats that request's; ``damaged_offset`` is -1 when nothing is wrong.
+    """
+
+    cuts: int
+    damaged_offset: int = -1
+    cause: str = ""
+
+
 Notice: TypeAlias = (
     ConnectionRefused
     | RequestFailed
@@ -117,6 +186,11 @@ Notice: TypeAlias = (
     | SnapshotRemoved
     | ShutDown
     | Resign
+    | TransferLeadership
     | ListenerEndpoints
     | LeaseChanged
+    | AddVoter
+    | RemoveVoter
+    | UpdateVoter
+    | LogVerified
 )

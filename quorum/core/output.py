@@ -21,8 +21,10 @@ from typing import TypeAlias
 from quorum.control_records import ControlRecord
 from quorum.core.events import Event
 from quorum.core.messages import Message
+from quorum.errors import ErrorCode
 from quorum.types import (
     ElectionState,
+    Endpoint,
     EpochStart,
     NodeId,
     OffsetAndEpoch,
@@ -122,6 +124,19 @@ class StoreHighWatermark:
     high_watermark: int
 
 
+@dataclass(frozen=True, slots=True)
+class CondemnLog:
+    """This log is wrong; the node stops once this and the vote floor are durable.
+
+    With ``is_history`` its files are sound, and what lies at and above ``first_offset`` is to
+    be set aside at the next start all the same; 0 means everything, checkpoints included.
+    """
+
+    first_offset: int
+    cause: str
+    is_history: bool
+
+
 Effect: TypeAlias = (
     SaveElectionState
     | Append
@@ -133,6 +148,7 @@ Effect: TypeAlias = (
     | AbandonDownload
     | ReplaceLogWith
     | StoreHighWatermark
+    | CondemnLog
 )
 
 
@@ -204,6 +220,18 @@ class ReadFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSettled:
+    """An operator's request, known by the token its notice carried, has ended.
+
+    ``error`` is ``NONE`` when it was done; ``message`` says what happened, in one sentence.
+    """
+
+    token: int
+    error: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class VotersChanged:
     """The voter set in force, for connection management. Possibly not yet committed."""
 
@@ -218,6 +246,42 @@ class LeaderEndpoints:
     addresses: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PeerEndpoints:
+    """Where a replica that is no voter yet, or moves, is to be asked."""
+
+    peer: NodeId
+    endpoints: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChangeAnswered:
+    """How a change of the voter set that was asked for by ``notice`` ended.
+
+    With ``error`` other than NONE and ``offset`` at -1 nothing has happened. With an offset the
+    voters record is in the log there: the *outcome is unknown*, it may yet be committed or be
+    cut away by another leader.
+    """
+
+    token: int
+    error: ErrorCode
+    message: str
+    offset: int
+
+    @property
+    def is_outcome_unknown(self) -> bool:
+        """Whether the change failed to commit in time but may still do so."""
+        return self.error != ErrorCode.NONE and self.offset >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyLog:
+    """Read this replica's own files again, away from the core; ``LogVerified`` reports."""
+
+    end_offset: int
+    cuts: int
+
+
 Progress: TypeAlias = (
     HighWatermarkAdvanced
     | SnapshotInstalled
@@ -225,8 +289,12 @@ Progress: TypeAlias = (
     | LogTruncated
     | ReadConfirmed
     | ReadFailed
+    | RequestSettled
     | VotersChanged
     | LeaderEndpoints
+    | PeerEndpoints
+    | VoterChangeAnswered
+    | VerifyLog
 )
 
 

@@ -29,6 +29,11 @@ class InFlight:
     """Leaves when this is durable."""
     deadline_ms: int | None
     """When to stop waiting for the answer; None while it has not left."""
+    position: int = 0
+    """Where the slice begins that FetchSnapshot asks for."""
+    behind: InFlight | None = None
+    """The next slice, asked for ahead. It is worth nothing without this one, so whoever drops
+    this one drops it too."""
 
 
 class PeerTable:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorum.core.messages import Subtree
 from quorum.types import ReplicaKey
 
 
@@ -30,6 +31,14 @@ class ReplicaProgress:
     """End offset of the snapshot it is downloading; -1 when it is not."""
     read_round: int = 0
     """Latest read round of this epoch that it has echoed."""
+    compared_end: int = -1
+    """Up to here its log digest was found equal to ours in this reign."""
+    is_incomparable: bool = False
+    """Whether it was reported that digests cannot be compared."""
+    subtree: Subtree | None = None
+    """What the observers need that fetch through it; None for one that is no relay."""
+    is_barred: bool = False
+    """Whether it said with its last Fetch that its disk never votes (``founding``)."""
     begin_due_ms: int = 0
     begin_request_id: int = 0
     begin_failures: int = 0
@@ -51,8 +60,11 @@ class ReplicaProgress:
 
     @property
     def trim_position(self) -> int:
-        """What the log must keep for it: where it fetches, or the end of its download."""
-        return max(self.end_offset, self.download_end)
+        """What the log must keep for it: where it fetches, or the end of its download; for a
+        relay, what anybody in its subtree needs.
+        """
+        own = max(self.end_offset, self.download_end)
+        return own if self.subtree is None else min(own, self.subtree.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +76,9 @@ class ReplicaView:
     log_end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int
+    subtree: Subtree | None = None
+    """For a relay: the observers that fetch through it, as it reported them."""
+    compared_end: int = -1
+    """Up to here its log digest was found equal to the leader's in this reign."""
+    is_barred: bool = False
+    """Whether the disk with this key never votes; a voter's own entry says it, too."""

@@ -1,41 +1,71 @@
-"""Confirming linearizable reads by rounds of echoes (architecture 5.3).
+"""The leader's side of linearizable reads: rounds of echoes (architecture 5.3).
 
-``reads.ReadRounds`` keeps the books; here they meet the replicas.
+``reads.ReadRounds`` keeps the books; here they meet the replicas. A read is this node's own, or
+stands for all that wait at another replica (``read_forwarding``): both are confirmed alike.
 """
 
 from __future__ import annotations
 
-from quorum.core import majority
+from quorum.core import currency, majority
 from quorum.core.fetch_answers import answer_from_log
-from quorum.core.messages import ReadRound
+from quorum.core.messages import ReadPositionRequest, ReadPositionResponse, ReadRound
 from quorum.core.output import ReadConfirmed, ReadFailed
 from quorum.core.progress import ReplicaProgress
+from quorum.core.reads import Asker, PendingRead
+from quorum.core.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import NodeId
 
 
-def read(core: CoreState, token: int) -> None:
+def read_as_leader(core: CoreState, leader: Leader, token: int) -> None:
     """Let a read wait for its round, or fail it at once.
 
-    Fails on anybody but a leader that has committed a record of its own epoch (before that its
-    high watermark may lie below what an earlier leader acknowledged), and when too many wait.
+    Fails on a leader that has not committed a record of its own epoch (before that its high
+    watermark may lie below what an earlier leader acknowledged), and when too many wait.
+    """
+    if not leader.can_write or len(leader.reads) >= core.config.pending_reads_max:
+        core.progress(ReadFailed(token))
+        return
+    _add(core, leader, PendingRead(token, core.high_watermark))
+
+
+def on_read_position(core: CoreState, sender: NodeId, request: ReadPositionRequest) -> None:
+    """Confirm a position for the reads that wait at another replica.
+
+    Any replica may ask, voter or not: the answer rests on the echoes, not on who asks.
     """
     leader = core.role
-    if (
-        not isinstance(leader, Leader)
-        or not leader.can_write
-        or len(leader.reads) >= core.config.pending_reads_max
-    ):
-        core.progress(ReadFailed(token))
-    elif leader.reads.add(token, core.high_watermark):
-        begin_round(core, leader)
+    error = _refusal(core, request)
+    if error is not None or not isinstance(leader, Leader):
+        refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+    asker = Asker(sender, request.request_id)
+    _add(core, leader, PendingRead(0, core.high_watermark, asker))
 
 
-def begin_round(core: CoreState, leader: Leader) -> None:
-    """Announce the current read round; a lone voter has confirmed it by itself."""
-    for fetch in leader.held.take_without_echo(leader.reads.stamp):
-        answer_from_log(core, leader, fetch.sender, fetch.request)
-    _confirm_reads(core, leader)
+def _refusal(core: CoreState, request: ReadPositionRequest) -> ErrorCode | None:
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if request.replica.id < -1 or request.replica.id == core.me.id:
+        return ErrorCode.INVALID_REQUEST
+    leader = core.role
+    leads = isinstance(leader, Leader) and leader.established
+    error = refusal_of_leader_request(core, request.epoch, leads=leads)
+    if error is not None or not isinstance(leader, Leader):
+        return error
+    if not leader.can_write:
+        return ErrorCode.OFFSET_NOT_AVAILABLE
+    if len(leader.reads) >= core.config.pending_reads_max:
+        return ErrorCode.QUEUE_FULL
+    return None
+
+
+def _add(core: CoreState, leader: Leader, read: PendingRead) -> None:
+    if leader.reads.add(read, core.now_ms):
+        _announce_round(core, leader)
+        confirm_reads(core, leader)
 
 
 def note_echo(core: CoreState, leader: Leader, progress: ReplicaProgress, echo: ReadRound) -> None:
@@ -46,20 +76,42 @@ def note_echo(core: CoreState, leader: Leader, progress: ReplicaProgress, echo: 
         and progress.read_round < echo.number <= leader.reads.stamp.number
     ):
         progress.read_round = echo.number
-        _confirm_reads(core, leader)
+        confirm_reads(core, leader)
 
 
-def _confirm_reads(core: CoreState, leader: Leader) -> None:
+def _announce_round(core: CoreState, leader: Leader) -> None:
+    """Complete what voters have waiting here, so that they hear of the round now."""
+    for fetch in leader.held.take_without_echo(leader.reads.stamp):
+        answer_from_log(core, leader, fetch.sender, fetch.request)
+
+
+def confirm_reads(core: CoreState, leader: Leader) -> None:
+    """Confirm what a majority of the set in force has echoed."""
     reads = leader.reads
-    while reads.is_under_way:
+    while True:
         rounds = [progress.read_round for progress in leader.remote.values()]
         if leader.counts_itself:
             rounds.append(reads.stamp.number)
-        confirmed = reads.confirm(majority.reached_by_majority(rounds))
-        if not confirmed:
+        number = majority.reached_by_majority(rounds)
+        if number < reads.stamp.number:
             return
+        confirmed = reads.confirm(number, core.now_ms)
+        currency.note_confirmed_round(core, leader)
         for read in confirmed:
-            core.progress(ReadConfirmed(read.token, read.read_offset))
-        if reads.is_under_way:
-            for fetch in leader.held.take_without_echo(reads.stamp):
-                answer_from_log(core, leader, fetch.sender, fetch.request)
+            _tell(core, read)
+        if not reads.is_under_way:
+            return
+        _announce_round(core, leader)
+
+
+def _tell(core: CoreState, read: PendingRead) -> None:
+    asker = read.asker
+    if asker is None:
+        core.progress(ReadConfirmed(read.token, read.read_offset))
+        return
+    core.send(
+        asker.sender,
+        ReadPositionResponse(
+            asker.request_id, ErrorCode.NONE, core.me.id, core.epoch, read.read_offset
+        ),
+    )

@@ -6,7 +6,9 @@ majority had not left the epoch after *r* began, so no later leader can have com
 anything before it. An echo is counted like an acknowledged offset.
 
 Reads that arrive while a round is under way wait for the next one: their round must begin
-after them.
+after them. When no read waits, rounds follow one another all the same, carried by the
+Fetches that come anyway; nobody is hurried for them. They tell since when the leader has not
+heard from its majority (``as_of_ms``).
 
 See: Raft dissertation section 6.4; architecture 5.3.
 """
@@ -16,15 +18,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorum.core.messages import ReadRound
-from quorum.types import Epoch
+from quorum.types import Epoch, NodeId
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A replica that asked for a read position, and by which request."""
+
+    sender: NodeId
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class PendingRead:
-    """A read that waits for its round, and the offset it may be answered at."""
+    """A read that waits for its round, and the offset it may be answered at.
+
+    ``token`` names a read of this node; with ``asker`` it is another replica's and 0.
+    """
 
     token: int
     read_offset: int
+    asker: Asker | None = None
 
 
 class ReadRounds:
@@ -32,16 +46,21 @@ class ReadRounds:
 
     Invariants:
         1. A read is confirmed only by a round that began when or after it was added.
-        2. At most one round is under way; ``stamp`` names the latest one begun.
+        2. At most one round that reads wait for is under way; ``stamp`` names the latest begun.
+        3. A replica has at most one request in a round: a repeated one takes its place.
     """
 
-    __slots__ = ("_current", "_epoch", "_next", "stamp")
+    __slots__ = ("_begun_ms", "_current", "_epoch", "_next", "as_of_ms", "stamp")
 
-    def __init__(self, epoch: Epoch) -> None:
+    def __init__(self, epoch: Epoch, now_ms: int) -> None:
         self._epoch = epoch
         self._current: list[PendingRead] = []
         self._next: list[PendingRead] = []
-        self.stamp = ReadRound(epoch, 0)
+        self._begun_ms = now_ms
+        self.stamp = ReadRound(epoch, 1)
+        self.as_of_ms = -1
+        """When the newest confirmed round began: a majority followed this leader then. -1 before
+        the first."""
 
     def __len__(self) -> int:
         return len(self._current) + len(self._next)
@@ -51,25 +70,30 @@ class ReadRounds:
         """Whether some read waits for echoes of ``stamp``."""
         return bool(self._current)
 
-    def add(self, token: int, read_offset: int) -> bool:
+    def add(self, read: PendingRead, now_ms: int) -> bool:
         """Let a read wait; whether a new round began with it (and has to be announced)."""
-        self._next.append(PendingRead(token, read_offset))
+        if read.asker is not None:
+            self._next = [
+                each
+                for each in self._next
+                if each.asker is None or each.asker.sender != read.asker.sender
+            ]
+        self._next.append(read)
         if self._current:
             return False
-        self._begin()
+        self._begin(now_ms)
         return True
 
-    def confirm(self, number: int) -> list[PendingRead]:
+    def confirm(self, number: int, now_ms: int) -> list[PendingRead]:
         """A majority has echoed ``number``: the reads that confirms, in order of arrival.
 
-        When others were waiting, the next round begins; ``stamp`` tells.
+        The next round begins; ``stamp`` tells.
         """
-        if number < self.stamp.number or not self._current:
+        if number < self.stamp.number:
             return []
+        self.as_of_ms = self._begun_ms
         confirmed = self._current
-        self._current = []
-        if self._next:
-            self._begin()
+        self._begin(now_ms)
         return confirmed
 
     def take_all(self) -> list[PendingRead]:
@@ -78,6 +102,7 @@ class ReadRounds:
         self._current, self._next = [], []
         return taken
 
-    def _begin(self) -> None:
+    def _begin(self, now_ms: int) -> None:
         self.stamp = ReadRound(self._epoch, self.stamp.number + 1)
+        self._begun_ms = now_ms
         self._current, self._next = self._next, []

@@ -9,17 +9,27 @@ from typing import assert_never
 
 from quorum.core.events import MessageIgnored, RequestRefused
 from quorum.core.messages import (
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    ChainDigestRequest,
+    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    FoundingRequest,
+    FoundingResponse,
     Message,
+    ReadPositionRequest,
+    ReadPositionResponse,
+    RemoveVoterRequest,
     Request,
     Response,
+    UpdateVoterRequest,
+    VoterChangeResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -50,6 +60,8 @@ def _error_response(core: CoreState, request: Request, error: ErrorCode) -> Resp
             return BeginQuorumEpochResponse(request_id, error, leader_id, epoch, endpoints)
         case EndQuorumEpochRequest():
             return EndQuorumEpochResponse(request_id, error, leader_id, epoch, endpoints)
+        case FoundingRequest():
+            return FoundingResponse(request_id, error, leader_id, epoch, leader_endpoints=endpoints)
         case FetchRequest():
             return FetchResponse(
                 request_id,
@@ -68,6 +80,18 @@ def _error_response(core: CoreState, request: Request, error: ErrorCode) -> Resp
                 request.snapshot_id,
                 position=request.position,
                 leader_endpoints=endpoints,
+            )
+        case ReadPositionRequest():
+            return ReadPositionResponse(
+                request_id, error, leader_id, epoch, leader_endpoints=endpoints
+            )
+        case ChainDigestRequest():
+            return ChainDigestResponse(
+                request_id, error, leader_id, epoch, leader_endpoints=endpoints
+            )
+        case UpdateVoterRequest() | AddVoterRequest() | RemoveVoterRequest():
+            return VoterChangeResponse(
+                request_id, error, leader_id, epoch, leader_endpoints=endpoints
             )
         case _:
             assert_never(request)

@@ -9,12 +9,14 @@ See: KIP-595 (Fetch), KIP-630 (snapshot answer), KIP-279 (lineage); Raft section
 
 from __future__ import annotations
 
+from quorum.core.chain_digests import is_same_history
 from quorum.core.classification import SERVE, Diverging, classify_fetch
 from quorum.core.commitment import advance_high_watermark
+from quorum.core.dispute import open_dispute
 from quorum.core.events import ReplicaRegressed
 from quorum.core.fetch_answers import answer_elsewhere, answer_from_log
 from quorum.core.held_fetches import HeldFetch
-from quorum.core.leader_view import note_contact, progress_of, track_observer
+from quorum.core.leader_view import note_contact, progress_for
 from quorum.core.messages import FetchRequest
 from quorum.core.progress import ReplicaProgress
 from quorum.core.read_confirmation import note_echo
@@ -26,21 +28,28 @@ from quorum.core.refusals import (
 )
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
 
 
 def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     """Judge a Fetch, count what it acknowledges, and answer or hold it."""
-    error = _refusal_of_fetch(core, request)
     leader = core.role
+    error = refusal_of_fetch(
+        core, request, serves=isinstance(leader, Leader) and leader.established
+    )
     if error is not None or not isinstance(leader, Leader):
         refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return
     if request.replica.id == NO_NODE:
         _answer_consumer(core, leader, sender, request)
         return
-    progress = progress_of(leader, request.replica) or track_observer(core, leader, request.replica)
+    progress = progress_for(core, leader, request.replica, is_barred=request.is_barred)
+    if _went_back(core, progress, request):
+        refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
+        return
+    progress.subtree = request.subtree
     is_first = progress.last_fetch_ms < 0
     note_contact(core, leader, progress)
     verdict = classify_fetch(
@@ -49,6 +58,16 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if verdict is not SERVE:
         note_echo(core, leader, progress, request.read_round)
         answer_elsewhere(core, leader, sender, request, verdict)
+        return
+    if not is_same_history(core, progress, request):
+        refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
+        open_dispute(
+            core,
+            sender,
+            request.fetch_offset,
+            "its digest is not ours",
+            opponent_votes=progress.is_voter,
+        )
         return
     _note_position(core, leader, progress, request.fetch_offset)
     note_echo(core, leader, progress, request.read_round)
@@ -64,12 +83,30 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         _hold(core, leader, sender, request, is_voter=progress.is_voter)
 
 
+def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+    """Whether a disk was rolled back: a voter asks below what it acknowledged in this reign.
+
+    A late copy of an old request looks the same; its answer finds nobody waiting for it. A
+    replica that knows of its loss says so, has a vote floor, and is not accused of anything.
+    """
+    if request.fetch_offset >= progress.end_offset:
+        return False
+    if not request.has_lost_records:
+        core.event(ReplicaRegressed(progress.key, progress.end_offset, request.fetch_offset))
+        if progress.is_voter:
+            return True
+    # What it once acknowledged is on no disk of its any more.
+    progress.end_offset = -1
+    return False
+
+
 def _must_tell_watermark(core: CoreState, request: FetchRequest) -> bool:
     """Whether a Fetch is answered only to tell the high watermark, and now."""
     return request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
 
 
-def _refusal_of_fetch(core: CoreState, request: FetchRequest) -> ErrorCode | None:
+def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
+    """What is wrong with a Fetch in itself, its epoch, or the one asked (``serves``)."""
     if has_wrong_cluster(core, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     is_consumer = request.replica.id == NO_NODE
@@ -82,18 +119,15 @@ def _refusal_of_fetch(core: CoreState, request: FetchRequest) -> ErrorCode | Non
         or (request.last_fetched_epoch > request.epoch and not skips_epoch)
         or request.replica.id < NO_NODE
         or request.replica.id == core.me.id
+        or (request.subtree is not None and min(request.subtree.low, request.subtree.members) < 0)
     ):
         return ErrorCode.INVALID_REQUEST
-    role = core.role
-    leads = isinstance(role, Leader) and role.established
     epoch = core.epoch if skips_epoch else request.epoch
-    return refusal_of_leader_request(core, epoch, leads=leads)
+    return refusal_of_leader_request(core, epoch, leads=serves)
 
 
 def _note_position(core: CoreState, leader: Leader, progress: ReplicaProgress, offset: int) -> None:
     """Count an acknowledgement; a voter's may commit records."""
-    if offset < progress.end_offset:
-        core.event(ReplicaRegressed(progress.key, progress.end_offset, offset))
     progress.note_fetch(offset, now_ms=core.now_ms, leader_end=core.log.end_offset)
     if progress.is_voter and offset > core.high_watermark:
         advance_high_watermark(core, leader)
@@ -102,21 +136,26 @@ def _note_position(core: CoreState, leader: Leader, progress: ReplicaProgress, o
 def answer_due(core: CoreState, leader: Leader) -> None:
     """Answer the held Fetches whose time is over, with what is true now."""
     for fetch in leader.held.take_due(core.now_ms):
+        is_behind = fetch.request.high_watermark < core.high_watermark and not fetch.is_consumer
+        core.fired(Timer.WATERMARK_DELAY if is_behind else Timer.HELD_FETCH)
         answer_from_log(core, leader, fetch.sender, fetch.request)
 
 
 def _hold(
     core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, *, is_voter: bool
 ) -> None:
-    """Keep a Fetch waiting; when too many wait already it is answered empty-handed at once."""
-    if len(leader.held) >= core.config.held_fetches_max:
+    """Keep a Fetch waiting; when too many wait already it is answered empty-handed at once.
+
+    A voter always has a place: a crowd of observers must not turn the quorum's own Fetches into
+    a busy loop.
+    """
+    if not is_voter and len(leader.held) >= core.config.held_fetches_max:
         answer_from_log(core, leader, sender, request)
         return
     wait_ms = min(request.max_wait_ms, core.config.fetch_max_wait_ms)
     if request.high_watermark < core.high_watermark and request.replica.id != NO_NODE:
         wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
-    displaced = leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter))
-    if displaced is not None:
+    for displaced in leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter)):
         answer_from_log(core, leader, displaced.sender, displaced.request)
 
 

@@ -79,5 +79,6 @@ def note_leader_contact(
     role.stand_at_ms = NEVER_MS
     core.lost_leader = None
     core.peers.succeeded(peer)
+    core.upstream.succeeded(peer)
     if read_round.epoch == core.epoch and read_round.number > role.read_round.number:
         role.read_round = read_round

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from quorum.core.held_fetches import NEVER_MS, HeldFetches
 from quorum.core.messages import NO_ROUND, ReadRound
+from quorum.core.pending_change import PendingChange
 from quorum.core.progress import ReplicaProgress
 from quorum.core.reads import ReadRounds
 from quorum.types import NodeId, ReplicaKey
@@ -28,6 +29,7 @@ class Unattached:
 
     election_deadline_ms: int
     discover_at_ms: int = 0
+    """From when on others are asked who leads; 0 for at once, and once they have been."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,17 @@ class Candidate:
 
 
 @dataclass(slots=True)
+class Transfer:
+    """Leadership on its way to another voter; the leader takes no writes meanwhile."""
+
+    target: ReplicaKey
+    token: int
+    deadline_ms: int
+    request_id: int = 0
+    """The request to stand, once it was sent; 0 before."""
+
+
+@dataclass(slots=True)
 class Leader:
     """Won its epoch. Leads only once ``established``: when that is on its own disk (decision 9).
 
@@ -93,6 +106,16 @@ class Leader:
     uncommitted: deque[tuple[int, int]] = field(default_factory=deque)
     """(end offset, bytes) of own appends above the high watermark."""
     uncommitted_bytes: int = 0
+    transfer: Transfer | None = None
+    change: PendingChange | None = None
+    """The change of the voter set under way (853)."""
+    membership_due_ms: int = NEVER_MS
+    """When to look after ``change``, or after this leader's own removal."""
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether records may be proposed now."""
+        return self.can_write and self.transfer is None
 
 
 @dataclass(slots=True)
@@ -106,6 +129,9 @@ class Follower:
     stand_at_ms: int = NEVER_MS
     """When to ask for pre-votes because the leader's process is gone."""
     read_round: ReadRound = NO_ROUND
+    entry_due_ms: int = 0
+    """When to ask about the own voter entry; 0 while there is nothing to ask."""
+    entry_request_id: int = 0
 
 
 @dataclass(slots=True)

@@ -10,8 +10,10 @@ from quorum.core.events import DownloadEnded
 from quorum.core.messages import VotersAt
 from quorum.core.notices import SnapshotFrozen, SnapshotRejected
 from quorum.core.output import ReplaceLogWith, SnapshotInstalled
-from quorum.core.roles import Candidate, Leader, Resigned
+from quorum.core.relaying import source_of_records
+from quorum.core.roles import Candidate, Leader, Prospective, Resigned
 from quorum.core.state import CoreState
+from quorum.core.transitions import new_ballots
 from quorum.core.trimming import delete_unneeded
 from quorum.core.voters import VoterHistory
 from quorum.types import SnapshotId
@@ -35,7 +37,7 @@ def on_snapshot_frozen(core: CoreState, notice: SnapshotFrozen) -> None:
         VoterHistory.of(notice.voters)
     except ValueError as error:
         core.event(DownloadEnded(snapshot_id, f"its voters are unusable: {error}"))
-        core.peers.failed(core.leader_id, core.now_ms)
+        core.peer_failed(source_of_records(core))
         return
     core.frozen = FrozenSnapshot(snapshot_id, notice.voters, notice.size)
 
@@ -48,7 +50,7 @@ def on_snapshot_rejected(core: CoreState, notice: SnapshotRejected) -> None:
         if core.in_flight is not None and core.in_flight.is_snapshot:
             core.in_flight = None
         core.event(DownloadEnded(notice.snapshot_id, notice.reason))
-        core.peers.failed(core.leader_id, core.now_ms)
+        core.peer_failed(source_of_records(core))
 
 
 def install_if_ready(core: CoreState) -> None:
@@ -66,6 +68,9 @@ def install_if_ready(core: CoreState) -> None:
         core.event(DownloadEnded(frozen.snapshot_id, "the log already reaches it"))
         return
     replace_log(core, frozen.snapshot_id, frozen.voters)
+    if isinstance(core.role, Prospective):
+        # Whom it asks has changed with the voter set; nobody has promised anything yet.
+        core.role.ballots = new_ballots(core)
     core.event(DownloadEnded(frozen.snapshot_id, "installed"))
 
 
@@ -77,5 +82,8 @@ def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt
     core.raise_high_watermark(snapshot_id.offset)
     if voters:
         core.voters = VoterHistory.of(voters)
+        core.voters_changed()
+    elif core.voters.truncate_to(snapshot_id.offset):
+        # What the old log said from here on is gone with it, committed or not.
         core.voters_changed()
     delete_unneeded(core)

@@ -8,7 +8,7 @@ See: KIP-630 (630.10, 630.12); architecture 5.2.
 
 from __future__ import annotations
 
-from quorum.core.leader_view import note_contact, progress_of, track_observer
+from quorum.core.leader_view import note_contact, progress_for
 from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.read_confirmation import note_echo
 from quorum.core.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
@@ -20,15 +20,15 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NO_NODE, NodeId
 
 def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
     """Let the runtime read a slice for a replica, or say why not."""
-    error = _refusal_of_fetch_snapshot(core, request)
     leader = core.role
+    error = refusal_of_fetch_snapshot(
+        core, request, serves=isinstance(leader, Leader) and leader.established
+    )
     if error is not None or not isinstance(leader, Leader):
         refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return
     if request.replica.id != NO_NODE:
-        progress = progress_of(leader, request.replica) or track_observer(
-            core, leader, request.replica
-        )
+        progress = progress_for(core, leader, request.replica, is_barred=request.is_barred)
         progress.download_end = request.snapshot_id.offset
         note_contact(core, leader, progress)
         note_echo(core, leader, progress, request.read_round)
@@ -49,14 +49,15 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
     )
 
 
-def _refusal_of_fetch_snapshot(core: CoreState, request: FetchSnapshotRequest) -> ErrorCode | None:
+def refusal_of_fetch_snapshot(
+    core: CoreState, request: FetchSnapshotRequest, *, serves: bool
+) -> ErrorCode | None:
+    """What is wrong with a request in itself, its epoch, the one asked, or the file."""
     if has_wrong_cluster(core, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if request.max_bytes < 1 or request.replica.id < NO_NODE or request.replica.id == core.me.id:
         return ErrorCode.INVALID_REQUEST
-    role = core.role
-    leads = isinstance(role, Leader) and role.established
-    error = refusal_of_leader_request(core, request.epoch, leads=leads)
+    error = refusal_of_leader_request(core, request.epoch, leads=serves)
     if error is not None:
         return error
     shelved = core.snapshots.get(request.snapshot_id)

@@ -1,8 +1,8 @@
 """The follower's side of FetchSnapshot, as positions and decisions; no bytes are looked at.
 
-One ``Download`` at a time. While it is under way FetchSnapshot takes the place of Fetch, so
-nothing is acknowledged. A complete file is frozen by the runtime and then installed
-(``snapshot_install``).
+One ``Download`` at a time, several slices of it (``slices``). While it is under way FetchSnapshot
+takes the place of Fetch, so nothing is acknowledged. A complete file is frozen by the runtime and
+then installed (``snapshot_install``).
 
 See: KIP-630 (630.9, 630.12); architecture 5.2.
 """
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from quorum.core.download import Download, replaces_log
 from quorum.core.events import ChunkReceived, DownloadEnded, DownloadStarted, TruncationRefused
-from quorum.core.messages import NO_ROUND, FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages import FetchSnapshotResponse
 from quorum.core.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
-from quorum.core.peers import InFlight
 from quorum.core.refusals import ignore
 from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
 from quorum.core.roles import Follower
+from quorum.core.slices import ask_slice, forget_slice, unwritten_chunks, wait_for_next
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, SnapshotId
 
@@ -38,7 +39,7 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
     return ""
 
 
-def begin_download(core: CoreState, leader_id: NodeId, snapshot_id: SnapshotId) -> None:
+def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
     """Start to fetch a snapshot, or go on with the one begun under an earlier leader."""
     download = core.download
     if download is not None and download.snapshot_id == snapshot_id:
@@ -47,7 +48,7 @@ def begin_download(core: CoreState, leader_id: NodeId, snapshot_id: SnapshotId) 
     abandon_download(core, f"superseded by {snapshot_id}")
     core.download = Download(snapshot_id, core.epoch)
     core.effect(BeginDownload(snapshot_id))
-    core.event(DownloadStarted(snapshot_id, leader_id))
+    core.event(DownloadStarted(snapshot_id, source))
 
 
 def abandon_download(core: CoreState, reason: str) -> None:
@@ -60,21 +61,19 @@ def abandon_download(core: CoreState, reason: str) -> None:
 
 
 def is_downloading(core: CoreState, peer: NodeId) -> bool:
-    """Whether ``peer`` is the leader that a download of this epoch goes on with."""
+    """Whether a download of this epoch goes on with ``peer``, the leader or a relay."""
     role, download = core.role, core.download
     return (
         download is not None
         and download.epoch == core.epoch
         and isinstance(role, Follower)
-        and role.leader_id == peer
+        and (role.leader_id == peer or core.upstream.is_relay(peer))
     )
 
 
 def is_waiting_for_disk(core: CoreState, download: Download) -> bool:
     """Whether enough chunks wait to be written that the next one is not asked for yet."""
-    while download.unwritten and download.unwritten[0] <= core.durable_ticket:
-        download.unwritten.popleft()
-    return len(download.unwritten) >= core.config.unwritten_chunks_max
+    return unwritten_chunks(core, download) >= core.config.unwritten_chunks_max
 
 
 def pursue_download(core: CoreState, peer: NodeId) -> bool:
@@ -89,34 +88,13 @@ def pursue_download(core: CoreState, peer: NodeId) -> bool:
     if download.is_complete:
         if core.now_ms < download.contact_due_ms:
             return False
+        core.fired(Timer.DOWNLOAD_CONTACT)
         download.contact_due_ms = _next_contact_ms(core)
         return True
     if is_waiting_for_disk(core, download):
         return False
-    role = core.role
-    request_id = core.next_request_id()
-    ticket = core.election_ticket
-    core.in_flight = InFlight(
-        request_id,
-        peer,
-        is_snapshot=True,
-        ticket=ticket,
-        deadline_ms=(
-            None if ticket > core.durable_ticket else core.now_ms + core.config.request_timeout_ms
-        ),
-    )
-    core.send(
-        peer,
-        FetchSnapshotRequest(
-            request_id,
-            core.cluster_id,
-            core.me,
-            core.epoch,
-            download.snapshot_id,
-            download.position,
-            core.config.snapshot_chunk_bytes,
-            role.read_round if isinstance(role, Follower) else NO_ROUND,
-        ),
+    core.in_flight = ask_slice(
+        core, peer, download, download.position, core.config.snapshot_chunk_bytes
     )
     return False
 
@@ -131,6 +109,8 @@ def on_fetch_snapshot_response(
     """Take a chunk, or go back to Fetch."""
     flight = take_in_flight(core, sender, response, is_snapshot=True)
     if flight is None:
+        # Overtaken by its predecessor's answer, it is of no use and must be asked for again.
+        forget_slice(core, response.request_id)
         return
     epoch = core.epoch
     is_current = learn_from_response(core, sender, response)
@@ -144,12 +124,12 @@ def on_fetch_snapshot_response(
         return
     if not is_current or response.error != ErrorCode.NONE:
         download.epoch = _RESTING
-        core.peers.failed(flight.peer, core.now_ms)
+        core.peer_failed(flight.peer)
         return
     problem = download.problem_with(response)
     if problem:
         ignore(core, sender, response, problem, is_violation=True)
-        core.peers.failed(flight.peer, core.now_ms)
+        core.peer_failed(flight.peer)
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
     if download.is_another_file(response):
@@ -157,9 +137,10 @@ def on_fetch_snapshot_response(
         core.event(DownloadEnded(download.snapshot_id, "the leader's file is another"))
         download.restart()
         core.effect(BeginDownload(download.snapshot_id))
-        core.event(DownloadStarted(download.snapshot_id, role.leader_id))
+        core.event(DownloadStarted(download.snapshot_id, flight.peer))
         return
     _take_chunk(core, download, response)
+    wait_for_next(core, flight, download)
 
 
 def _take_chunk(core: CoreState, download: Download, response: FetchSnapshotResponse) -> None:
@@ -168,6 +149,7 @@ def _take_chunk(core: CoreState, download: Download, response: FetchSnapshotResp
     core.event(ChunkReceived(snapshot_id, download.position, len(chunk), response.size))
     download.size = response.size
     download.file_digest = response.file_digest
+    download.slice_bytes = len(chunk)
     download.position += len(chunk)
     if download.is_complete:
         core.effect(FreezeDownload(snapshot_id))

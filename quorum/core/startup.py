@@ -10,6 +10,7 @@ See: raft-protocol section 3, "Startup"; 630.14 (what must hold on disk).
 from __future__ import annotations
 
 from quorum.core.download import replaces_log
+from quorum.core.events import VotingBarred
 from quorum.core.log_view import LogView
 from quorum.core.notices import DurableState
 from quorum.core.roles import Follower, Role, Unattached
@@ -61,7 +62,10 @@ def start(core: CoreState, state: DurableState) -> None:
     core.log = LogView(state.log_start, state.log_end, state.epochs)
     core.snapshots = SnapshotShelf(state.snapshots, state.snapshot_sizes, now_ms=core.now_ms)
     core.voters = VoterHistory.of(state.voters)
+    core.found_without = frozenset(state.found_without)
     core.voters_changed()
+    if state.election.barred:
+        core.event(VotingBarred(core.me, core.epoch, state.election.barred))
     latest = core.snapshots.latest
     committed = max(state.high_watermark, state.log_start.offset)
     if latest is not None and replaces_log(core.log, committed, latest):
@@ -94,4 +98,4 @@ def starting_role(core: CoreState) -> tuple[Role, ElectionState]:
         patience_ms = 0 if core.is_lone_voter else core.config.fetch_timeout_ms
         return Follower(found.leader_id, core.now_ms + patience_ms), found
     deadline = core.now_ms if core.is_lone_voter else core.random_election_deadline()
-    return Unattached(deadline, discover_at_ms=core.now_ms), found
+    return Unattached(deadline), found

@@ -18,13 +18,18 @@ Invariants:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorum.config import QuorumConfig
+from quorum.core.chain_state import ChainState
+from quorum.core.disk_watch import DiskWatch
 from quorum.core.download import Download, FrozenSnapshot
-from quorum.core.events import Event, VoterSetChanged, WatermarkMoved
+from quorum.core.events import Event, VoterSetChanged, VotingBarred, WatermarkMoved
 from quorum.core.held_fetches import NEVER_MS
+from quorum.core.inquiry import Inquiry
 from quorum.core.log_view import LogView
 from quorum.core.messages import Message
 from quorum.core.output import (
@@ -39,9 +44,14 @@ from quorum.core.output import (
     VotersChanged,
 )
 from quorum.core.peers import InFlight, PeerTable
+from quorum.core.pending_change import ChangeKind
+from quorum.core.relay import Relay
 from quorum.core.roles import Leader, Resigned, Role, Unattached
 from quorum.core.snapshot_shelf import SnapshotShelf
-from quorum.core.voters import VoterHistory
+from quorum.core.timers import Timer
+from quorum.core.upstream import NO_RELAYS, RelayPlan, Upstream
+from quorum.core.voters import VoterHistory, VoterSet
+from quorum.core.waiting_reads import WaitingReads
 from quorum.errors import invariant
 from quorum.types import (
     LOG_BEGINNING,
@@ -49,6 +59,7 @@ from quorum.types import (
     ElectionState,
     Endpoint,
     Epoch,
+    Founding,
     LeaderAndEpoch,
     NodeId,
     OffsetAndEpoch,
@@ -70,6 +81,7 @@ class CoreState:
         me: ReplicaKey,
         rng: random.Random,
         bootstrap: Sequence[NodeId],
+        relays: RelayPlan = NO_RELAYS,
     ) -> None:
         self.config = config
         self.cluster_id = cluster_id
@@ -86,20 +98,39 @@ class CoreState:
         self.snapshots = SnapshotShelf()
         self.voters = VoterHistory()
         self.is_voter = False
-        self.last_ticket = 0
-        self.durable_ticket = 0
+        self.last_ticket = self.durable_ticket = 0
+        self.disk = DiskWatch(config.disk_stall_ms)
         self.election_ticket = 0
         """Ticket of the last ``SaveElectionState``."""
         self.in_flight: InFlight | None = None
         self.peers = PeerTable(config)
+        self.forwarded = WaitingReads()
+        self.current_as_of_ms = -1
+        self.current_end = -1
+        """See ``currency``: this log holds all that was acknowledged before, below this end."""
+        self.upstream = Upstream(relays.fetch_from)
+        self.relay = Relay() if relays.serves else None
+        """The observers that fetch from this one; None for a node that is no relay."""
         self.download: Download | None = None
         self.frozen: FrozenSnapshot | None = None
         """A downloaded and verified snapshot that has to replace the log."""
+        self.inquiries: dict[NodeId, Inquiry] = {}
+        """What other bootstrap voters said before epoch 1 (``founding``)."""
+        self.found_without: frozenset[NodeId] = frozenset()
+        """Bootstrap voters that the operator does not wait for, at his own risk."""
         self.lost_leader: LeaderAndEpoch | None = None
         """The leader of this epoch that is known to be gone (decision 10)."""
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         self.own_endpoints: tuple[Endpoint, ...] = ()
         self.is_shutting_down = False
+        self.chain = ChainState()
+        self.entry_basis: VoterSet | None = None
+        """The voter set that the next two were found out from."""
+        self.entry_wish: ChangeKind | None = None
+        """What is to be asked of the leader about this node's own entry."""
+        self.entry_complaint = ""
+        """Why this disk does not vote, as last told."""
+        self.timers_fired: Counter[Timer] = Counter()
         self._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
         # A response to a previous life's request must not pass for one of this life's.
         self._last_request_id = rng.getrandbits(40)
@@ -132,9 +163,31 @@ class CoreState:
         return end
 
     @property
+    def may_campaign(self) -> bool:
+        """Whether this node may stand if nothing else speaks against it.
+
+        A voter; or one whose removal is not known to be committed, because it may be the only one
+        left with that record, behind which nobody else can be elected. It does not count its own
+        vote then. See: Raft dissertation section 4.2.2.
+        """
+        return self.is_voter or (
+            self.voters.latest_offset >= self.high_watermark
+            and not self.election.barred
+            and self.voters.before_latest.contains(self.me)
+        )
+
+    @property
     def is_lone_voter(self) -> bool:
         """Whether this node alone is the quorum."""
         return self.is_voter and len(self.voters.latest) == 1
+
+    @property
+    def has_agreed_to_found(self) -> bool:
+        """Whether this disk has promised to found a quorum, before epoch 1."""
+        founding = self.election.founding
+        return self.is_lone_voter or (
+            founding is not None and (founding.is_complete or bool(founding.roster))
+        )
 
     def answering_endpoints(self) -> tuple[Endpoint, ...]:
         """Where the leader named in an answer can be reached, as far as known."""
@@ -154,6 +207,11 @@ class CoreState:
 
     # What it says.
 
+    def peer_failed(self, peer: NodeId) -> None:
+        """No useful answer to a Fetch or FetchSnapshot: leave that peer alone for a while."""
+        self.peers.failed(peer, self.now_ms)
+        self.upstream.failed(peer, self.now_ms, self.config, self.rng)
+
     def begin(self, now_ms: int) -> None:
         """Open the output of a new entry point; time never runs backwards."""
         if now_ms > self.now_ms:
@@ -164,6 +222,8 @@ class CoreState:
         """Hand ``effect`` to the disk; the ticket it becomes durable with."""
         out = self.out
         if out.ticket == 0:
+            if self.last_ticket == self.durable_ticket:
+                self.disk.begin(self.now_ms)
             self.last_ticket += 1
             out.ticket = self.last_ticket
         out.persist.append(effect)
@@ -193,6 +253,10 @@ class CoreState:
         """Record what happened."""
         self.out.events.append(event)
 
+    def fired(self, timer: Timer) -> None:
+        """Count that the time of ``timer`` has come and is acted on."""
+        self.timers_fired[timer] += 1
+
     def progress(self, progress: Progress) -> None:
         """Tell the state machine and the waiting callers."""
         self.out.progress.append(progress)
@@ -204,6 +268,7 @@ class CoreState:
             InvariantViolation: The epoch would fall, or the vote change within it.
         """
         before = self.election
+        state = replace(state, founding=before.founding, barred=before.barred)
         if state == before:
             return
         invariant(
@@ -219,8 +284,33 @@ class CoreState:
             before=before.voted,
             after=state.voted,
         )
+        barred = ""
+        if state.epoch > 0 and before.epoch == 0:
+            if self.is_voter and not self.has_agreed_to_found and self.position == LOG_BEGINNING:
+                # In one write with the epoch: a crash must not make it look like a participant.
+                barred = "freshly formatted, and met a quorum that it took no part in founding"
+            state = replace(state, founding=None, barred=before.barred or barred)
+        self._store_election(state)
+        if barred:
+            self._tell_barred()
+
+    def save_founding(self, founding: Founding) -> None:
+        """Remember how far this disk has come in founding its quorum (epoch 0 only)."""
+        self._store_election(replace(self.election, founding=founding))
+
+    def bar(self, reason: str) -> None:
+        """Never vote, stand or count as a voter again with this directory id."""
+        if not self.election.barred:
+            self._store_election(replace(self.election, barred=reason))
+            self._tell_barred()
+
+    def _store_election(self, state: ElectionState) -> None:
         self.election = state
         self.election_ticket = self.effect(SaveElectionState(state))
+
+    def _tell_barred(self) -> None:
+        self.is_voter = False
+        self.event(VotingBarred(self.me, self.election.epoch, self.election.barred))
 
     def raise_high_watermark(self, high_watermark: int) -> bool:
         """Everything below ``high_watermark`` is committed; whether that is news.
@@ -248,7 +338,7 @@ class CoreState:
     def voters_changed(self) -> None:
         """Adopt the voter set that is now in force and tell about it."""
         latest = self.voters.latest
-        self.is_voter = latest.contains(self.me)
+        self.is_voter = latest.contains(self.me) and not self.election.barred
         self.event(VoterSetChanged(self.voters.latest_offset, latest.ids))
         self.progress(VotersChanged(latest.voters))
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quorum.core import election, transfer
 from quorum.core.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.peers import backoff_ms
 from quorum.core.refusals import has_wrong_cluster, ignore, refusal_of_voter_request, refuse
 from quorum.core.responses import learn_from_response
 from quorum.core.roles import Farewell, Follower, Prospective, Resigned
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.core.transitions import become_unattached, follow_hint, lose_leader
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
@@ -48,6 +50,9 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
     if error is not None:
         refuse(core, sender, request, error)
         return
+    if request.stand_now:
+        _stand_now(core, sender, request)
+        return
     role = core.role
     wait_ms = successor_backoff_ms(
         request.preferred_successors, core.me, core.config.election_backoff_max_ms
@@ -57,6 +62,23 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
     elif isinstance(role, Prospective):
         role.fail_fast = True
         role.retry_ms = min(role.retry_ms, core.now_ms + wait_ms)
+    _agree(core, sender, request)
+
+
+def _stand_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
+    """The leader asks this very voter to take over: stand without a pre-vote, or say no."""
+    successors = request.preferred_successors
+    if not successors or not successors[0].matches(core.me):
+        refuse(core, sender, request, ErrorCode.INVALID_VOTER_KEY)
+        return
+    if election.why_not_stand(core):
+        refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
+        return
+    _agree(core, sender, request)
+    election.stand_now(core, reason=f"asked to by leader {request.leader.id}")
+
+
+def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
     core.send(
         sender,
         EndQuorumEpochResponse(
@@ -76,14 +98,18 @@ def pursue_resigned(core: CoreState, role: Resigned) -> None:
     that is shutting down stays and waits for another leader.
     """
     if core.now_ms >= role.election_deadline_ms and not core.is_shutting_down:
+        core.fired(Timer.RESIGNATION)
         become_unattached(core, core.epoch + 1, reason="leaves the epoch it resigned")
         return
     for voter_id, farewell in list(role.farewells.items()):
         if core.now_ms < farewell.due_ms:
             continue
         if farewell.request_id:
+            core.fired(Timer.FAREWELL_REQUEST)
             _farewell_failed(core, farewell)
             continue
+        if farewell.failures:
+            core.fired(Timer.FAREWELL_RETRY)
         farewell.request_id = core.next_request_id()
         farewell.due_ms = core.now_ms + core.config.request_timeout_ms
         core.send(
@@ -101,6 +127,8 @@ def pursue_resigned(core: CoreState, role: Resigned) -> None:
 
 def on_end_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
     """A voter has taken note of the resignation, or tells of a newer epoch."""
+    if transfer.on_response(core, sender, response):
+        return
     role = core.role
     farewell = role.farewells.get(sender) if isinstance(role, Resigned) else None
     if (

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from quorum.core.events import LeaderLost, RoleChanged
-from quorum.core.messages import FetchResponse
-from quorum.core.output import LeaderEndpoints, ReadFailed
+from quorum.core.change_answers import fail_with_reign
+from quorum.core.events import GAVE_WAY, LeaderLost, RoleChanged, TransferEnded
+from quorum.core.messages import FetchResponse, ReadPositionResponse
+from quorum.core.output import LeaderEndpoints, ReadFailed, RequestSettled
 from quorum.core.reads import ReadRounds
 from quorum.core.roles import (
     Ballot,
@@ -74,6 +75,9 @@ TRANSITIONS: frozenset[tuple[type[Role], type[Role], Step]] = frozenset(
 )
 """Every legal change of role. Same-epoch changes into a leaderless role only where listed."""
 
+NO_TOKEN = 0
+"""Nobody waits for the outcome."""
+
 _VOTE_QUIET_DIVISOR = 4
 
 
@@ -97,11 +101,11 @@ def become_unattached(
     else:
         deadline = core.random_election_deadline()
     # Whoever won this vote announces itself sooner than a search would find it.
-    quiet_ms = core.config.election_timeout_ms // _VOTE_QUIET_DIVISOR if core.is_voter else 0
+    quiet_ms = core.config.election_timeout_ms // _VOTE_QUIET_DIVISOR
     keeps = epoch == core.epoch
     _enter(
         core,
-        Unattached(deadline, discover_at_ms=core.now_ms + quiet_ms),
+        Unattached(deadline, discover_at_ms=core.now_ms + quiet_ms if core.is_voter else 0),
         ElectionState(
             epoch,
             core.leader_id if keeps else NO_NODE,
@@ -183,7 +187,7 @@ def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
         epoch_start=core.log.end_offset,
         granting=granting,
         since_ms=core.now_ms,
-        reads=ReadRounds(core.epoch),
+        reads=ReadRounds(core.epoch, core.now_ms),
     )
     state = core.election
     _enter(
@@ -226,6 +230,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
     core.role = role
     core.save_election(state)
     core.in_flight = None
+    core.forwarded.recall()
     if rises:
         core.lost_leader = None
         core.leader_endpoints = ()
@@ -254,7 +259,36 @@ def _settle_leadership(core: CoreState, leader: Leader) -> None:
             ),
         )
     for read in leader.reads.take_all():
-        core.progress(ReadFailed(read.token))
+        if read.asker is None:
+            core.progress(ReadFailed(read.token))
+            continue
+        core.send(
+            read.asker.sender,
+            ReadPositionResponse(
+                read.asker.request_id,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                core.leader_id,
+                core.epoch,
+                leader_endpoints=core.answering_endpoints(),
+            ),
+        )
+    fail_with_reign(core, leader)
+    if isinstance(core.role, Resigned):
+        end_transfer(core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader resigned")
+    else:
+        end_transfer(core, leader, ErrorCode.NONE, GAVE_WAY)
+
+
+def end_transfer(core: CoreState, leader: Leader, error: ErrorCode, outcome: str) -> None:
+    """A leadership transfer, if one is under way, is over; writes may go on."""
+    transfer, leader.transfer = leader.transfer, None
+    if transfer is None:
+        return
+    core.event(TransferEnded(transfer.target, core.epoch, outcome))
+    if transfer.token != NO_TOKEN:
+        core.progress(
+            RequestSettled(transfer.token, error, f"transfer to {transfer.target.id}: {outcome}")
+        )
 
 
 def follow_hint(

@@ -14,6 +14,7 @@ from quorum.core.leader_view import replicas_of
 from quorum.core.output import AdvanceLogStart
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.core.timers import Timer
 from quorum.types import OffsetAndEpoch, SnapshotId
 
 
@@ -21,6 +22,8 @@ def trim_as_leader(core: CoreState, leader: Leader) -> None:
     """Trim as far as the replicas, or the holding time, allow."""
     target = trim_target(core, leader)
     if target is not None:
+        if target.offset > _needed_from(core, leader):
+            core.fired(Timer.SNAPSHOT_HOLD)
         _advance(core, target)
 
 

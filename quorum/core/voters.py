@@ -1,4 +1,4 @@
-"""Who votes: the voter set, and its history by the offset of the record that made it.
+"""Who votes and who may not again: the voter set, and its history by offset of the record.
 
 A voter set is in force from the moment its record is appended, committed or not, so a
 truncation may bring the previous one back. Offset -1 stands for a set that came with the
@@ -16,16 +16,24 @@ from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
 
 
 class VoterSet:
-    """An immutable set of voters, ascending by id. Compares by content."""
+    """An immutable set of voters, ascending by id, and the tombstones of removed ones.
 
-    __slots__ = ("_by_id", "ids", "voters")
+    A tombstone names id and directory id of a replica that was a voter. It is part of the set,
+    so that both come into force, revert and travel through checkpoints together. Compares by
+    content.
+    """
 
-    def __init__(self, voters: Iterable[Voter]) -> None:
+    __slots__ = ("_by_id", "ids", "removed", "voters")
+
+    def __init__(self, voters: Iterable[Voter], removed: Iterable[ReplicaKey] = ()) -> None:
         """Build a set.
 
         Raises:
             ValueError: An id is negative or appears twice.
         """
+        self.removed: tuple[ReplicaKey, ...] = tuple(
+            sorted(set(removed), key=lambda key: (key.id, key.directory_id))
+        )
         self.voters: tuple[Voter, ...] = tuple(sorted(voters, key=lambda voter: voter.key.id))
         self._by_id = {voter.key.id: voter for voter in self.voters}
         self.ids: tuple[NodeId, ...] = tuple(self._by_id)
@@ -38,10 +46,14 @@ class VoterSet:
         return len(self.voters)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, VoterSet) and self.voters == other.voters
+        return (
+            isinstance(other, VoterSet)
+            and self.voters == other.voters
+            and self.removed == other.removed
+        )
 
     def __hash__(self) -> int:
-        return hash(self.voters)
+        return hash((self.voters, self.removed))
 
     def get(self, node_id: NodeId) -> Voter | None:
         """The voter with that id, whatever its directory."""
@@ -60,6 +72,24 @@ class VoterSet:
         """Where that voter can be reached; empty when it is not a voter."""
         voter = self._by_id.get(node_id)
         return voter.endpoints if voter is not None else ()
+
+    def adding(self, voter: Voter) -> VoterSet:
+        """This set with ``voter`` in it, whose tombstone, if there is one, is lifted.
+
+        Raises:
+            ValueError: Its id is a voter's already.
+        """
+        removed = (key for key in self.removed if key != voter.key)
+        return VoterSet((*self.voters, voter), removed)
+
+    def removing(self, key: ReplicaKey) -> VoterSet:
+        """This set without ``key``, which is remembered as removed."""
+        return VoterSet((voter for voter in self.voters if voter.key != key), (*self.removed, key))
+
+    def updating(self, voter: Voter) -> VoterSet:
+        """This set with ``voter`` in place of the entry of its id."""
+        kept = (each for each in self.voters if each.key.id != voter.key.id)
+        return VoterSet((*kept, voter), self.removed)
 
 
 NO_VOTERS = VoterSet(())
@@ -83,13 +113,18 @@ class VoterHistory:
         """
         history = cls()
         for each in records:
-            history.add(each.offset, VoterSet(each.voters))
+            history.add(each.offset, VoterSet(each.voters, each.removed))
         return history
 
     @property
     def latest(self) -> VoterSet:
         """The set in force; empty when none is known."""
         return self._sets[-1] if self._sets else NO_VOTERS
+
+    @property
+    def before_latest(self) -> VoterSet:
+        """The set that would be in force again without the last record; empty when not known."""
+        return self._sets[-2] if len(self._sets) > 1 else NO_VOTERS
 
     @property
     def latest_offset(self) -> int:

@@ -9,7 +9,7 @@ See: architecture decisions 7 and 9.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +51,11 @@ class Chain:
 
 
 class ChainOpener:
-    """Opens the segments of one directory into a ``Chain``."""
+    """Opens the segments of one directory into a ``Chain``.
+
+    ``anchors`` gives digests by offset that other files hold. It is asked where a segment's own
+    file does not say the digest at its base: from the first of them on the digest is known again.
+    """
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class ChainOpener:
         config: LogConfig,
         *,
         marks: Watermarks,
+        anchors: Callable[[], Mapping[int, bytes]] = dict,
         epoch_max: Epoch | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -68,8 +73,10 @@ class ChainOpener:
         self._directory = directory
         self._config = config
         self._marks = marks
+        self._anchors = anchors
         self._epoch_max = epoch_max
         self._progress = progress
+        self._start = LogStart()
 
     def open(self, bases: Sequence[int], stored: LogStart) -> None:
         """Open and prove the segments of ``bases``, ascending and not empty; cut a torn tail.
@@ -81,11 +88,14 @@ class ChainOpener:
         """
         total = sum(self._size(base) for base in bases)
         trail = self._first_trail(bases[0], stored)
+        self._start = stored
         for base in bases:
             if base != trail.end_offset:
                 raise self._damage(f"a segment of base {base} follows", trail.end_offset)
             trail = self._with_stored_digest(base, trail)
-            scan = self._open_segment(base, trail, total, is_newest=base == bases[-1])
+            anchors = {} if trail.digest else self._known_elsewhere()
+            trail = trail._replace(digest=trail.digest or anchors.get(base, b""))
+            scan = self._open_segment(base, trail, total, anchors, is_newest=base == bases[-1])
             self._check_mark(base, scan)
             trail = scan.trail._replace(position=0, unindexed_bytes=0)
 
@@ -115,7 +125,9 @@ class ChainOpener:
             raise self._damage("the log digest differs from the stored one", trail.end_offset)
         return trail if trail.digest else trail._replace(digest=stored)
 
-    def _open_segment(self, base: int, trail: Trail, total: int, *, is_newest: bool) -> SegmentScan:
+    def _open_segment(
+        self, base: int, trail: Trail, total: int, anchors: Mapping[int, bytes], *, is_newest: bool
+    ) -> SegmentScan:
         path = segment_path(self._directory, base)
         file = self._fs.open(path, writable=True)
         segment = Segment(file, path, trail)
@@ -129,9 +141,10 @@ class ChainOpener:
             window_bytes=self._config.scan_bytes,
             index_interval=self._config.index_interval_bytes,
             mark=self._marks.durable_offset,
+            anchors=anchors,
             progress=None if progress is None else lambda here: progress(done + here, total),
         )
-        segment.index, segment.trail = scan.index, scan.trail
+        segment.index, segment.trail, segment.anchor = scan.index, scan.trail, scan.anchor
         chain.epochs += scan.epochs
         chain.batch_count += scan.batch_count
         chain.byte_count += scan.trail.position
@@ -151,6 +164,12 @@ class ChainOpener:
             chain.torn_cause = scan.problem.cause
             file.truncate(scan.trail.position)
         return scan
+
+    def _known_elsewhere(self) -> Mapping[int, bytes]:
+        found = dict(self._anchors())
+        if self._start.digest:
+            found[self._start.start.offset] = self._start.digest
+        return found
 
     def _check_epochs(self, segment: Segment, scan: SegmentScan) -> None:
         """No checksum covers a batch's epoch, but none may be later than what was voted in."""

@@ -30,6 +30,7 @@ from quorum.log.layout import (
     segment_bases,
     segment_path,
 )
+from quorum.log.side_file import read_file, replace_file
 from quorum.log.trail import join_problem
 from quorum.ports import File, FileSystem
 from quorum.types import OffsetAndEpoch
@@ -201,12 +202,14 @@ def quarantine(
     """
     loss = assess_loss(fs, directory, damage)
     store_vote_floor(loss)
+    is_whole = parse_segment_name(Path(str(damage.path)).name) is None
+    end_offset = 0 if is_whole else loss.first_offset
     watermarks = HighWatermarkFile(fs, directory)
     try:
         marks = watermarks.marks
-        if marks.durable_offset > loss.first_offset:
-            high_watermark = min(marks.high_watermark, loss.first_offset)
-            watermarks.store_durably(Watermarks(high_watermark, loss.first_offset))
+        if marks.durable_offset > end_offset:
+            high_watermark = min(marks.high_watermark, end_offset)
+            watermarks.store_durably(Watermarks(high_watermark, end_offset))
     finally:
         watermarks.close()
     for base in reversed(loss.segments):
@@ -214,19 +217,27 @@ def quarantine(
             _set_aside(fs, segment_path(directory, base, suffix))
         fs.sync_directory(directory)
     fs.unlink(directory / EPOCH_FILE_NAME)
-    if parse_segment_name(Path(str(damage.path)).name) is None:
+    if is_whole:
         _set_aside(fs, directory / LOG_START_NAME)
     fs.sync_directory(directory)
     return loss
 
 
+def keep_copy(fs: FileSystem, path: Path) -> None:
+    """Copy a damaged side file that is about to be replaced to a ``.damaged`` name, durably."""
+    replace_file(fs, _free_name(fs, path), read_file(fs, path))
+
+
 def _set_aside(fs: FileSystem, path: Path) -> None:
     """Rename to ``.damaged``, numbered if an earlier quarantine took that name."""
-    if not fs.exists(path):
-        return
+    if fs.exists(path):
+        fs.rename(path, _free_name(fs, path))
+
+
+def _free_name(fs: FileSystem, path: Path) -> Path:
     target = path.with_name(path.name + DAMAGED_SUFFIX)
     number = 0
     while fs.exists(target):
         number += 1
         target = path.with_name(f"{path.name}{DAMAGED_SUFFIX}.{number}")
-    fs.rename(path, target)
+    return target

@@ -28,7 +28,12 @@ def write_digest_file(fs: FileSystem, directory: Path, base_offset: int, digest:
 
 
 def read_digest_file(fs: FileSystem, directory: Path, base_offset: int) -> bytes | None:
-    """The stored digest, empty for "not known"; None when the file is missing or damaged."""
+    """The stored digest, empty for "not known"; None when the file is missing or damaged.
+
+    Raises:
+        StorageError: It is there and cannot be read. That is no reason to write it anew: what
+            cannot be read now may be sound, and nothing else knows the value.
+    """
     path = segment_path(directory, base_offset, DIGEST_SUFFIX)
     try:
         if not fs.exists(path):
@@ -37,6 +42,10 @@ def read_digest_file(fs: FileSystem, directory: Path, base_offset: int) -> bytes
         if integer_field(fields, "offset", least=0) != base_offset:
             return None
         digest = bytes.fromhex(str(fields.get("digest")))
-    except (ValueError, StorageError):
+    except ValueError:
         return None
+    except StorageError:
+        if fs.exists(path):
+            raise
+        return None  # trimmed away meanwhile
     return digest if len(digest) in (0, LOG_DIGEST_BYTES) else None

@@ -20,6 +20,7 @@ from quorum.types import (
     NO_NODE,
     ZERO_UUID,
     ElectionState,
+    Founding,
     OffsetAndEpoch,
     ReplicaKey,
     uuid_from_text,
@@ -42,6 +43,12 @@ def encode_election_state(state: ElectionState) -> str:
     if state.vote_floor is not None:
         fields["voteFloorOffset"] = state.vote_floor.offset
         fields["voteFloorEpoch"] = state.vote_floor.epoch
+    if state.founding is not None:
+        fields["lifeId"] = uuid_to_text(state.founding.life_id)
+        fields["roster"] = {str(key): uuid_to_text(life) for key, life in state.founding.roster}
+        fields["isFounded"] = state.founding.is_complete
+    if state.barred:
+        fields["barred"] = state.barred
     fields["data_version"] = VERSION
     return json.dumps(fields, separators=(",", ":"))
 
@@ -63,7 +70,31 @@ def decode_election_state(line: str) -> ElectionState:
         leader_id=integer_field(fields, "leaderId", least=NO_NODE, default=NO_NODE),
         voted=None if voted_id == NO_NODE else ReplicaKey(voted_id, _voted_directory(fields)),
         vote_floor=_vote_floor(fields),
+        founding=_founding(fields),
+        barred=_text(fields, "barred"),
     )
+
+
+def _founding(fields: dict[str, object]) -> Founding | None:
+    if "lifeId" not in fields:
+        return None
+    roster, is_complete = fields.get("roster", {}), fields.get("isFounded", False)
+    if not isinstance(roster, dict) or type(is_complete) is not bool:
+        raise ValueError(f"roster {roster!r}, isFounded {is_complete!r}")
+    lives = tuple(sorted((int(key), uuid_from_text(str(life))) for key, life in roster.items()))
+    life_id = uuid_from_text(_text(fields, "lifeId"))
+    ids = [key for key, _ in lives]
+    has_odd_ids = len(set(ids)) != len(ids) or min(ids, default=0) < 0
+    if has_odd_ids or ZERO_UUID in (life_id, *dict(lives).values()):
+        raise ValueError(f"lifeId {fields['lifeId']!r}, roster {roster!r}")
+    return Founding(life_id, lives, is_complete)
+
+
+def _text(fields: dict[str, object], name: str) -> str:
+    value = fields.get(name, "")
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}, where text is expected")
+    return value
 
 
 def _voted_directory(fields: dict[str, object]) -> bytes:

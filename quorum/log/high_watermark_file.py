@@ -1,6 +1,6 @@
 """``high-watermark``: how far the log was committed, and how far it was surely on disk.
 
-Two lower bounds that are written after the fact and not synced for their own sake:
+Two lower bounds that are written after the fact and synced only now and then:
 
 - the high watermark, so that readers of the directory know what is committed;
 - the durable end with the log digest there. Recovery may cut a torn tail above it; anything
@@ -8,7 +8,8 @@ Two lower bounds that are written after the fact and not synced for their own sa
 
 A bound may be too low after a crash, never too high: it is written only after what it says
 has become true, and lowered durably before the log is cut. Two slots in different sectors
-are written in turn, so that a torn write leaves the older one.
+are written in turn, so that a torn write leaves the older one. What ``secure`` has synced lies
+in two further slots, so that no later write can tear it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _CHECKSUM = struct.Struct(">I")
 _MAGIC = b"QHW1"
 _SLOT_BYTES = _SLOT.size + _CHECKSUM.size
 _SLOT_POSITIONS = (0, 512)
-_FILE_BYTES = _SLOT_POSITIONS[1] + _SLOT_BYTES
+_SECURE_POSITIONS = (1024, 1536)
+_ALL_POSITIONS = (*_SLOT_POSITIONS, *_SECURE_POSITIONS)
+_FILE_BYTES = _ALL_POSITIONS[-1] + _SLOT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,10 @@ class HighWatermarkFile:
         self._file = fs.open(path, create=True, writable=True)
         found = [
             slot
-            for position in _SLOT_POSITIONS
+            for position in _ALL_POSITIONS
             if (slot := _decode(self._file.read_at(position, _SLOT_BYTES)))
         ]
+        self._secured: Watermarks | None = None
         self._sequence, self.marks = max(found, key=lambda slot: slot[0], default=(0, Watermarks()))
         if self._file.size() < _FILE_BYTES:
             # Full length from the start: a later store then needs no space on a full disk.
@@ -93,15 +97,30 @@ class HighWatermarkFile:
         self._file.write_at(_SLOT_POSITIONS[self._sequence % 2], _encode(self._sequence, marks))
         self.marks = marks
 
+    def secure(self, marks: Watermarks) -> None:
+        """Write the bounds and sync them; nothing happens if they are synced already.
+
+        Raises:
+            StorageError: These or older bounds are on disk; the caller must stop.
+        """
+        if marks == self._secured:
+            return
+        self._sequence += 1
+        self._file.write_at(_SECURE_POSITIONS[self._sequence % 2], _encode(self._sequence, marks))
+        self._file.sync()
+        self.marks = self._secured = marks
+
     def store_durably(self, marks: Watermarks) -> None:
-        """Write the bounds to both slots and sync: no older bound can come back.
+        """Write the bounds to every slot and sync: no older bound can come back.
 
         Raises:
             StorageError: Old or new bounds are on disk; the caller must stop.
         """
-        self.store(marks)
-        self.store(marks)
+        self._sequence += 1
+        for position in _ALL_POSITIONS:
+            self._file.write_at(position, _encode(self._sequence, marks))
         self._file.sync()
+        self.marks = self._secured = marks
 
     def close(self) -> None:
         """Release the file."""
@@ -115,7 +134,7 @@ def load_watermarks(fs: FileSystem, directory: Path) -> Watermarks | None:
         return None
     file = fs.open(path)
     try:
-        slots = [_decode(file.read_at(position, _SLOT_BYTES)) for position in _SLOT_POSITIONS]
+        slots = [_decode(file.read_at(position, _SLOT_BYTES)) for position in _ALL_POSITIONS]
     finally:
         file.close()
     return max((slot for slot in slots if slot), default=(0, None), key=lambda slot: slot[0])[1]

@@ -33,6 +33,8 @@ RESERVED_DIRECTORY_IDS = 100
 """The first this many UUID values never name a disk."""
 NODE_ID_MAX = (1 << 31) - 1
 _CHECKSUM = re.compile(rb"^# ?quorate-crc32c=([0-9a-f]{8})\n", re.MULTILINE)
+_MARKS = (b"quorate-", b"crc32c=")
+"""Either shows that a checksum of ours was written, even if a bit of the other one has flipped."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_=.\-]{1,128}")
 
 
@@ -111,11 +113,9 @@ def load_identity(
     """
     path = directory / META_PROPERTIES_NAME
     data = _read(fs, path)
-    found = _CHECKSUM.search(data)
-    if found is None:
+    if not _has_checksum(data):
         raise IdentityError("no checksum: not written by this program", path)
-    if int(found[1], 16) != crc32c(data[found.end() :]):
-        raise IdentityError("checksum does not match: the file was damaged or edited", path)
+    _check(data, path)
     identity = _parse(data, path)
     problem = _problem(identity)
     if problem:
@@ -130,13 +130,30 @@ def load_identity(
 
 
 def load_foreign_identity(fs: FileSystem, directory: Path) -> MetaProperties:
-    """Read a ``meta.properties`` of Kafka's, version 0 or 1, for tools.
+    """Read a ``meta.properties`` of Kafka's, version 0 or 1, or of ours, for tools.
 
     Raises:
-        IdentityError: Missing or malformed.
+        IdentityError: Missing or malformed, or written by this program and damaged since.
     """
     path = directory / META_PROPERTIES_NAME
-    return _parse(_read(fs, path), path)
+    data = _read(fs, path)
+    if _has_checksum(data):
+        _check(data, path)
+    return _parse(data, path)
+
+
+def _has_checksum(data: bytes) -> bool:
+    """Whether this program put a checksum there, sound or not."""
+    lines = [line for line in data.split(b"\n") if not line.startswith(b"cluster.id=")]
+    return any(mark in line for line in lines for mark in _MARKS)
+
+
+def _check(data: bytes, path: Path) -> None:
+    found = _CHECKSUM.search(data)
+    if found is None:
+        raise IdentityError("the checksum line is damaged", path)
+    if int(found[1], 16) != crc32c(data[found.end() :]):
+        raise IdentityError("checksum does not match: the file was damaged or edited", path)
 
 
 def _read(fs: FileSystem, path: Path) -> bytes:

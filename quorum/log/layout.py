@@ -22,6 +22,7 @@ PARTITION_METADATA_NAME = "partition.metadata"
 META_PROPERTIES_NAME = "meta.properties"
 LOG_START_NAME = "log-start"
 WATERMARK_NAME = "high-watermark"
+CONDEMNED_NAME = "condemned"
 _DIGITS = 20
 
 

@@ -18,6 +18,7 @@ from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import LogDamagedError, QuorumUsageError
 from quorum.log.chain import ChainOpener, Progress
 from quorum.log.config import LogConfig
+from quorum.log.damage import keep_copy
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.history import clip_start
 from quorum.log.identity import check_partition_metadata, write_partition_metadata
@@ -54,6 +55,8 @@ class RecoveryReport:
     removed_segments: tuple[int, ...] = ()
     """Base offsets of segments below the log start that an interrupted removal had left."""
     removed_leftovers: tuple[str, ...] = ()
+    restored_start: str = ""
+    """What was wrong with the stored log start, if the newest checkpoint's took its place."""
     finished_replacement: SnapshotId | None = None
     """The log was replaced by this snapshot: its plan was found, or it was newer."""
     rebuilt: list[str] = field(default_factory=list)
@@ -133,6 +136,7 @@ class _Recovery:
             files.directory,
             config,
             marks=files.marks,
+            anchors=lambda: {taken.offset: self._snapshot_digest(taken) for taken in snapshots},
             epoch_max=epoch_max,
             progress=progress,
         )
@@ -140,7 +144,10 @@ class _Recovery:
         self.report = RecoveryReport()
 
     def run(self) -> SegmentedLog:
-        stored = self._files.start.load() or LogStart()
+        try:
+            stored = self._files.start.load() or LogStart()
+        except LogDamagedError as damage:
+            return self._run_without_start(damage)
         self._check_snapshots(stored.start)
         self.report.removed_leftovers = remove_leftovers(self._fs, self._directory)
         if stored.is_replacing:
@@ -148,13 +155,57 @@ class _Recovery:
             return self._finish(stored.start)
         self._open_segments(stored)
         if self._is_replaced_by_snapshot():
-            newest = self._newest_snapshot
-            plan = LogStart(newest, self._snapshot_digest(newest), is_replacing=True)
-            self._files.start.save(plan)
-            self._replace(plan)
-            return self._finish(newest)
+            return self._replace_by_snapshot()
         self._check_start(stored.start)
         return self._finish(stored.start)
+
+    def _run_without_start(self, damage: LogDamagedError) -> SegmentedLog:
+        """The log start is rotten; the newest checkpoint's position takes its place.
+
+        It is never below the old one (630.14), and everything below it is in the checkpoint. An
+        unfinished replacement is begun anew by the same rule that a lost plan always was: a
+        checkpoint newer than the log takes its place.
+
+        Raises:
+            LogDamagedError: ``damage``, where no checkpoint fits the log.
+        """
+        bases = segment_bases(self._fs.list_directory(self._directory))
+        newest = self._newest_snapshot
+        # What power loss left of removed segments may have gaps; it is removed by the next start.
+        bases = bases[len(covered_bases(bases, newest.offset)) :]
+        if not bases or bases[0] > newest.offset:
+            raise damage
+        self.report.removed_leftovers = remove_leftovers(self._fs, self._directory)
+        is_first = bases[0] == newest.offset
+        self._opener.open(bases, LogStart(newest if is_first else OffsetAndEpoch(bases[0], 0)))
+        is_replaced = self._is_replaced_by_snapshot()
+        start = LogStart(newest, b"" if is_replaced else self._digest_of(newest, damage))
+        keep_copy(self._fs, self._files.start.path)
+        self.report.restored_start = str(damage)
+        if is_replaced:
+            return self._replace_by_snapshot()
+        self._files.start.save(start)
+        return self._finish(newest)
+
+    def _digest_of(self, start: OffsetAndEpoch, damage: LogDamagedError) -> bytes:
+        """The log digest at a position of this very log.
+
+        Raises:
+            LogDamagedError: ``damage``: the log has no such position.
+        """
+        try:
+            self._check_start(start)
+        except LogDamagedError as error:
+            raise damage from error
+        segment = [one for one in self._chain.segments if one.base_offset <= start.offset][-1]
+        return segment.digest_at(start.offset)
+
+    def _replace_by_snapshot(self) -> SegmentedLog:
+        newest = self._newest_snapshot
+        plan = LogStart(newest, self._snapshot_digest(newest), is_replacing=True)
+        self._files.start.save(plan)
+        self._replace(plan)
+        return self._finish(newest)
 
     def close(self) -> None:
         """Release everything after a failure."""

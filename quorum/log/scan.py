@@ -7,8 +7,9 @@ tail or damage) is judged in ``damage``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from crc32c import crc32c
@@ -32,6 +33,8 @@ class SegmentScan:
     batch_count: int = 0
     digest_at_mark: bytes | None = None
     """Log digest at the offset that was asked for; None when no batch ends there."""
+    anchor: Trail | None = None
+    """Where the digest became known again."""
     problem: CorruptBatchError | None = None
     """Why the scan stopped before the end of the file."""
 
@@ -44,11 +47,14 @@ def scan_segment(
     window_bytes: int,
     index_interval: int,
     mark: int = -1,
+    anchors: Mapping[int, bytes] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SegmentScan:
     """Follow the batches of a segment file from its beginning.
 
     ``start`` is the state before it (position 0). ``mark`` is an offset to note the digest at.
+    ``anchors`` are digests by offset, from other files: where the running one is not known, it is
+    from the first of them on that lies at the end of a batch.
     ``progress`` is told the bytes done in this segment after each window.
 
     Raises:
@@ -66,9 +72,11 @@ def scan_segment(
             break
         finder = _Finder(window, path, base, is_last=base + len(window) >= size)
         headers = finder.find(scan.trail)
-        for run in _split_behind(headers, mark):
+        for run in _split_behind(headers, (mark, *(anchors or ()))):
             extension = extend(scan.trail, window, run, index_interval=index_interval)
             scan.trail = extension.trail
+            if anchors and not scan.trail.digest:
+                _anchor(scan, anchors)
             scan.epochs += extension.epochs
             for entry in extension.entries:
                 scan.index.add(entry)
@@ -82,12 +90,23 @@ def scan_segment(
     return scan
 
 
-def _split_behind(headers: list[BatchHeader], offset: int) -> list[list[BatchHeader]]:
-    """``headers`` in two runs if one of them ends at ``offset``, else in one."""
-    if not headers or not headers[0].base_offset < offset <= headers[-1].end_offset:
-        return [headers]
-    cut = bisect_left(headers, offset, key=lambda header: header.end_offset) + 1
-    return [headers[:cut], headers[cut:]]
+def _anchor(scan: SegmentScan, anchors: Mapping[int, bytes]) -> None:
+    digest = anchors.get(scan.trail.end_offset)
+    if digest:
+        scan.trail = scan.anchor = scan.trail._replace(digest=digest)
+
+
+def _split_behind(headers: list[BatchHeader], offsets: Iterable[int]) -> list[list[BatchHeader]]:
+    """``headers`` in runs, one of which ends wherever a batch ends at one of ``offsets``."""
+    if not headers:
+        return []
+    cuts = {
+        bisect_left(headers, offset, key=lambda header: header.end_offset) + 1
+        for offset in offsets
+        if headers[0].base_offset < offset < headers[-1].end_offset
+    }
+    edges = [0, *sorted(cuts), len(headers)]
+    return [headers[begin:end] for begin, end in pairwise(edges)]
 
 
 class _Finder:

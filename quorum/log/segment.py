@@ -16,7 +16,7 @@ from quorum.errors import CorruptBatchError, QuorumUsageError
 from quorum.log.index import OffsetIndex
 from quorum.log.trail import Extension, Trail
 from quorum.ports import File
-from quorum.types import Epoch
+from quorum.types import DigestAt, Epoch
 
 _WALK_BYTES = 8192
 """Read at once when walking headers: an index interval and a little more."""
@@ -29,7 +29,16 @@ class Segment:
     ``trail`` is replaced as a whole once the bytes before it are in the file.
     """
 
-    __slots__ = ("base_digest", "base_epoch", "base_offset", "file", "index", "path", "trail")
+    __slots__ = (
+        "anchor",
+        "base_digest",
+        "base_epoch",
+        "base_offset",
+        "file",
+        "index",
+        "path",
+        "trail",
+    )
 
     def __init__(
         self,
@@ -45,6 +54,8 @@ class Segment:
         self.base_epoch: Epoch = base.epoch
         """Epoch of the record before the segment."""
         self.base_digest = base.digest
+        self.anchor: Trail | None = None
+        """Where in the segment the digest is known again, when it is not at the base."""
         self.index = index or OffsetIndex(self.base_offset)
         self.trail = trail or base
 
@@ -112,6 +123,15 @@ class Segment:
         end = self._trail_at(offset, trail)
         return end.digest if end is not None else b""
 
+    def digest_before(self, offset: int) -> DigestAt:
+        """Digest at the last batch boundary at or below ``offset``, which is in this segment."""
+        trail = self.trail
+        if offset >= trail.end_offset:
+            return DigestAt(trail.end_offset, trail.digest)
+        found = self.locate(offset, trail)
+        boundary = self.base_offset if found is None else found[1].base_offset
+        return DigestAt(boundary, self.digest_at(boundary))
+
     def trail_at(self, end_offset: int) -> Trail:
         """The state this segment had when it ended at ``end_offset``.
 
@@ -130,9 +150,14 @@ class Segment:
         digest, indexed = self.base_digest, 0
         if offset == self.base_offset:
             return Trail(offset, self.base_epoch, 0, digest)
+        anchor = self.anchor
         if (entry := self.index.floor(offset - 1)) is not None:
             indexed = entry.position
-            digest = entry.digest if digest else b""
+            is_known = digest or (anchor is not None and anchor.position <= indexed)
+            digest = entry.digest if is_known else b""
+        if not digest and anchor is not None and anchor.end_offset <= offset:
+            # The walk below starts at or before the anchor: take it up there.
+            return self._trail_behind(anchor, offset, trail, indexed)
         for position, header, batch in self._walk(indexed, trail.position):
             if header.end_offset > offset:
                 break
@@ -142,6 +167,17 @@ class Segment:
                 end = position + header.size
                 return Trail(offset, header.epoch, end, digest, end - indexed)
         return None
+
+    def _trail_behind(self, anchor: Trail, offset: int, trail: Trail, indexed: int) -> Trail | None:
+        """As ``_trail_at``, from the place where the digest is known again."""
+        end, epoch, digest = anchor.position, anchor.epoch, anchor.digest
+        end_offset = anchor.end_offset
+        for position, header, batch in self._walk(anchor.position, trail.position):
+            if header.end_offset > offset:
+                break
+            digest = fold(digest, batch)
+            end_offset, epoch, end = header.end_offset, header.epoch, position + header.size
+        return Trail(offset, epoch, end, digest, end - indexed) if end_offset == offset else None
 
     def _walk(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Batches in the file's [position, end): where each starts, its header, its bytes.
@@ -169,4 +205,6 @@ class Segment:
         """Shorten the file to ``trail``, one of ``trail_at``. Not durable before ``sync``."""
         self.file.truncate(trail.position)
         self.index.cut(trail.position)
+        if self.anchor is not None and trail.position < self.anchor.position:
+            self.anchor = None
         self.trail = trail

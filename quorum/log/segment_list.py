@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from quorum.log.segment import Segment
 from quorum.log.trail import Trail
+from quorum.types import DigestAt
 
 
 class SegmentList:
@@ -53,6 +54,16 @@ class SegmentList:
         """Log digest below ``offset``; empty when not known or not a batch boundary."""
         with self._lock:
             return self.containing(offset).digest_at(offset)
+
+    def digest_before(self, offset: int, start_offset: int) -> DigestAt:
+        """Digest at the last boundary at or below ``offset``; (-1, empty) below the start."""
+        with self._lock:
+            if offset >= start_offset:
+                segment = self.containing(offset)
+                found = segment.digest_before(offset)
+                if found.offset >= start_offset and found.value:
+                    return found
+            return DigestAt(-1, b"")
 
     def trail_at(self, end_offset: int) -> Trail:
         """The state of a segment that ends at ``end_offset``.

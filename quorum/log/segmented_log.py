@@ -29,16 +29,18 @@ from quorum.errors import (
     StorageError,
     invariant,
 )
+from quorum.log.condemned_file import Condemnation, write_condemnation
 from quorum.log.config import SEGMENT_BYTES_MAX, LogConfig
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.history import clip_start, cut_end
 from quorum.log.log_files import LogFiles
 from quorum.log.log_start_file import LogStart
+from quorum.log.recent_digests import RecentDigests
 from quorum.log.retention import create_segment, finish_replacement, remove_covered, remove_cut
 from quorum.log.segment import Segment
 from quorum.log.segment_list import SegmentList
 from quorum.log.trail import extend, join_problem
-from quorum.types import EpochStart, OffsetAndEpoch, SnapshotId
+from quorum.types import DigestAt, EpochStart, OffsetAndEpoch, SnapshotId
 
 
 class SegmentedLog:
@@ -61,6 +63,7 @@ class SegmentedLog:
         self._segments = SegmentList(segments)
         self._start = start
         self._epochs = tuple(epochs)
+        self._recent = RecentDigests()
         self._has_unsaved_epochs = False
         self._is_dirty = False
         self._failure = ""
@@ -118,11 +121,13 @@ class SegmentedLog:
         position = active.trail.position
         if position and position + len(data) > self._config.segment_bytes:
             active = self._roll()
+        boundaries: dict[int, bytes] = {}
         extension = extend(
             active.trail,
             memoryview(data),
             headers,
             index_interval=self._config.index_interval_bytes,
+            boundaries=boundaries,
         )
         if epochs:
             self._check_epochs(epochs, extension.epochs)
@@ -133,6 +138,7 @@ class SegmentedLog:
         except StorageError as error:
             self._failure = str(error)
             raise
+        self._recent.add(boundaries)
         self._is_dirty = True
         if extension.epochs or not self._epochs:
             # The first record behind a snapshot may continue the epoch of the one before it.
@@ -197,16 +203,18 @@ class SegmentedLog:
             self._files.raise_durable_end(self._segments.active.trail)
 
     def store_high_watermark(self, high_watermark: int) -> None:
-        """Write the lazy lower bound; not synced. A lower one than stored is ignored.
+        """Make the bounds durable: this high watermark, if it is higher, and the flushed end.
+
+        From then on rot below that end is told from a torn tail, whatever power loss does.
 
         Raises:
-            StorageError: The file could not be written.
+            StorageError: They may not be on disk; the log refuses all further work.
         """
         self._check_usable()
         watermarks = self._files.watermarks
-        if high_watermark > watermarks.marks.high_watermark:
-            with self._fatal(unless_full=True):
-                watermarks.store(replace(watermarks.marks, high_watermark=high_watermark))
+        raised = max(high_watermark, watermarks.marks.high_watermark)
+        with self._fatal(unless_full=True):
+            watermarks.secure(replace(watermarks.marks, high_watermark=raised))
 
     # ------------------------------------------------------------------ cutting
 
@@ -244,6 +252,7 @@ class SegmentedLog:
                 remove_cut(files.fs, files.directory, newest.base_offset)
             with self._segments.excluding_readers():
                 target.cut(trail)
+                self._recent.clear()
             target.file.sync()
             self._is_dirty = False
             files.drop_index(target)
@@ -271,6 +280,7 @@ class SegmentedLog:
             segment = finish_replacement(files.fs, files.directory, files.start, plan)
             self._start = snapshot_id
             self._segments.replace_all(segment)
+            self._recent.clear()
             self._is_dirty = False
             self._epochs = ()
             self._has_unsaved_epochs = True
@@ -332,8 +342,34 @@ class SegmentedLog:
 
         Known for every batch boundary in the segments kept, provided that the digest at the
         first one's base is.
+
+        Raises:
+            StorageError: The file could not be read, or is not what was written.
         """
-        return self._segments.digest_at(offset)
+        recent = self._recent.get(offset)
+        return self._segments.digest_at(offset) if recent is None else recent
+
+    def digest_before(self, offset: int) -> DigestAt:
+        """The digest at the last batch boundary at or below ``offset``; (-1, empty) for none.
+
+        Equal logs answer equally for every offset, so that two can be searched by halves.
+
+        Raises:
+            StorageError: The file could not be read, or is not what was written.
+        """
+        return self._segments.digest_before(offset, self._start.offset)
+
+    @property
+    def tip(self) -> tuple[OffsetAndEpoch, bytes]:
+        """The written end and the digest there, of one moment."""
+        trail = self._segments.active.trail
+        return trail.end, trail.digest
+
+    def condemn(self, offset: int, cause: str) -> None:
+        """Have the next opening set aside what lies at and above ``offset``. Durable."""
+        with self._fatal():
+            files = self._files
+            write_condemnation(files.fs, files.directory, Condemnation(offset, cause))
 
     # ------------------------------------------------------------------ life-cycle
 

@@ -54,12 +54,18 @@ def join_problem(header: BatchHeader, end_offset: int, epoch: Epoch) -> str:
 
 
 def extend(
-    trail: Trail, data: memoryview, headers: Sequence[BatchHeader], *, index_interval: int
+    trail: Trail,
+    data: memoryview,
+    headers: Sequence[BatchHeader],
+    *,
+    index_interval: int,
+    boundaries: dict[int, bytes] | None = None,
 ) -> Extension:
     """Follow the batches of ``headers``, found in ``data`` and known to join the trail.
 
     ``data`` may begin before the first of them. An entry is made for a batch when more than
     ``index_interval`` bytes of log lie between it and the entry before, as Kafka does.
+    ``boundaries``, when given, receives the digest behind every batch, by offset.
     """
     if not headers:
         return Extension(trail, [], [])
@@ -77,6 +83,8 @@ def extend(
         unindexed += size
         if digest:
             digest = fold(digest, data[position : position + size])
+            if boundaries is not None:
+                boundaries[end_offset] = digest
         if header.epoch != epoch:
             epoch = header.epoch
             epochs.append(EpochStart(epoch, header.base_offset))

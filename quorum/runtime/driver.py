@@ -21,10 +21,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from crc32c import crc32c
-
-from quorum.batch import scan_batches, with_position
-from quorum.control import encode_control_batch
+from quorum.batch import with_position
 from quorum.core.events import Event, MessageIgnored
 from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
 from quorum.core.node import RaftNode
@@ -38,28 +35,38 @@ from quorum.core.notices import (
 )
 from quorum.core.output import (
     Append,
+    CondemnLog,
     Effect,
     HighWatermarkAdvanced,
     LeaderEndpoints,
     LeadershipChanged,
     LogTruncated,
     Output,
+    PeerEndpoints,
     Progress,
     Promise,
     ReadConfirmed,
     ReadFailed,
     ReplaceLogWith,
+    RequestSettled,
     SnapshotInstalled,
     Truncate,
+    VerifyLog,
+    VoterChangeAnswered,
     VotersChanged,
 )
-from quorum.errors import invariant
+from quorum.errors import LogCondemnedError, invariant
 from quorum.ports import Clock, LogStore, SnapshotStore
+from quorum.runtime.addresses import addresses_in
+from quorum.runtime.chain import ChainDigests
+from quorum.runtime.control_batches import ControlBatches
 from quorum.runtime.delivery import Delivery
+from quorum.runtime.operator_requests import OnSettled, OperatorRequests
 from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
-from quorum.runtime.received import describe_records
+from quorum.runtime.received import describe, is_intact
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
+from quorum.runtime.voter_changes import VoterChanges
 from quorum.types import NO_NODE, NodeId, SnapshotId
 
 
@@ -82,17 +89,21 @@ class Driver:
         on_event: Callable[[Event], None],
         on_deadline: Callable[[int | None], None],
         on_delivery_due: Callable[[], None] | None = None,
+        on_verify: Callable[[VerifyLog], None] | None = None,
+        on_condemned: Callable[[LogCondemnedError], None] = lambda _: None,
     ) -> None:
         """Connect everything; nothing runs before ``start``.
 
         With ``on_delivery_due`` a replica that does not lead tells its listener of commits only
         when ``deliver`` is called, which is asked for once its acknowledgement is on its way:
-        applying records must not keep the leader waiting.
+        applying records must not keep the leader waiting. ``on_verify`` reads the log's files
+        again and reports ``LogVerified``; ``on_condemned`` ends the node, once all is stored.
         """
         self.node = node
         self.log = log
         self.snapshots = snapshots
         self.tail = TailCache()
+        self.voter_changes = VoterChanges(self.notice)
         self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
         """The leader last heard of and where it said it can be reached, peers' listener first."""
         self._writer = writer
@@ -102,6 +113,10 @@ class Driver:
         self._on_event = on_event
         self._on_deadline = on_deadline
         self._on_delivery_due = on_delivery_due
+        self._on_verify = on_verify
+        self._on_condemned = on_condemned
+        self._condemned: tuple[int, LogCondemnedError] | None = None
+        self._chain = ChainDigests(log)
         self._is_delivery_due = False
         self._durable_ticket = 0
         self._waiting: deque[Promise] = deque()
@@ -110,7 +125,8 @@ class Driver:
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
-        self._oldest_stamp = 0
+        self._requests = OperatorRequests()
+        self.controls = ControlBatches(clock, self.read_records)
         self._flushed_end = 0
         self._leased: tuple[SnapshotId, ...] = ()
 
@@ -163,7 +179,7 @@ class Driver:
             last_timestamp: Stamp of the newest checkpoint or record, for an empty log.
         """
         self._delivery.restart_at(delivered_end)
-        self._oldest_stamp = last_timestamp
+        self.controls.oldest_stamp = last_timestamp
         self._flushed_end = state.log_end.offset
         self.tail.reset(state.log_end.offset)
         self._delivery.deliver_to(state.high_watermark)
@@ -171,21 +187,17 @@ class Driver:
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """Take a message from a peer. Records are verified before the core sees them."""
+        refused = ""
         if type(message) is FetchResponse and message.records:
-            received = describe_records(message.records, self.node.log_end_offset)
-            if received is None:
-                # Mostly a late answer, to a fetch that another answer has overtaken.
-                reason = "records that do not follow this log, or are damaged"
-                self._on_event(MessageIgnored(sender, "FetchResponse", reason))
-                self.notice(RequestFailed(sender, message.request_id))
-                return
-            message = replace(message, received=received, records=b"")
-        elif type(message) is FetchSnapshotResponse and not _is_intact(message):
-            self._on_event(
-                MessageIgnored(sender, "FetchSnapshotResponse", "chunk checksum", is_violation=True)
-            )
+            message, refused = describe(message, self.node.log_end_offset)
+        elif type(message) is FetchSnapshotResponse and not is_intact(message):
+            refused = "chunk checksum"
+        if refused:
+            is_violation = type(message) is FetchSnapshotResponse
+            self._on_event(MessageIgnored(sender, type(message).__name__, refused, is_violation))
             self.notice(RequestFailed(sender, message.request_id))
             return
+        message = self._chain.arriving(message)
         self._carry_out(self.node.receive(self._clock.now_ms(), sender, message))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
@@ -205,8 +217,12 @@ class Driver:
         return offset
 
     def read(self, token: int) -> None:
-        """Ask for a linearizable read position; the listener hears the outcome."""
+        """Confirm that this replica leads; the listener hears the outcome."""
         self._carry_out(self.node.read(self._clock.now_ms(), token))
+
+    def ask_position(self, token: int) -> None:
+        """Ask for a linearizable read position, here or at the leader; the listener hears it."""
+        self._carry_out(self.node.ask_position(self._clock.now_ms(), token))
 
     def resign(self, reason: str) -> None:
         """Give up leadership, if this replica has it."""
@@ -215,6 +231,10 @@ class Driver:
     def notice(self, fact: Notice) -> None:
         """Tell the core a local fact or an operator's request."""
         self._carry_out(self.node.notice(self._clock.now_ms(), fact))
+
+    def ask(self, request: Callable[[int], Notice], on_settled: OnSettled) -> None:
+        """Make an operator's request, which carries the token given to it; answered once."""
+        self.notice(request(self._requests.add(on_settled)))
 
     def tick(self) -> None:
         """The deadline has come (or earlier: a tick too many does nothing)."""
@@ -238,6 +258,9 @@ class Driver:
         self._carry_out(self.node.persisted(self._clock.now_ms(), done.ticket))
         for fact in done.facts:
             self.notice(fact)
+        if (ended := self._condemned) is not None and done.ticket >= ended[0]:
+            self._condemned = None
+            self._on_condemned(ended[1])
 
     # ------------------------------------------------------------------ reading records
 
@@ -276,7 +299,8 @@ class Driver:
                 self._waiting.append(promise)
             self._release_promises()
         for send in output.immediate:
-            self._network.send(send.to, self._serving.fill(send.message))
+            message = self._chain.leaving(self._serving.fill(send.message))
+            self._network.send(send.to, message)
         for event in output.events:
             self._on_event(event)
         self._on_deadline(output.next_deadline_ms)
@@ -290,7 +314,8 @@ class Driver:
         for effect in effects:
             if type(effect) is Append:
                 if effect.payload is None:
-                    effect = replace(effect, payload=self._encode_controls(effect))
+                    encoded = self.controls.encode(effect, self.node.log_start.offset)
+                    effect = replace(effect, payload=encoded)
                 payload = effect.payload
                 invariant(payload, "an append has bytes", base=effect.base_offset)
                 self.tail.append(payload or b"", effect.base_offset, effect.end_offset)
@@ -303,32 +328,20 @@ class Driver:
                 self.tail.reset(effect.snapshot_id.offset)
                 self._appends.clear()
                 self._flushed_end = effect.snapshot_id.offset
+            elif type(effect) is CondemnLog:
+                reason = LogCondemnedError(effect.cause, offset=effect.first_offset)
+                self._condemned = (ticket, reason)
             prepared.append(effect)
         self._writer.submit(WriteGroup(ticket, tuple(prepared)))
 
     def _forget_appends_above(self, end_offset: int) -> None:
         self._appends = deque((ticket, min(end, end_offset)) for ticket, end in self._appends)
 
-    def _encode_controls(self, append: Append) -> bytes:
-        return encode_control_batch(
-            append.controls,
-            base_offset=append.base_offset,
-            epoch=append.epoch,
-            timestamp=max(self._clock.wall_ms(), self._timestamp_before(append.base_offset)),
-        )
-
-    def _timestamp_before(self, offset: int) -> int:
-        """The stamp of the batch that ends at ``offset``, so that stamps never fall."""
-        if offset <= self.node.log_start.offset:
-            return self._oldest_stamp
-        data = self.read_records(offset - 1, 1, offset)
-        return scan_batches(data, verify_crc=False)[-1].max_timestamp
-
     def _release_promises(self) -> None:
         waiting = self._waiting
         while waiting and waiting[0].ticket <= self._durable_ticket:
             promise = waiting.popleft()
-            self._network.send(promise.to, promise.message)
+            self._network.send(promise.to, self._chain.leaving(promise.message))
 
     # ------------------------------------------------------------------ telling others
 
@@ -367,21 +380,19 @@ class Driver:
                 listener.on_read_confirmed(token, read_offset)
             case ReadFailed(token=token):
                 listener.on_read_failed(token)
-            case VotersChanged(voters=voters):
-                self._network.set_peers(
-                    {
-                        voter.key.id: voter.endpoints[0].address
-                        for voter in voters
-                        if voter.endpoints
-                    }
-                )
-            case LeaderEndpoints(leader=leader, addresses=addresses):
-                self.leader_endpoints = (leader.id, addresses)
-                if addresses:
-                    self._network.set_peers({leader.id: addresses[0]})
-            case SnapshotRemoved():
-                self.notice(progress)
+            case RequestSettled():
+                self._requests.settle(progress)
+            case VotersChanged() | LeaderEndpoints() | PeerEndpoints():
+                if isinstance(progress, LeaderEndpoints):
+                    self.leader_endpoints = (progress.leader.id, progress.addresses)
+                self._network.set_peers(addresses_in(progress))
+            case VoterChangeAnswered():
+                self.voter_changes.answered(progress)
+            case _:
+                self._tell_shell(progress)
 
-
-def _is_intact(message: FetchSnapshotResponse) -> bool:
-    return not message.chunk or crc32c(message.chunk) == message.chunk_crc
+    def _tell_shell(self, progress: Progress | Notice) -> None:
+        if type(progress) is VerifyLog and self._on_verify is not None:
+            self._on_verify(progress)
+        elif type(progress) is SnapshotRemoved:
+            self.notice(progress)

@@ -20,6 +20,7 @@ from quorum.core.output import (
     AdvanceLogStart,
     Append,
     BeginDownload,
+    CondemnLog,
     Effect,
     FreezeDownload,
     ReplaceLogWith,
@@ -55,6 +56,7 @@ class Persistence:
         self._stopwatch = stopwatch
         self._pending: list[Append] = []
         self._needs_flush = False
+        self._high_watermark: int | None = None
 
     def execute(self, groups: Sequence[WriteGroup]) -> WriteDone:
         """Carry out all groups in order and make them durable.
@@ -81,6 +83,13 @@ class Persistence:
             self._log.flush()
             sync_seconds = self._stopwatch() - started
             self._needs_flush = False
+        if self._high_watermark is not None:
+            # After the flush, so that the durable end stored with it covers this very pass. A
+            # bound that is too low costs nothing; whether the node can go on without space,
+            # the next append decides.
+            with suppress(DiskFullError):
+                self._log.store_high_watermark(self._high_watermark)
+            self._high_watermark = None
         return WriteDone(groups[-1].ticket, tuple(facts), flushed, sync_seconds)
 
     def _write_pending(self) -> None:
@@ -112,10 +121,7 @@ class Persistence:
                 self._log.truncate_to(end_offset)
                 self._needs_flush = True
             case StoreHighWatermark(high_watermark=high_watermark):
-                # A bound that is too low costs nothing; whether the node can go on without
-                # space, the next append decides.
-                with suppress(DiskFullError):
-                    self._log.store_high_watermark(high_watermark)
+                self._high_watermark = high_watermark
             case AdvanceLogStart(start=start, delete=delete):
                 self._log.advance_start(start)
                 self._snapshots.delete(delete)
@@ -123,6 +129,9 @@ class Persistence:
             case ReplaceLogWith(snapshot_id=snapshot_id):
                 self._log.replace_with(snapshot_id, digest=self._snapshots.log_digest(snapshot_id))
                 self._needs_flush = True
+            case CondemnLog(first_offset=first_offset, cause=cause, is_history=is_history):
+                if is_history:
+                    self._log.condemn(first_offset, cause)
             case _:
                 self._execute_download(effect, facts)
 
@@ -140,6 +149,7 @@ class Persistence:
                 except SnapshotCorruptError as error:
                     facts.append(SnapshotRejected(snapshot_id, str(error)))
                 else:
-                    found = (VotersAt(snapshot_id.offset - 1, voters),) if voters else ()
+                    at = VotersAt(snapshot_id.offset - 1, voters.voters, voters.removed)
+                    found = (at,) if voters.voters else ()
                     size = self._snapshots.size(snapshot_id)
                     facts.append(SnapshotFrozen(snapshot_id, found, size))

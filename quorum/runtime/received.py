@@ -6,12 +6,38 @@ says either exactly what it contains or that it is worthless.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from crc32c import crc32c
+
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import Voters
-from quorum.core.messages import ReceivedRecords, VotersAt
+from quorum.core.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    ReceivedRecords,
+    VotersAt,
+)
 from quorum.errors import CorruptBatchError
 from quorum.types import EpochStart
+
+
+def describe(message: FetchResponse, log_end: int) -> tuple[FetchResponse, str]:
+    """The answer with its records described, for a log that ends at ``log_end``.
+
+    Returns:
+        It, and why it is worthless; mostly a late answer, to a fetch that another has overtaken.
+    """
+    received = describe_records(message.records, log_end)
+    if received is None:
+        return message, "records that do not follow this log, or are damaged"
+    return replace(message, received=received, records=b""), ""
+
+
+def is_intact(message: FetchSnapshotResponse) -> bool:
+    """Whether a chunk is what its checksum says."""
+    return not message.chunk or crc32c(message.chunk) == message.chunk_crc
 
 
 def describe_records(data: bytes, expected_base: int) -> ReceivedRecords | None:
@@ -49,5 +75,5 @@ def _voter_sets(data: bytes, batch: BatchHeader) -> list[VotersAt]:
     for record in iterate_records(data, batch):
         control = decode_control(record)
         if isinstance(control, Voters):
-            found.append(VotersAt(record.offset, control.voters))
+            found.append(VotersAt(record.offset, control.voters, control.removed))
     return found

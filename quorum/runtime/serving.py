@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
 from quorum.core.notices import SnapshotRemoved
-from quorum.errors import StorageError
+from quorum.errors import ErrorCode, StorageError
 from quorum.ports import SnapshotStore
 
 
@@ -62,6 +62,9 @@ class Serving:
             ),
             read_round=message.read_round,
             leader_endpoints=message.leader_endpoints,
+            path=message.path,
+            leader_age_ms=message.leader_age_ms,
+            contact_age_ms=message.contact_age_ms,
         )
 
     def _with_chunk(self, message: FetchSnapshotResponse) -> FetchSnapshotResponse:
@@ -71,10 +74,10 @@ class Serving:
             size = store.size(message.snapshot_id)
             digest = store.file_digest(message.snapshot_id)
         except StorageError:
-            # The file went away or cannot be read: say so to the core, which stops offering it;
-            # the empty answer makes the replica ask Fetch again.
+            # The file went away or cannot be read: say so to the core, which stops offering it,
+            # and to the replica, which asks Fetch again.
             self._on_removed(SnapshotRemoved(message.snapshot_id))
-            return replace(message, serve_bytes_max=0)
+            return replace(message, error=ErrorCode.SNAPSHOT_NOT_FOUND, serve_bytes_max=0)
         return replace(
             message,
             chunk=chunk,

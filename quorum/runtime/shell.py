@@ -64,13 +64,14 @@ class Shell:
         """Start the writer thread."""
         self._writer.start()
 
-    def stop(self) -> None:
-        """Write what is queued, then stop the thread and the timer."""
-        self._writer.stop()
+    def stop(self, timeout_s: float | None = None) -> bool:
+        """Write what is queued, then stop the thread and the timer; whether all was written."""
+        is_written = self._writer.stop(timeout_s)
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        return is_written
 
     def submit(self, group: WriteGroup) -> None:
         """The replica's ``Writer``."""

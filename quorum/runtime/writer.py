@@ -42,11 +42,15 @@ class WriterThread:
         """Queue a group for the next pass."""
         self._queue.put(group)
 
-    def stop(self) -> None:
-        """Finish what is queued and end the thread."""
+    def stop(self, timeout_s: float | None = None) -> bool:
+        """Finish what is queued and end the thread; whether it ended in time.
+
+        A thread that a hung disk holds cannot be ended. It is a daemon and keeps no process.
+        """
         self._queue.put(None)
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         stopping = False

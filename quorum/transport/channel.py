@@ -181,16 +181,19 @@ class PeerChannel:
             try:
                 addresses = await resolve(self.address)
             except (OSError, ValueError) as error:
-                return Attempt(Reachability.UNKNOWN, detail=f"cannot resolve: {error}")
+                # A name that stops resolving says nothing of the peer, who is most likely still
+                # where it was.
+                if not addresses:
+                    return Attempt(Reachability.UNKNOWN, detail=f"cannot resolve: {error}")
         attempt = await connect_once(addresses, CONNECT_TIMEOUT_S)
         if attempt.address is not None:
             self._last_address = (attempt.address,)
         return attempt
 
     async def _converse(self, address: SocketAddress) -> Ended:
-        name = self.address.rpartition(":")[0].strip("[]")
+        host = self.address.rpartition(":")[0].strip("[]")
         self._conversation = Conversation(
-            self.peer, address, name, self._link,
+            self.peer, address, host, self._link,
             on_established=self._established, on_message=self._take,
         )  # fmt: skip
         try:

@@ -135,7 +135,8 @@ def endpoints_from_pb(values: Iterable[common_pb2.Endpoint]) -> tuple[Endpoint, 
     return endpoints
 
 
-def _require(present: bool, what: str) -> None:  # noqa: FBT001 - reads as a statement
+def require(present: bool, what: str) -> None:  # noqa: FBT001 - reads as a statement
+    """Raise PeerProtocolError unless ``present``."""
     if not present:
         raise PeerProtocolError(f"{what} is missing")
 
@@ -158,8 +159,8 @@ def vote_request_from_pb(value: raft_pb2.VoteRequest, request_id: int) -> VoteRe
     Raises:
         PeerProtocolError: No candidate or no last position.
     """
-    _require(value.HasField("candidate"), "Vote: candidate")
-    _require(value.HasField("last"), "Vote: last position")
+    require(value.HasField("candidate"), "Vote: candidate")
+    require(value.HasField("last"), "Vote: last position")
     return VoteRequest(
         request_id=request_id,
         cluster_id=cluster_id_from_pb(value.cluster_id),
@@ -187,7 +188,7 @@ def vote_response_from_pb(value: raft_pb2.VoteResponse, request_id: int) -> Vote
     Raises:
         PeerProtocolError: No current leader, which carries the epoch.
     """
-    _require(value.HasField("current_leader"), "Vote response: current_leader")
+    require(value.HasField("current_leader"), "Vote response: current_leader")
     return VoteResponse(
         request_id=request_id,
         error=error_from_pb(value.error_code),
@@ -217,7 +218,7 @@ def begin_request_from_pb(
     Raises:
         PeerProtocolError: No leader.
     """
-    _require(value.HasField("leader"), "BeginQuorumEpoch: leader")
+    require(value.HasField("leader"), "BeginQuorumEpoch: leader")
     return BeginQuorumEpochRequest(
         request_id=request_id,
         cluster_id=cluster_id_from_pb(value.cluster_id),
@@ -245,7 +246,7 @@ def begin_response_from_pb(
     Raises:
         PeerProtocolError: No current leader.
     """
-    _require(value.HasField("current_leader"), "BeginQuorumEpoch response: current_leader")
+    require(value.HasField("current_leader"), "BeginQuorumEpoch response: current_leader")
     return BeginQuorumEpochResponse(
         request_id=request_id,
         error=error_from_pb(value.error_code),
@@ -263,6 +264,7 @@ def end_request_to_pb(message: EndQuorumEpochRequest) -> raft_pb2.EndQuorumEpoch
         epoch=message.epoch,
         preferred_successors=[key_to_pb(key) for key in message.preferred_successors],
         leader_endpoints=endpoints_to_pb(message.leader_endpoints),
+        stand_now=message.stand_now,
     )
 
 
@@ -274,7 +276,7 @@ def end_request_from_pb(
     Raises:
         PeerProtocolError: No leader, or more than ``SUCCESSORS_MAX`` successors.
     """
-    _require(value.HasField("leader"), "EndQuorumEpoch: leader")
+    require(value.HasField("leader"), "EndQuorumEpoch: leader")
     if len(value.preferred_successors) > SUCCESSORS_MAX:
         raise PeerProtocolError(f"{len(value.preferred_successors)} preferred successors")
     return EndQuorumEpochRequest(
@@ -284,6 +286,7 @@ def end_request_from_pb(
         epoch=value.epoch,
         preferred_successors=tuple(key_from_pb(key) for key in value.preferred_successors),
         leader_endpoints=endpoints_from_pb(value.leader_endpoints),
+        stand_now=value.stand_now,
     )
 
 
@@ -304,7 +307,7 @@ def end_response_from_pb(
     Raises:
         PeerProtocolError: No current leader.
     """
-    _require(value.HasField("current_leader"), "EndQuorumEpoch response: current_leader")
+    require(value.HasField("current_leader"), "EndQuorumEpoch response: current_leader")
     return EndQuorumEpochResponse(
         request_id=request_id,
         error=error_from_pb(value.error_code),
@@ -349,4 +352,5 @@ def fetch_response_to_pb(message: FetchResponse) -> raft_pb2.FetchResponse:
         records=message.records,
         read_round=round_to_pb(message.read_round),
         leader_endpoints=endpoints_to_pb(message.leader_endpoints),
+        leader_age_ms=message.leader_age_ms if message.leader_age_ms >= 0 else None,
     )

@@ -19,7 +19,7 @@ from grpc import aio
 
 from quorum.core.messages import Message
 from quorum.errors import PeerProtocolError
-from quorum.transport.framing import GOODBYE, decode_frame
+from quorum.transport.framing import ALIVE_FRAME, GOODBYE, PROBE, decode_frame
 from quorum.transport.hello import OWN_ADDRESS, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import CLIENT_OPTIONS, HELLO_TIMEOUT_S
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link, forget_failure
@@ -36,6 +36,11 @@ UNAVAILABLE, also stands for GOAWAY and for an expired keep-alive."""
 
 _WRITE_FAILED: Final = "Internal error from Core"
 """What grpc.aio reports, as INTERNAL, when a write finds the connection gone before a read does."""
+
+_WRONG_NAME: Final = "Hostname Verification Check failed"
+"""gRPC's words for a certificate without the name expected. Only the report depends on them."""
+
+_NO_MESSAGES: Final = (GOODBYE, PROBE)
 
 _REFUSALS: Final = frozenset(
     {
@@ -77,15 +82,16 @@ class _HelloRefusedError(Exception):
 class Conversation:
     """Owned by the event loop; used once.
 
-    ``name`` is the host name that the peer's certificate must carry. ``on_message`` takes each
-    message and raises ``PeerProtocolError`` to end the stream.
+    ``host`` is where the peer is said to be; ``Link.certificate_name`` makes of it the name that
+    its certificate must carry. ``on_message`` takes each message and raises ``PeerProtocolError``
+    to end the stream.
     """
 
     def __init__(
         self,
         peer: NodeId,
         address: SocketAddress,
-        name: str,
+        host: str,
         link: Link,
         *,
         on_established: Callable[[Outbox], None],
@@ -93,7 +99,7 @@ class Conversation:
     ) -> None:
         self._peer = peer
         self._address = address
-        self._name = name
+        self._host = host
         self._link = link
         self._on_established = on_established
         self._on_message = on_message
@@ -129,7 +135,7 @@ class Conversation:
             writer = asyncio.create_task(outbox.run())
             writer.add_done_callback(forget_failure)
             self._on_established(outbox)
-            await self._read(call)
+            await self._read(call, outbox)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
             return self._judge(error)
         finally:
@@ -138,14 +144,15 @@ class Conversation:
             await channel.close()
         return self._ended("the peer ended the stream")
 
+    @property
+    def _certificate_name(self) -> str:
+        return self._link.certificate_name(self._peer, self._host)
+
     def _open_channel(self) -> Any:
         link = self._link
         if link.credentials is None:
             return aio.insecure_channel(self._address.target, options=CLIENT_OPTIONS)
-        options = (
-            *CLIENT_OPTIONS,
-            ("grpc.ssl_target_name_override", link.tls_name or self._name),
-        )
+        options = (*CLIENT_OPTIONS, ("grpc.ssl_target_name_override", self._certificate_name))
         return aio.secure_channel(self._address.target, link.credentials(), options=options)
 
     async def _shake_hands(self, call: Any) -> None:
@@ -163,7 +170,7 @@ class Conversation:
         if problem is not None:
             raise _HelloRefusedError(problem)
 
-    async def _read(self, call: Any) -> None:
+    async def _read(self, call: Any, outbox: Outbox) -> None:
         loop_time = asyncio.get_running_loop().time
         counters = self._link.counters
         read, on_message, end = call.read, self._on_message, aio.EOF
@@ -174,8 +181,11 @@ class Conversation:
             counters.frames_received += 1
             counters.bytes_received += len(data)
             self.heard_at = loop_time()
-            if data and data[0] == GOODBYE:
-                self._said_goodbye = True
+            if data and data[0] in _NO_MESSAGES:
+                if data[0] == PROBE:
+                    outbox.push(ALIVE_FRAME)
+                else:
+                    self._said_goodbye = True
                 continue
             on_message(decode_frame(data))
 
@@ -210,6 +220,10 @@ class Conversation:
             if code in _REFUSALS:
                 self._link.counters.hellos_refused += 1
                 return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
+            if _WRONG_NAME in details:
+                self._link.counters.impostors_refused += 1
+                problem = f"its certificate is not that of {self._certificate_name}: {problem}"
+                return Ended(Ending.REFUSED_HELLO, problem)
             return Ended(Ending.NEVER_BEGAN, problem)
         is_broken = (
             code is grpc.StatusCode.UNAVAILABLE and _BROKEN_CONNECTION.search(details) is not None

@@ -20,6 +20,10 @@ class TransportCounters:
     """Bytes or messages against the protocol; the conversation ended."""
     hellos_refused: int = 0
     """Streams ended for a wrong cluster, node, digest or version, on either side."""
+    clones_refused: int = 0
+    """Streams of a second live process with one replica key: a copied disk."""
+    impostors_refused: int = 0
+    """Streams ended because the peer's certificate is another node's, on either side."""
     connects: int = 0
     """Outgoing streams that completed their hello."""
     connects_failed: int = 0

@@ -3,7 +3,8 @@
 ``encode_frame`` and ``decode_frame`` are the only entry; the four replication messages are packed
 by hand (``quorum.transport.packing``), the others are protobuf behind the same 12-byte header.
 A stream opens with a hello in each direction (``quorum.transport.hello``); a goodbye announces
-that the server closes on purpose, so that the end of the stream is not taken for its death.
+that the server closes on purpose, so that the end of the stream is not taken for its death. A
+probe of the server asks whether the process at the other end still runs; "alive" answers it.
 """
 
 from __future__ import annotations
@@ -15,36 +16,60 @@ from typing import Any, Final, TypeAlias, TypeGuard
 from google.protobuf.message import DecodeError
 
 from quorum.core.messages import (
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    ChainDigestRequest,
+    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    FoundingRequest,
+    FoundingResponse,
     Message,
+    ReadPositionRequest,
+    ReadPositionResponse,
+    RemoveVoterRequest,
     Request,
     Response,
+    UpdateVoterRequest,
+    VoterChangeResponse,
     VoteRequest,
     VoteResponse,
 )
 from quorum.errors import PeerProtocolError, QuorumUsageError
-from quorum.transport import codec, packing
+from quorum.transport import chain_codec, codec, founding_codec, packing, read_codec, voter_codec
 from quorum.transport.packing import HEADER
 from quorum.types import ReplicaKey
 from quorum.v1 import raft_pb2
 
 HELLO: Final = 0x01
 GOODBYE: Final = 0x02
+PROBE: Final = 0x03
+ALIVE: Final = 0x04
 VOTE_REQUEST: Final = 0x20
 VOTE_RESPONSE: Final = 0x21
 BEGIN_REQUEST: Final = 0x22
 BEGIN_RESPONSE: Final = 0x23
 END_REQUEST: Final = 0x24
 END_RESPONSE: Final = 0x25
+READ_POSITION_REQUEST: Final = 0x34
+READ_POSITION_RESPONSE: Final = 0x35
+CHAIN_DIGEST_REQUEST: Final = 0x26
+CHAIN_DIGEST_RESPONSE: Final = 0x27
+UPDATE_VOTER_REQUEST: Final = 0x40
+ADD_VOTER_REQUEST: Final = 0x41
+REMOVE_VOTER_REQUEST: Final = 0x42
+VOTER_CHANGE_RESPONSE: Final = 0x43
+FOUNDING_REQUEST: Final = 0x28
+FOUNDING_RESPONSE: Final = 0x29
 
 GOODBYE_FRAME: Final = HEADER.pack(GOODBYE, 0, HEADER.size, 0)
+PROBE_FRAME: Final = HEADER.pack(PROBE, 0, HEADER.size, 0)
+ALIVE_FRAME: Final = HEADER.pack(ALIVE, 0, HEADER.size, 0)
 
 _Encoder: TypeAlias = Callable[[Any], bytes]
 _Decoder: TypeAlias = Callable[[bytes], Message]
@@ -63,6 +88,26 @@ _PROTOBUF: Final[tuple[tuple[int, type[Message], Any, Any, Any], ...]] = (
      codec.end_request_to_pb, codec.end_request_from_pb),
     (END_RESPONSE, EndQuorumEpochResponse, raft_pb2.EndQuorumEpochResponse,
      codec.end_response_to_pb, codec.end_response_from_pb),
+    (READ_POSITION_REQUEST, ReadPositionRequest, raft_pb2.ReadPositionRequest,
+     read_codec.read_position_request_to_pb, read_codec.read_position_request_from_pb),
+    (READ_POSITION_RESPONSE, ReadPositionResponse, raft_pb2.ReadPositionResponse,
+     read_codec.read_position_response_to_pb, read_codec.read_position_response_from_pb),
+    (CHAIN_DIGEST_REQUEST, ChainDigestRequest, raft_pb2.ChainDigestRequest,
+     chain_codec.chain_request_to_pb, chain_codec.chain_request_from_pb),
+    (CHAIN_DIGEST_RESPONSE, ChainDigestResponse, raft_pb2.ChainDigestResponse,
+     chain_codec.chain_response_to_pb, chain_codec.chain_response_from_pb),
+    (UPDATE_VOTER_REQUEST, UpdateVoterRequest, raft_pb2.UpdateOwnVoterRequest,
+     voter_codec.update_request_to_pb, voter_codec.update_request_from_pb),
+    (ADD_VOTER_REQUEST, AddVoterRequest, raft_pb2.AddOwnVoterRequest,
+     voter_codec.add_request_to_pb, voter_codec.add_request_from_pb),
+    (REMOVE_VOTER_REQUEST, RemoveVoterRequest, raft_pb2.RemoveOwnVoterRequest,
+     voter_codec.remove_request_to_pb, voter_codec.remove_request_from_pb),
+    (VOTER_CHANGE_RESPONSE, VoterChangeResponse, raft_pb2.OwnVoterResponse,
+     voter_codec.change_response_to_pb, voter_codec.change_response_from_pb),
+    (FOUNDING_REQUEST, FoundingRequest, raft_pb2.FoundingRequest,
+     founding_codec.founding_request_to_pb, founding_codec.founding_request_from_pb),
+    (FOUNDING_RESPONSE, FoundingResponse, raft_pb2.FoundingResponse,
+     founding_codec.founding_response_to_pb, founding_codec.founding_response_from_pb),
 )  # fmt: skip
 
 
@@ -106,8 +151,14 @@ _RESPONSE_OF: Final[dict[type[Request], type[Response]]] = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
+    FoundingRequest: FoundingResponse,
     FetchRequest: FetchResponse,
     FetchSnapshotRequest: FetchSnapshotResponse,
+    ReadPositionRequest: ReadPositionResponse,
+    ChainDigestRequest: ChainDigestResponse,
+    UpdateVoterRequest: VoterChangeResponse,
+    AddVoterRequest: VoterChangeResponse,
+    RemoveVoterRequest: VoterChangeResponse,
 }
 
 
@@ -150,9 +201,19 @@ def is_answer(request: type[Request], message: Message) -> bool:
 def sender_key(request: Request) -> ReplicaKey:
     """Who the request says it is from."""
     match request:
-        case FetchRequest() | FetchSnapshotRequest():
+        case (
+            FetchRequest()
+            | FetchSnapshotRequest()
+            | ReadPositionRequest()
+            | ChainDigestRequest()
+            | RemoveVoterRequest()
+        ):
             return request.replica
+        case UpdateVoterRequest() | AddVoterRequest():
+            return request.voter.key
         case VoteRequest():
             return request.candidate
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return request.leader
+        case FoundingRequest():
+            return request.sender

@@ -32,6 +32,8 @@ class Hello:
     config_digest: bytes
     frame_version_min: int = FRAME_VERSION_MIN
     frame_version_max: int = FRAME_VERSION_MAX
+    process_id: bytes = b""
+    """Drawn once per process; empty: not known."""
 
 
 def encode_hello(hello: Hello) -> bytes:
@@ -43,6 +45,7 @@ def encode_hello(hello: Hello) -> bytes:
         config_digest=hello.config_digest,
         frame_version_min=hello.frame_version_min,
         frame_version_max=hello.frame_version_max,
+        process_id=hello.process_id,
     )
     return HEADER.pack(framing.HELLO, 0, HEADER.size, 0) + bytes(value.SerializeToString())
 
@@ -59,6 +62,8 @@ def decode_hello(data: bytes) -> Hello:
         value = raft_pb2.PeerHello.FromString(data[HEADER.size :])
     except DecodeError as error:
         raise PeerProtocolError(f"malformed hello of {len(data)} bytes") from error
+    if len(value.process_id) > DIGEST_BYTES_MAX:
+        raise PeerProtocolError(f"process id of {len(value.process_id)} bytes")
     if len(value.config_digest) > DIGEST_BYTES_MAX:
         raise PeerProtocolError(f"config digest of {len(value.config_digest)} bytes")
     node_id = value.node_id if value.HasField("node_id") else NO_NODE
@@ -70,6 +75,7 @@ def decode_hello(data: bytes) -> Hello:
         config_digest=value.config_digest,
         frame_version_min=value.frame_version_min,
         frame_version_max=value.frame_version_max,
+        process_id=value.process_id,
     )
 
 

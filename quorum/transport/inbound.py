@@ -11,7 +11,9 @@ from grpc import aio
 from quorum.core.messages import Message
 from quorum.errors import PeerProtocolError, QuorumUsageError
 from quorum.transport.framing import (
+    ALIVE,
     GOODBYE_FRAME,
+    PROBE_FRAME,
     decode_frame,
     encode_frame,
     is_request,
@@ -22,7 +24,8 @@ from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
 from quorum.transport.link import STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
 from quorum.transport.routes import Routes
-from quorum.types import NO_NODE
+from quorum.transport.speakers import Speaker, Speakers
+from quorum.types import NO_NODE, uuid_to_text
 
 
 class InboundStream:
@@ -33,10 +36,12 @@ class InboundStream:
         2. Every request carries the replica key of the hello: a stream speaks for one replica.
     """
 
-    def __init__(self, context: Any, link: Link, routes: Routes) -> None:
+    def __init__(self, context: Any, link: Link, routes: Routes, speakers: Speakers) -> None:
         self._context = context
         self._link = link
         self._routes = routes
+        self._speakers = speakers
+        self._speaker: Speaker | None = None
         self._outbox = Outbox(context.write, link.counters)
         self._open: dict[int, None] = {}
         self._sender = NO_NODE
@@ -58,6 +63,8 @@ class InboundStream:
             return
         finally:
             self._outbox.close()
+            if self._speaker is not None:
+                self._speakers.release(self._speaker)
             for request_id in self._open:
                 self._routes.close(self._sender, request_id, self)
 
@@ -103,18 +110,48 @@ class InboundStream:
                 self._link.counters.hellos_refused += 1
                 self._complain(f"stream refused: {problem}")
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
+        await self._check_identity(theirs)
+        self._speaker = await self._speakers.claim(theirs, self._probe)
+        if self._speaker is None:
+            clone = (
+                f"another live process speaks as node {theirs.key.id} with directory id "
+                f"{uuid_to_text(theirs.key.directory_id)}: one of the two has a copy of its disk"
+            )
+            self._link.counters.clones_refused += 1
+            self._complain(f"stream refused: {clone}")
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, clone)
         return theirs
+
+    def _probe(self) -> None:
+        self._outbox.push(PROBE_FRAME)
+
+    async def _check_identity(self, theirs: Hello) -> None:
+        names = self._link.names
+        if names is None:
+            return
+        problem = names.problem(theirs.key.id, self._context.auth_context())
+        if problem is not None:
+            self._link.counters.impostors_refused += 1
+            self._complain(f"stream refused: {problem}")
+            await self._context.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
 
     async def _read(self, hello: Hello) -> None:
         counters, routes = self._link.counters, self._routes
         read, deliver, end = self._context.read, self._link.deliver, aio.EOF
         sender, open_requests, key = self._sender, self._open, hello.key
+        speaker = self._speaker
         while True:
             data = await read()
             if data is end:
                 return
             counters.frames_received += 1
             counters.bytes_received += len(data)
+            if speaker is not None:
+                if speaker.is_superseded:
+                    raise PeerProtocolError(f"another process speaks as replica {key.id} by now")
+                speaker.heard()
+            if data and data[0] == ALIVE:
+                continue
             message = decode_frame(data)
             if not is_request(message):
                 raise PeerProtocolError(f"{type(message).__name__} where requests are expected")

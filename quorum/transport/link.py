@@ -15,6 +15,7 @@ from quorum.core.messages import Message
 from quorum.transport.complaints import Complaints
 from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
+from quorum.transport.node_names import NodeNames
 from quorum.types import NodeId
 
 SERVICE_NAME: Final = "quorum.v1.RaftService"
@@ -61,10 +62,19 @@ class Link:
     request_timeout_s: float
     credentials: Callable[[], grpc.ChannelCredentials] | None = None
     """Asked on every connect, so that renewed certificates are used. None: plain text."""
-    tls_name: str | None = None
-    """Name that the peers' certificates carry instead of their host names."""
+    names: NodeNames | None = None
+    """How certificates name nodes. None: a peer's certificate carries its host name, and a caller
+    is believed its id."""
     counters: TransportCounters = field(default_factory=TransportCounters)
     complaints: Complaints = field(default_factory=lambda: Complaints(_LOGGER))
+
+    def certificate_name(self, peer: NodeId, host: str) -> str:
+        """The name that the certificate of ``peer`` at ``host`` must carry.
+
+        Servers of the configuration (negative ids) are whoever has their host names: what they
+        say of themselves is not used, so their number does not matter.
+        """
+        return host if self.names is None or peer < 0 else self.names.of(peer)
 
     def deliver(self, sender: NodeId, message: Message) -> None:
         """Hand a message to the runtime; a failure there is not the peer's fault."""

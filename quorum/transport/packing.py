@@ -24,11 +24,16 @@ from quorum.core.messages import (
     ReadRound,
 )
 from quorum.errors import ErrorCode, PeerProtocolError
+from quorum.transport.extensions import pack_subtree, pack_way, unpack_subtree, unpack_way
 from quorum.transport.limits import DIGEST_BYTES_MAX, ENDPOINTS_MAX
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 
 HEADER: Final = Struct(">BBHq")
-"""Kind, flags (0), tail position, request id."""
+"""Kind, flags, tail position, request id."""
+BARRED: Final = 0x01
+"""Flag of Fetch and FetchSnapshot: the sender does not vote, whatever its key."""
+LOST_RECORDS: Final = 0x02
+"""Flag of Fetch: the sender knows that its disk lost records."""
 
 FETCH_REQUEST: Final = 0x30
 FETCH_RESPONSE: Final = 0x31
@@ -39,8 +44,8 @@ FETCH_SNAPSHOT_RESPONSE: Final = 0x33
 # lengths of cluster id and digest, which are the tail.
 _FETCH_REQUEST: Final = Struct(">BBHq i16si qiqii iq BB")
 # Error, leader, epoch, high watermark, log start, diverging, snapshot id, read round; length of
-# the endpoints, which with the records are the tail.
-_FETCH_RESPONSE: Final = Struct(">BBHq hii qq qi qi iq H")
+# the endpoints, which with the records are the tail; age of the leader in ms.
+_FETCH_RESPONSE: Final = Struct(">BBHq hii qq qi qi iq H q")
 # Replica id and directory, epoch, snapshot id, position, bytes, read round; length of the
 # cluster id, which is the tail.
 _SNAPSHOT_REQUEST: Final = Struct(">BBHq i16si qi qi iq B")
@@ -69,14 +74,17 @@ def pack_fetch_request(message: FetchRequest) -> bytes:
     replica = message.replica
     read_round = message.read_round
     digest = message.digest
+    extra = b"" if message.subtree is None else pack_subtree(message.subtree)
+    flags = BARRED * message.is_barred | LOST_RECORDS * message.has_lost_records
     return (
         _FETCH_REQUEST.pack(
-            FETCH_REQUEST, 0, _FETCH_REQUEST.size, message.request_id,
+            FETCH_REQUEST, flags, _FETCH_REQUEST.size + len(extra), message.request_id,
             replica.id, replica.directory_id, message.epoch,
             message.fetch_offset, message.last_fetched_epoch, message.high_watermark,
             message.max_wait_ms, message.max_bytes,
             read_round.epoch, read_round.number, len(cluster_id), len(digest),
         )
+        + extra
         + cluster_id
         + digest
     )  # fmt: skip
@@ -89,7 +97,7 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
         PeerProtocolError: Not such a frame.
     """
     try:
-        (_, _, tail, request_id, replica_id, directory_id, epoch, fetch_offset,
+        (_, flags, tail, request_id, replica_id, directory_id, epoch, fetch_offset,
          last_fetched_epoch, high_watermark, max_wait_ms, max_bytes, round_epoch, round_number,
          cluster_size, digest_size) = _FETCH_REQUEST.unpack_from(data)  # fmt: skip
         middle = tail + cluster_size
@@ -114,6 +122,11 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
         max_bytes=max_bytes,
         read_round=_read_round(round_epoch, round_number),
         digest=data[middle:],
+        subtree=(
+            unpack_subtree(data[_FETCH_REQUEST.size : tail]) if tail > _FETCH_REQUEST.size else None
+        ),
+        is_barred=bool(flags & BARRED),
+        has_lost_records=bool(flags & LOST_RECORDS),
     )
 
 
@@ -129,14 +142,15 @@ def pack_fetch_response(message: FetchResponse) -> bytes:
     snapshot_id = message.snapshot_id or _ABSENT
     read_round = message.read_round
     endpoints = pack_endpoints(message.leader_endpoints) if message.leader_endpoints else b""
+    extra = pack_way(message.path, message.contact_age_ms) if message.path else b""
     head = _FETCH_RESPONSE.pack(
-        FETCH_RESPONSE, 0, _FETCH_RESPONSE.size, message.request_id,
+        FETCH_RESPONSE, 0, _FETCH_RESPONSE.size + len(extra), message.request_id,
         message.error, message.leader_id, message.epoch,
         message.high_watermark, message.log_start_offset,
         diverging.offset, diverging.epoch, snapshot_id.offset, snapshot_id.epoch,
-        read_round.epoch, read_round.number, len(endpoints),
+        read_round.epoch, read_round.number, len(endpoints), message.leader_age_ms,
     )  # fmt: skip
-    return b"".join((head, endpoints, message.records))
+    return b"".join((head, extra, endpoints, message.records))
 
 
 def unpack_fetch_response(data: bytes) -> FetchResponse:
@@ -148,12 +162,17 @@ def unpack_fetch_response(data: bytes) -> FetchResponse:
     try:
         (_, _, tail, request_id, error, leader_id, epoch, high_watermark, log_start_offset,
          diverging_offset, diverging_epoch, snapshot_offset, snapshot_epoch,
-         round_epoch, round_number, endpoints_size) = _FETCH_RESPONSE.unpack_from(data)  # fmt: skip
+         round_epoch, round_number, endpoints_size, leader_age_ms,
+         ) = _FETCH_RESPONSE.unpack_from(data)  # fmt: skip
     except StructError as cause:
         raise PeerProtocolError(f"malformed Fetch response: {cause}") from cause
     records = tail + endpoints_size
     if tail < _FETCH_RESPONSE.size or records > len(data):
         raise PeerProtocolError(f"Fetch response of {len(data)} bytes contradicts its own lengths")
+    path: tuple[ReplicaKey, ...] = ()
+    age_ms = 0
+    if tail > _FETCH_RESPONSE.size:
+        path, age_ms = unpack_way(data[_FETCH_RESPONSE.size : tail])
     return FetchResponse(
         request_id=request_id,
         error=error_from_number(error),
@@ -166,6 +185,9 @@ def unpack_fetch_response(data: bytes) -> FetchResponse:
         records=data[records:],
         read_round=_read_round(round_epoch, round_number),
         leader_endpoints=unpack_endpoints(data[tail:records]) if endpoints_size else (),
+        leader_age_ms=leader_age_ms,
+        path=path,
+        contact_age_ms=age_ms,
     )
 
 
@@ -176,9 +198,10 @@ def pack_snapshot_request(message: FetchSnapshotRequest) -> bytes:
         StructError, ValueError: A field does not fit its width.
     """
     cluster_id = message.cluster_id.encode()
+    flags = BARRED * message.is_barred
     return (
         _SNAPSHOT_REQUEST.pack(
-            FETCH_SNAPSHOT_REQUEST, 0, _SNAPSHOT_REQUEST.size, message.request_id,
+            FETCH_SNAPSHOT_REQUEST, flags, _SNAPSHOT_REQUEST.size, message.request_id,
             message.replica.id, message.replica.directory_id, message.epoch,
             message.snapshot_id.offset, message.snapshot_id.epoch,
             message.position, message.max_bytes,
@@ -195,7 +218,7 @@ def unpack_snapshot_request(data: bytes) -> FetchSnapshotRequest:
         PeerProtocolError: Not such a frame.
     """
     try:
-        (_, _, tail, request_id, replica_id, directory_id, epoch, end_offset, snapshot_epoch,
+        (_, flags, tail, request_id, replica_id, directory_id, epoch, end_offset, snapshot_epoch,
          position, max_bytes, round_epoch, round_number,
          cluster_size) = _SNAPSHOT_REQUEST.unpack_from(data)  # fmt: skip
         if tail < _SNAPSHOT_REQUEST.size or tail + cluster_size != len(data):
@@ -214,6 +237,7 @@ def unpack_snapshot_request(data: bytes) -> FetchSnapshotRequest:
         position=position,
         max_bytes=max_bytes,
         read_round=_read_round(round_epoch, round_number),
+        is_barred=bool(flags & BARRED),
     )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import grpc
 
 from quorum.errors import ConfigError
+from quorum.transport.own_certificate import carries_name
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ class TlsFiles:
     certificate: Path
     key: Path
     authorities: Path
+    own_name: str = ""
+    """A name that the certificate must carry (``node_names``); empty: any will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
 
     Raises:
         ConfigError: A file cannot be read, is not PEM of its kind, or the key is not the
-            certificate's. Each problem names its file.
+            certificate's, or it lacks ``own_name``. Each problem names its file.
     """
     problems: list[str] = []
     contents: list[bytes] = []
@@ -65,6 +68,11 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(files.authorities)
     except (ssl.SSLError, OSError) as error:
         problems.append(f"{files.authorities}: no usable PEM certificate: {error}")
+    if not problems and files.own_name and not _carries_own_name(files):
+        problems.append(
+            f"{files.certificate}: no subject alternative name {files.own_name}, "
+            "which this node's peers will look for"
+        )
     if problems:
         raise ConfigError(problems)
     return TlsMaterial(*contents)
@@ -129,6 +137,10 @@ class TlsIdentity:
             private_key=material.key,
             certificate_chain=material.certificate,
         )
+
+
+def _carries_own_name(files: TlsFiles) -> bool:
+    return carries_name(files.certificate, files.key, files.authorities, files.own_name)
 
 
 def _configuration(material: TlsMaterial) -> grpc.ServerCertificateConfiguration:

@@ -17,6 +17,7 @@ from quorum.transport.inbound import InboundStream
 from quorum.transport.limits import GOODBYE_S_MAX, SERVER_OPTIONS, STREAMS_MAX
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.routes import Routes
+from quorum.transport.speakers import Speakers
 from quorum.transport.unary import UnaryCalls
 from quorum.types import NodeId
 
@@ -35,6 +36,7 @@ class RaftService:
         self._routes = Routes(link.counters)
         self._unary = UnaryCalls(link, self._routes)
         self._streams: set[InboundStream] = set()
+        self._speakers = Speakers()
 
     @property
     def stream_count(self) -> int:
@@ -67,7 +69,7 @@ class RaftService:
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, f"{STREAMS_MAX} streams are open already"
             )
-        stream = InboundStream(context, self._link, self._routes)
+        stream = InboundStream(context, self._link, self._routes, self._speakers)
         self._streams.add(stream)
         try:
             await stream.serve()

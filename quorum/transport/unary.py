@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from quorum.core.messages import FetchRequest, FetchSnapshotRequest, Message, Request
 from quorum.errors import PeerProtocolError
-from quorum.transport import codec
+from quorum.transport import chain_codec, codec
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
 from quorum.transport.routes import Routes
@@ -73,6 +73,11 @@ class UnaryCalls:
             ),
             "Fetch": self._simple(pb.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb),
             "FetchSnapshot": self._bounded(self._fetch_snapshot),
+            "ChainDigest": self._simple(
+                pb.ChainDigestRequest,
+                chain_codec.chain_request_from_pb,
+                chain_codec.chain_response_to_pb,
+            ),
         }
 
     def _simple(

@@ -64,21 +64,29 @@ class DescribeQuorumRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class QuorumReplica(_message.Message):
-    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms")
+    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms", "subtree_members", "subtree_low_offset", "compared_end_offset", "is_barred")
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCH_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
     LAST_CAUGHT_UP_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    SUBTREE_MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    SUBTREE_LOW_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    COMPARED_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    IS_BARRED_FIELD_NUMBER: _ClassVar[int]
     replica_id: int
     directory_id: bytes
     log_end_offset: int
     last_fetch_timestamp_ms: int
     last_caught_up_timestamp_ms: int
-    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ...) -> None: ...
+    subtree_members: int
+    subtree_low_offset: int
+    compared_end_offset: int
+    is_barred: bool
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ..., subtree_members: _Optional[int] = ..., subtree_low_offset: _Optional[int] = ..., compared_end_offset: _Optional[int] = ..., is_barred: bool = ...) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position")
+    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "dispute")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +99,13 @@ class DescribeQuorumResponse(_message.Message):
     LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    OWN_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_CHANGE_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    RELAY_PATH_FIELD_NUMBER: _ClassVar[int]
+    DISPUTE_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader_id: int
     leader_epoch: int
@@ -103,7 +118,22 @@ class DescribeQuorumResponse(_message.Message):
     log_start_offset: int
     log_end_offset: int
     position: _metadata_pb2.ReadPosition
-    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ...) -> None: ...
+    directory_id: bytes
+    own_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    timestamp_ms: int
+    pending_change: str
+    removed: _containers.RepeatedCompositeFieldContainer[RemovedVoter]
+    relay_path: _containers.RepeatedScalarFieldContainer[int]
+    dispute: str
+    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., dispute: _Optional[str] = ...) -> None: ...
+
+class RemovedVoter(_message.Message):
+    __slots__ = ("node_id", "directory_id")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    directory_id: bytes
+    def __init__(self, node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ...) -> None: ...
 
 class DescribeFeaturesRequest(_message.Message):
     __slots__ = ("read",)
@@ -174,3 +204,91 @@ class DeleteRecordsRequest(_message.Message):
 class DeleteRecordsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class TransferLeadershipRequest(_message.Message):
+    __slots__ = ("target_id", "current_leader_epoch")
+    TARGET_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    target_id: int
+    current_leader_epoch: int
+    def __init__(self, target_id: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+
+class TransferLeadershipResponse(_message.Message):
+    __slots__ = ("leader_id", "leader_epoch")
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    leader_id: int
+    leader_epoch: int
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class AddVoterRequest(_message.Message):
+    __slots__ = ("voter_id", "directory_id", "endpoints", "readmit", "answer_on_append", "timeout_ms", "min_version", "max_version")
+    VOTER_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    READMIT_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_ON_APPEND_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
+    MAX_VERSION_FIELD_NUMBER: _ClassVar[int]
+    voter_id: int
+    directory_id: bytes
+    endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    readmit: bool
+    answer_on_append: bool
+    timeout_ms: int
+    min_version: int
+    max_version: int
+    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., readmit: bool = ..., answer_on_append: bool = ..., timeout_ms: _Optional[int] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ...) -> None: ...
+
+class RemoveVoterRequest(_message.Message):
+    __slots__ = ("voter_id", "directory_id", "timeout_ms")
+    VOTER_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    voter_id: int
+    directory_id: bytes
+    timeout_ms: int
+    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class UpdateVoterRequest(_message.Message):
+    __slots__ = ("voter_id", "directory_id", "endpoints", "timeout_ms", "min_version", "max_version", "current_leader_epoch")
+    VOTER_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
+    MAX_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    voter_id: int
+    directory_id: bytes
+    endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    timeout_ms: int
+    min_version: int
+    max_version: int
+    current_leader_epoch: int
+    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+
+class AddVoterResponse(_message.Message):
+    __slots__ = ("offset", "leader_epoch")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    leader_epoch: int
+    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class RemoveVoterResponse(_message.Message):
+    __slots__ = ("offset", "leader_epoch")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    leader_epoch: int
+    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class UpdateVoterResponse(_message.Message):
+    __slots__ = ("offset", "leader_epoch")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    leader_epoch: int
+    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...

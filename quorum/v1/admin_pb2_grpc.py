@@ -59,6 +59,26 @@ class AdminServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsResponse.FromString,
                 _registered_method=True)
+        self.TransferLeadership = channel.unary_unary(
+                '/quorum.v1.AdminService/TransferLeadership',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.TransferLeadershipResponse.FromString,
+                _registered_method=True)
+        self.AddVoter = channel.unary_unary(
+                '/quorum.v1.AdminService/AddVoter',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.AddVoterRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.AddVoterResponse.FromString,
+                _registered_method=True)
+        self.RemoveVoter = channel.unary_unary(
+                '/quorum.v1.AdminService/RemoveVoter',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.RemoveVoterRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.RemoveVoterResponse.FromString,
+                _registered_method=True)
+        self.UpdateVoter = channel.unary_unary(
+                '/quorum.v1.AdminService/UpdateVoter',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.UpdateVoterRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.UpdateVoterResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -97,6 +117,32 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TransferLeadership(self, request, context):
+        """The leader lets another voter take over; answers when the next leader is known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddVoter(self, request, context):
+        """One change of the voter set at a time (853). Only the leader; answers when it is committed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveVoter(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateVoter(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -124,6 +170,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DeleteRecords,
                     request_deserializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsResponse.SerializeToString,
+            ),
+            'TransferLeadership': grpc.unary_unary_rpc_method_handler(
+                    servicer.TransferLeadership,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.TransferLeadershipRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.TransferLeadershipResponse.SerializeToString,
+            ),
+            'AddVoter': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddVoter,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.AddVoterRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.AddVoterResponse.SerializeToString,
+            ),
+            'RemoveVoter': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveVoter,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.RemoveVoterRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.RemoveVoterResponse.SerializeToString,
+            ),
+            'UpdateVoter': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateVoter,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.UpdateVoterRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.UpdateVoterResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -261,6 +327,114 @@ class AdminService(object):
             '/quorum.v1.AdminService/DeleteRecords',
             quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
             quorum_dot_v1_dot_admin__pb2.DeleteRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TransferLeadership(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/TransferLeadership',
+            quorum_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.TransferLeadershipResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddVoter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/AddVoter',
+            quorum_dot_v1_dot_admin__pb2.AddVoterRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.AddVoterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveVoter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/RemoveVoter',
+            quorum_dot_v1_dot_admin__pb2.RemoveVoterRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.RemoveVoterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateVoter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/UpdateVoter',
+            quorum_dot_v1_dot_admin__pb2.UpdateVoterRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.UpdateVoterResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,10 +57,11 @@ ELECTION_TYPE_PREFERRED: ElectionType
 ELECTION_TYPE_UNCLEAN: ElectionType
 
 class Command(_message.Message):
-    __slots__ = ("tag", "sequence", "origin", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch")
+    __slots__ = ("tag", "sequence", "origin", "is_repeat", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch")
     TAG_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    IS_REPEAT_FIELD_NUMBER: _ClassVar[int]
     INCREMENTAL_ALTER_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     BROKER_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     ALTER_PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -77,6 +78,7 @@ class Command(_message.Message):
     tag: int
     sequence: int
     origin: CommandOrigin
+    is_repeat: bool
     incremental_alter_configs: IncrementalAlterConfigs
     broker_heartbeat: BrokerHeartbeat
     alter_partition: AlterPartition
@@ -90,7 +92,7 @@ class Command(_message.Message):
     init_producer_id: InitProducerId
     elect_leaders: ElectLeaders
     import_batch: ImportBatch
-    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ...) -> None: ...
+    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ...) -> None: ...
 
 class CommandOrigin(_message.Message):
     __slots__ = ("request_id", "reason", "traceparent")

@@ -8,20 +8,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PeerHello(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max")
+    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max", "process_id")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     CONFIG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     FRAME_VERSION_MIN_FIELD_NUMBER: _ClassVar[int]
     FRAME_VERSION_MAX_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: int
     directory_id: bytes
     config_digest: bytes
     frame_version_min: int
     frame_version_max: int
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ...) -> None: ...
+    process_id: bytes
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ..., process_id: _Optional[bytes] = ...) -> None: ...
 
 class ReadRound(_message.Message):
     __slots__ = ("epoch", "number")
@@ -30,6 +32,84 @@ class ReadRound(_message.Message):
     epoch: int
     number: int
     def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class ReadPositionRequest(_message.Message):
+    __slots__ = ("cluster_id", "replica", "epoch")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    replica: _common_pb2.ReplicaKey
+    epoch: int
+    def __init__(self, cluster_id: _Optional[str] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class ReadPositionResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "read_offset", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    READ_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    read_offset: int
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., read_offset: _Optional[int] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class VoterEntry(_message.Message):
+    __slots__ = ("key", "endpoints", "kraft_version_min", "kraft_version_max")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    KRAFT_VERSION_MIN_FIELD_NUMBER: _ClassVar[int]
+    KRAFT_VERSION_MAX_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.ReplicaKey
+    endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    kraft_version_min: int
+    kraft_version_max: int
+    def __init__(self, key: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., kraft_version_min: _Optional[int] = ..., kraft_version_max: _Optional[int] = ...) -> None: ...
+
+class UpdateOwnVoterRequest(_message.Message):
+    __slots__ = ("cluster_id", "voter", "epoch")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    voter: VoterEntry
+    epoch: int
+    def __init__(self, cluster_id: _Optional[str] = ..., voter: _Optional[_Union[VoterEntry, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class AddOwnVoterRequest(_message.Message):
+    __slots__ = ("cluster_id", "voter", "epoch")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    voter: VoterEntry
+    epoch: int
+    def __init__(self, cluster_id: _Optional[str] = ..., voter: _Optional[_Union[VoterEntry, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class RemoveOwnVoterRequest(_message.Message):
+    __slots__ = ("cluster_id", "replica", "voter", "epoch")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    replica: _common_pb2.ReplicaKey
+    voter: _common_pb2.ReplicaKey
+    epoch: int
+    def __init__(self, cluster_id: _Optional[str] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class OwnVoterResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "message", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    message: str
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., message: _Optional[str] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
 class VoteRequest(_message.Message):
     __slots__ = ("cluster_id", "candidate", "voter", "epoch", "last", "pre_vote")
@@ -84,18 +164,20 @@ class BeginQuorumEpochResponse(_message.Message):
     def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
 class EndQuorumEpochRequest(_message.Message):
-    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints")
+    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints", "stand_now")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PREFERRED_SUCCESSORS_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    STAND_NOW_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader: _common_pb2.ReplicaKey
     epoch: int
     preferred_successors: _containers.RepeatedCompositeFieldContainer[_common_pb2.ReplicaKey]
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+    stand_now: bool
+    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., stand_now: bool = ...) -> None: ...
 
 class EndQuorumEpochResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "leader_endpoints")
@@ -106,6 +188,44 @@ class EndQuorumEpochResponse(_message.Message):
     current_leader: _common_pb2.LeaderAndEpoch
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
     def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class FoundingRequest(_message.Message):
+    __slots__ = ("cluster_id", "sender", "voter", "epoch", "life_id", "roster")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LIFE_ID_FIELD_NUMBER: _ClassVar[int]
+    ROSTER_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    sender: _common_pb2.ReplicaKey
+    voter: _common_pb2.ReplicaKey
+    epoch: int
+    life_id: bytes
+    roster: _containers.RepeatedCompositeFieldContainer[Life]
+    def __init__(self, cluster_id: _Optional[str] = ..., sender: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., life_id: _Optional[bytes] = ..., roster: _Optional[_Iterable[_Union[Life, _Mapping]]] = ...) -> None: ...
+
+class Life(_message.Message):
+    __slots__ = ("id", "life_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LIFE_ID_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    life_id: bytes
+    def __init__(self, id: _Optional[int] = ..., life_id: _Optional[bytes] = ...) -> None: ...
+
+class FoundingResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "life_id", "roster", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LIFE_ID_FIELD_NUMBER: _ClassVar[int]
+    ROSTER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    life_id: bytes
+    roster: _containers.RepeatedCompositeFieldContainer[Life]
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., life_id: _Optional[bytes] = ..., roster: _Optional[_Iterable[_Union[Life, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("cluster_id", "replica", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "high_watermark", "max_wait_ms", "max_bytes", "read_round", "digest")
@@ -132,7 +252,7 @@ class FetchRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., current_leader_epoch: _Optional[int] = ..., fetch_offset: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., max_bytes: _Optional[int] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging", "snapshot_id", "records", "read_round", "leader_endpoints")
+    __slots__ = ("error_code", "current_leader", "high_watermark", "log_start_offset", "diverging", "snapshot_id", "records", "read_round", "leader_endpoints", "leader_age_ms")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +262,7 @@ class FetchResponse(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     READ_ROUND_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     error_code: _common_pb2.ErrorCode
     current_leader: _common_pb2.LeaderAndEpoch
     high_watermark: int
@@ -151,7 +272,8 @@ class FetchResponse(_message.Message):
     records: bytes
     read_round: ReadRound
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., snapshot_id: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., records: _Optional[bytes] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+    leader_age_ms: int
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., snapshot_id: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., records: _Optional[bytes] = ..., read_round: _Optional[_Union[ReadRound, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., leader_age_ms: _Optional[int] = ...) -> None: ...
 
 class FetchSnapshotRequest(_message.Message):
     __slots__ = ("cluster_id", "replica_id", "replica_directory_id", "max_bytes", "topics", "read_round")
@@ -230,3 +352,37 @@ class FetchSnapshotPartitionData(_message.Message):
     file_digest: bytes
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
     def __init__(self, partition: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., snapshot_id: _Optional[_Union[_common_pb2.OffsetAndEpoch, _Mapping]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., size: _Optional[int] = ..., position: _Optional[int] = ..., unaligned_records: _Optional[bytes] = ..., chunk_crc: _Optional[int] = ..., file_digest: _Optional[bytes] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class ChainDigestRequest(_message.Message):
+    __slots__ = ("cluster_id", "replica", "epoch", "offsets")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    replica: _common_pb2.ReplicaKey
+    epoch: int
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, cluster_id: _Optional[str] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ChainDigestResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "offsets", "points", "leader_endpoints")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    error_code: _common_pb2.ErrorCode
+    current_leader: _common_pb2.LeaderAndEpoch
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    points: _containers.RepeatedCompositeFieldContainer[DigestAt]
+    leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., offsets: _Optional[_Iterable[int]] = ..., points: _Optional[_Iterable[_Union[DigestAt, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+
+class DigestAt(_message.Message):
+    __slots__ = ("offset", "digest")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    digest: bytes
+    def __init__(self, offset: _Optional[int] = ..., digest: _Optional[bytes] = ...) -> None: ...

@@ -61,6 +61,11 @@ class RaftServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_raft__pb2.FetchSnapshotRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_raft__pb2.FetchSnapshotResponse.FromString,
                 _registered_method=True)
+        self.ChainDigest = channel.unary_unary(
+                '/quorum.v1.RaftService/ChainDigest',
+                request_serializer=quorum_dot_v1_dot_raft__pb2.ChainDigestRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_raft__pb2.ChainDigestResponse.FromString,
+                _registered_method=True)
 
 
 class RaftServiceServicer(object):
@@ -99,6 +104,13 @@ class RaftServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChainDigest(self, request, context):
+        """Answered in any role: what this replica's log is, for finding where two differ.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RaftServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -126,6 +138,11 @@ def add_RaftServiceServicer_to_server(servicer, server):
                     servicer.FetchSnapshot,
                     request_deserializer=quorum_dot_v1_dot_raft__pb2.FetchSnapshotRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_raft__pb2.FetchSnapshotResponse.SerializeToString,
+            ),
+            'ChainDigest': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChainDigest,
+                    request_deserializer=quorum_dot_v1_dot_raft__pb2.ChainDigestRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_raft__pb2.ChainDigestResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -265,6 +282,33 @@ class RaftService(object):
             '/quorum.v1.RaftService/FetchSnapshot',
             quorum_dot_v1_dot_raft__pb2.FetchSnapshotRequest.SerializeToString,
             quorum_dot_v1_dot_raft__pb2.FetchSnapshotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChainDigest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.RaftService/ChainDigest',
+            quorum_dot_v1_dot_raft__pb2.ChainDigestRequest.SerializeToString,
+            quorum_dot_v1_dot_raft__pb2.ChainDigestResponse.FromString,
             options,
             channel_credentials,
             insecure,

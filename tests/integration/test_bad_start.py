@@ -16,6 +16,7 @@ import pytest
 
 from quorate.cli.exits import Exit
 from quorate.demo.local_cluster import HOST, LocalNode
+from tests.chaos import disk as chaos_disk
 from tests.integration.processes import Ended, Processes, running
 from tests.integration.traffic import config_value, write_configs
 
@@ -156,6 +157,24 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
         path.mkdir()
     ended = refuse(cluster, node)
     assert_refused(ended, Exit.DAMAGED, str(path), "docs/operations.md")
+
+
+def test_a_disk_that_fails_while_the_node_starts(cluster: Processes, node: LocalNode) -> None:
+    """The same exit code as later: whoever restarts servers must not just try again."""
+    log = next(iter((node.data_dir / "__cluster_metadata-0").glob("*.log")))
+    sound = log.read_bytes()
+    # A torn tail, so that recovery has something to write.
+    log.write_bytes(sound + sound[-20:])
+    switch = node.folder / chaos_disk.SYNC_FAILS
+    switch.touch()
+    try:
+        ended = cluster.serve(node, "--set", f"node.filesystem={chaos_disk.NAME}")
+    finally:
+        switch.unlink()
+    assert_refused(ended, Exit.DAMAGED, "cannot sync: Input/output error")
+    assert "event=serving" not in ended.err
+    cluster.start_all()
+    assert config_value(cluster) == VALUES[-1]
 
 
 def test_every_mistake_of_a_configuration_at_once(cluster: Processes, node: LocalNode) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from metrics.catalog import CATALOG
-from quorate.demo.local_cluster import free_ports
+from quorate.demo.ports import free_ports
 
 pytestmark = pytest.mark.integration
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 import secrets
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -39,7 +42,9 @@ def seed(request: pytest.FixtureRequest) -> int:
     return secrets.randbits(32) if given is None else int(given)
 
 
-def test_fifty_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
+def test_fifty_kills_lose_nothing(
+    tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
+) -> None:
     with running(tmp_path, settings=SETTINGS) as cluster:
         campaign = Campaign(cluster, seed=seed)
 
@@ -47,7 +52,11 @@ def test_fifty_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
             asyncio.run(campaign.run(draw_rounds(random.Random(seed), ROUNDS)))
         finally:
             print(f"seed {seed}: {campaign.tally} {campaign.ledger.counts()}")
+            record_property("seed", seed)
+            for name, value in {**asdict(campaign.tally), **campaign.ledger.counts()}.items():
+                record_property(name, json.dumps(value))
         tally = campaign.tally
+        record_property("violations", len(campaign.violations))
         assert campaign.violations == [], f"seed {seed}"
         assert tally.rounds == ROUNDS
         assert tally.rounds_losing_unsynced >= ROUNDS_LOSING_UNSYNCED_MIN

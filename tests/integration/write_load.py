@@ -51,6 +51,8 @@ class Ledger:
     offsets: dict[str, int] = field(default_factory=dict)
     """End offset (exclusive) of each acknowledged write."""
     faults: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    """Seconds from call to answer of every acknowledged write."""
 
     @property
     def acknowledged(self) -> int:
@@ -176,3 +178,4 @@ class Load:
         else:
             ledger.outcomes[key] = Outcome.ACKNOWLEDGED
             ledger.offsets[key] = applied.offset
+            ledger.waits.append(loop.time() - began)

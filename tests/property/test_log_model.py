@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, TORN_TAIL, CrashMode
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import OffsetAndEpoch
 from tests.support.log_builder import LogBench, contents, make_batch
 from tests.support.log_model import LogModel
-from tests.support.memory_filesystem import KEEP_ALL, LOSE_ALL, TORN_TAIL, CrashMode
 
 MODES = [LOSE_ALL, TORN_TAIL, KEEP_ALL, CrashMode(keep_writes=1.0, keep_names=1.0)]
 batches = st.lists(

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.scenario.command_line import main
+from quorate.sim.scenario.command_line import main
 
 main()

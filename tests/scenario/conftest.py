@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenario.grammar import ScenarioError
-from tests.scenario.runner import run_file
+from quorate.sim.scenario.grammar import ScenarioError
+from quorate.sim.scenario.runner import run_file
 
 
 class ScenarioDiffers(Exception):  # noqa: N818 - reads as the sentence it is

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import quorate.sim.scenario.commands
+from quorate.sim.invariants.violation import Violation
+from quorate.sim.scenario.command_line import main
+from quorate.sim.scenario.grammar import ScenarioError, parse, parse_command
+from quorate.sim.scenario.outlet import Kind, Outlet
+from quorate.sim.scenario.registry import COMMANDS, descriptions
+from quorate.sim.scenario.runner import run_file, run_scenario
 from quorum.core import commitment
 from quorum.core.roles import Leader
-from tests.scenario.command_line import main
-from tests.scenario.grammar import ScenarioError, parse, parse_command
-from tests.scenario.outlet import Kind, Outlet
-from tests.scenario.registry import COMMANDS, descriptions
-from tests.scenario.runner import run_file, run_scenario
-from tests.simulation.invariants.violation import Violation
 
-COMMANDS_DIRECTORY = Path(__file__).parent / "commands"
+COMMANDS_DIRECTORY = Path(quorate.sim.scenario.commands.__path__[0])
 HERE = Path("a.scn")
 
 SMALL = """# Shows what one voter takes itself for.
@@ -117,7 +118,7 @@ def test_a_broken_core_is_caught_although_no_text_is_compared(
 
 
 def test_every_command_is_one_file_and_is_explained() -> None:
-    files = {path.stem for path in COMMANDS_DIRECTORY.glob("*.py")}
+    files = {path.stem for path in COMMANDS_DIRECTORY.glob("[!_]*.py")}
     assert files == set(COMMANDS)
     starts = [line.split()[0] for line in descriptions() if not line.startswith(" ")]
     assert starts == list(COMMANDS)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.episode import run
-from tests.simulation.lanes import LaneReport, run_lane
+from quorate.sim.episode import run
+from quorate.sim.lanes import LaneReport, run_lane
 
 CI_SEEDS = 100
 NIGHTLY_SEEDS = 2_000
@@ -22,7 +22,7 @@ def _print(line: str) -> None:
 
 
 def _assert_clean(report: LaneReport) -> None:
-    assert not report.failures, "\n\n".join(report.failures[:3])
+    assert not report.failures, "\n\n".join(text for _, text in report.failures[:3])
     assert not report.shortfalls(), f"{report.shortfalls()}; {report.counts}"
 
 

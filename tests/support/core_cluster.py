@@ -21,7 +21,6 @@ from quorum.core.messages import (
     ReceivedRecords,
     VoteRequest,
     VoteResponse,
-    VotersAt,
 )
 from quorum.core.node import RaftNode
 from quorum.core.notices import SnapshotFrozen
@@ -34,7 +33,7 @@ from quorum.types import (
     EpochStart,
     NodeId,
 )
-from tests.support.core_disk import Disk, copy_of, key, voter
+from tests.support.core_disk import Disk, copy_of, key, payload_with, voter
 
 CLUSTER = "cluster"
 Sent = TypeVar("Sent")
@@ -79,6 +78,8 @@ class CoreCluster:
         self.sent: list[tuple[NodeId, NodeId, Message]] = []
         """Everything that ever left a node, delivered or not."""
         self.cut: set[tuple[NodeId, NodeId]] = set()
+        self.hold: set[tuple[NodeId, NodeId]] = set()
+        """Links whose messages wait until they are taken out of here."""
         self.slow_disks: set[NodeId] = set()
         self.records_per_answer = 1 << 30
         self.members: dict[NodeId, Member] = {}
@@ -151,11 +152,9 @@ class CoreCluster:
                     epochs.append(EpochStart(epoch, offset))
             base, end = wanted[0][0], wanted[-1][0] + 1
             voters = tuple(
-                VotersAt(offset, disk.voters[offset])
-                for offset in sorted(disk.voters)
-                if base <= offset < end
+                disk.voters[offset] for offset in sorted(disk.voters) if base <= offset < end
             )
-            received = ReceivedRecords(base, end, tuple(epochs), voters, b"")
+            received = ReceivedRecords(base, end, tuple(epochs), voters, payload_with(voters))
             return replace(message, received=received, serve_bytes_max=0)
         if isinstance(message, FetchSnapshotResponse) and message.serve_bytes_max > 0:
             size = disk.snapshots[message.snapshot_id]
@@ -191,7 +190,9 @@ class CoreCluster:
         chosen = [
             each
             for each in self.queue
-            if (to is None or each[1] == to) and (kind is None or isinstance(each[2], kind))
+            if (to is None or each[1] == to)
+            and (kind is None or isinstance(each[2], kind))
+            and each[:2] not in self.hold
         ][:count]
         for item in chosen:
             self.queue.remove(item)

@@ -29,12 +29,23 @@ from quorum.types import (
     ElectionState,
     Endpoint,
     EpochStart,
+    Founding,
     NodeId,
     OffsetAndEpoch,
     ReplicaKey,
     SnapshotId,
     Voter,
 )
+
+VOTERS_IN: dict[bytes, tuple[VotersAt, ...]] = {}
+"""What the payloads of Fetch answers hold, so that a follower's disk remembers it too."""
+
+
+def payload_with(voters: tuple[VotersAt, ...]) -> bytes:
+    """A payload that stands for records with these voter sets among them."""
+    payload = repr(voters).encode() if voters else b""
+    VOTERS_IN[payload] = voters
+    return payload
 
 
 def key(node_id: NodeId) -> ReplicaKey:
@@ -59,11 +70,13 @@ class Disk:
     start: OffsetAndEpoch = LOG_BEGINNING
     records: list[tuple[int, int]] = field(default_factory=list)
     """(offset, epoch) of every record kept."""
-    voters: dict[int, tuple[Voter, ...]] = field(default_factory=dict)
+    voters: dict[int, VotersAt] = field(default_factory=dict)
     election: ElectionState = field(default_factory=ElectionState)
     high_watermark: int = 0
     snapshots: dict[SnapshotId, int] = field(default_factory=dict)
     chunks: dict[SnapshotId, bytes] = field(default_factory=dict)
+    is_fresh: bool = False
+    """Whether the quorum has yet to be founded; without a word it is."""
 
     @property
     def end(self) -> OffsetAndEpoch:
@@ -82,9 +95,12 @@ class Disk:
 
     def durable_state(self, first_voters: Sequence[Voter]) -> DurableState:
         voters = [VotersAt(-1, tuple(first_voters))] if first_voters else []
-        voters += [VotersAt(offset, self.voters[offset]) for offset in sorted(self.voters)]
+        voters += [self.voters[offset] for offset in sorted(self.voters)]
+        election = self.election
+        if election.epoch == 0 and election.founding is None and not self.is_fresh:
+            election = replace(election, founding=Founding(b"\1" * 16, is_complete=True))
         return DurableState(
-            self.election,
+            election,
             self.start,
             self.end,
             self.epochs,
@@ -104,9 +120,12 @@ class Disk:
                     starts = [each for each in effect.epochs if each.start_offset <= offset]
                     epoch = starts[-1].epoch if starts else effect.epoch
                     self.records.append((offset, epoch))
+                for at in VOTERS_IN.get(effect.payload or b"", ()):
+                    self.voters[at.offset] = at
                 for index, control in enumerate(effect.controls):
                     if isinstance(control, Voters):
-                        self.voters[effect.base_offset + index] = control.voters
+                        offset = effect.base_offset + index
+                        self.voters[offset] = VotersAt(offset, control.voters, control.removed)
             case Truncate():
                 self.records = [each for each in self.records if each[0] < effect.end_offset]
                 self.voters = {k: v for k, v in self.voters.items() if k < effect.end_offset}

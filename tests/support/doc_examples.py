@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import HEADER_BYTES, encode_batch
 from quorum.batch_header import HEADER
 from quorum.control import encode_control_batch
@@ -24,7 +25,6 @@ from statemachine.codec import encode_kafka, encode_record
 from statemachine.dump import StateDigest
 from statemachine.records import FeatureLevelRecord
 from tests.support.doc_regions import code, dump
-from tests.support.memory_filesystem import MemoryFileSystem
 
 DIRECTORY = Path("/data")
 DIRECTORY_ID = bytes(range(0x10, 0x20))

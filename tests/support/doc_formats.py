@@ -111,8 +111,19 @@ def control_records() -> str:
 
 
 _TAG_NOTES = {
-    "LOG_DIGEST_TAG": ("SNAPSHOT_HEADER", "running log digest at the checkpoint's end offset"),
-    "STATE_DIGEST_TAG": ("SNAPSHOT_FOOTER", "digest of the state that the checkpoint holds"),
+    "LOG_DIGEST_TAG": (
+        "SNAPSHOT_HEADER",
+        "16 bytes: running log digest at the checkpoint's end offset",
+    ),
+    "STATE_DIGEST_TAG": (
+        "SNAPSHOT_FOOTER",
+        "16 bytes: digest of the state that the checkpoint holds",
+    ),
+    "REMOVED_VOTERS_TAG": (
+        "KRAFT_VOTERS",
+        "tombstones of removed voters: compact array of id int32, directory id, tagged fields",
+    ),
+    "READMITTED_VOTERS_TAG": ("KRAFT_VOTERS", "whose tombstone this record lifts; the same form"),
 }
 
 
@@ -120,7 +131,7 @@ def tagged_fields() -> str:
     tags = {name: value for name, value in vars(control).items() if name.endswith("_TAG")}
     assert tags.keys() == _TAG_NOTES.keys()
     return table(
-        ["Tag", "In", "Content, 16 bytes"],
+        ["Tag", "In", "Content"],
         [[value, *_TAG_NOTES[name]] for name, value in sorted(tags.items(), key=lambda t: t[1])],
     )
 
@@ -187,7 +198,8 @@ _HEADER_NOTES = {
     "reason": "why, in the words of whoever asked",
     "traceparent": "W3C trace context",
     "open": "the oldest sequence whose answer the producer still lacked, in decimal",
-    "answer": "msgpack map: what the answer says beyond its position",
+    "answer": "msgpack map: what the answer says beyond its position; `refused`, a code and a "
+    "message, where the batch only takes the number of a command sent again",
     HEADER_SOURCE_OFFSET: "import: where the batch's range of the source begins",
     HEADER_SOURCE_NEXT: "import: where that range ends, exclusive",
 }
@@ -223,6 +235,7 @@ def _file_rows() -> list[list[str]]:
         [layout.EPOCH_FILE_NAME, "partition", "epoch history", own_check],
         [layout.LOG_START_NAME, "partition", "first offset kept", "line 2"],
         [layout.WATERMARK_NAME, "partition", "high watermark and durable end", "CRC-32C per slot"],
+        [layout.CONDEMNED_NAME, "partition", "from where on the log is to be set aside", "line 2"],
         [layout.PARTITION_METADATA_NAME, "partition", "the metadata topic's id", "none"],
         [shape, "partition", "checkpoint", "CRC-32C per batch, footer"],
     ]

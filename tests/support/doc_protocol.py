@@ -181,6 +181,8 @@ def frame_kinds() -> str:
     kinds: list[tuple[int, str, str]] = [
         (framing.HELLO, "hello", "protobuf `PeerHello`"),
         (framing.GOODBYE, "goodbye, from the server only", "none"),
+        (framing.PROBE, "probe, from the server only: does the process live?", "none"),
+        (framing.ALIVE, "alive: the answer to a probe", "none"),
         *((kind, message.__name__, "protobuf") for kind, message, *_ in framing._PROTOBUF),
         (packing.FETCH_REQUEST, FetchRequest.__name__, "packed"),
         (packing.FETCH_RESPONSE, FetchResponse.__name__, "packed, then records"),

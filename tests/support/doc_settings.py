@@ -40,7 +40,7 @@ _EXIT_MEANINGS = {
     Exit.CONFLICT: "Conflict: a name is taken, a thing changed, or brokers are missing or fenced.",
     Exit.REFUSED: "Refused as unsafe or against a policy.",
     Exit.UNREACHABLE: "Nobody reachable, no quorum, or the outcome of a write is not known.",
-    Exit.DAMAGED: "Damaged data on disk.",
+    Exit.DAMAGED: "Damaged data on disk, or a disk that fails under a server.",
     Exit.INTERRUPTED: "Interrupted.",
 }
 

@@ -21,9 +21,11 @@ from tests.support.core_disk import Disk, key
 SNAPSHOT = OffsetAndEpoch(10, 3)
 
 
-def following(disk: Disk | None = None) -> CoreCluster:
+def following(disk: Disk | None = None, *, slices: int = 1) -> CoreCluster:
     """Node 1 follows leader 2 in epoch 5, with a Fetch under way."""
-    config = QuorumConfig(snapshot_chunk_bytes=4, unwritten_chunks_max=2)
+    config = QuorumConfig(
+        snapshot_chunk_bytes=4, unwritten_chunks_max=2, snapshot_requests_max=slices
+    )
     cluster = CoreCluster(disks={1: disk or Disk()}, config=config)
     follow(cluster, 2, 5)
     return cluster
@@ -49,8 +51,13 @@ def asked(cluster: CoreCluster) -> FetchSnapshotRequest:
     return cluster.sent_by(1, FetchSnapshotRequest)[-1]
 
 
-def chunk(cluster: CoreCluster, data: bytes = b"abcd", **fields: object) -> Output:
-    request = asked(cluster)
+def chunk(
+    cluster: CoreCluster,
+    data: bytes = b"abcd",
+    request: FetchSnapshotRequest | None = None,
+    **fields: object,
+) -> Output:
+    request = request or asked(cluster)
     values: dict[str, object] = {
         "error": ErrorCode.NONE,
         "leader_id": 2,

@@ -49,6 +49,9 @@ class FakeLogDriver:
     def read(self, token: int) -> None:
         self.tokens.append(token)
 
+    def ask_position(self, token: int) -> None:
+        self.tokens.append(token)
+
     def resign(self, reason: str) -> None:
         self.resigned.append(reason)
 

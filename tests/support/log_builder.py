@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from quorum.batch import encode_batch, record_values, scan_batches
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.log.config import LogConfig
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.log.segmented_log import SegmentedLog
 from quorum.types import SnapshotId
-from tests.support.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 
 HOME = Path("/node/__cluster_metadata-0")
 
@@ -43,9 +43,9 @@ class LogBench:
         self.report: RecoveryReport
         self.open()
 
-    def open(self) -> SegmentedLog:
+    def open(self, digest: Callable[[SnapshotId], bytes] | None = None) -> SegmentedLog:
         self.log, self.report = open_log(
-            self.fs, HOME, self.config, snapshots=tuple(self.snapshots)
+            self.fs, HOME, self.config, snapshots=tuple(self.snapshots), snapshot_digest=digest
         )
         return self.log
 

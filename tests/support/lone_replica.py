@@ -17,15 +17,17 @@ from quorate.controller.requests import Answer, RequestContext
 from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import open_stores
 from quorate.replica.replica import Replica
+from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from quorum.config import QuorumConfig
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.log.config import LogConfig
+from quorum.log.election_store import ElectionFile
+from quorum.log.layout import partition_directory
 from quorum.runtime.ports import WriteGroup
-from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
+from quorum.types import ElectionState, Endpoint, Founding, NodeId, ReplicaKey, Voter
 from snapshot.config import SnapshotConfig
 from statemachine.commands import Command
-from tests.support.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 
 DATA_DIR = Path("/data")
 
@@ -72,6 +74,10 @@ class LoneReplica:
         self.fs.make_directory(DATA_DIR)
         plan = FormatPlan(DATA_DIR, "cluster", 1, self.voters[0].key.directory_id, self.voters)
         format_directory(self.fs, plan)
+        if voters > 1:
+            # As after the first start of all voters, before anybody stood.
+            founded = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
+            ElectionFile(self.fs, partition_directory(DATA_DIR)).save(founded)
 
     # What the replica needs around it.
 

@@ -20,6 +20,7 @@ from quorum.core.messages import (
 from quorum.errors import ErrorCode
 from quorum.transport.hello import Hello
 from quorum.transport.link import Link
+from quorum.transport.node_names import NodeNames
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.security import TlsIdentity
 from quorum.transport.server import PeerServer
@@ -132,6 +133,7 @@ async def replica(
     digest: bytes = b"",
     timeout_s: float = 5.0,
     tls: TlsIdentity | None = None,
+    names: NodeNames | None = None,
     port: int = 0,
     hello: Hello | None = None,
 ) -> AsyncIterator[Replica]:
@@ -142,7 +144,7 @@ async def replica(
         handler,
         timeout_s,
         credentials=tls.channel_credentials if tls else None,
-        tls_name="quorate.test" if tls else None,
+        names=names,
     )
     network = PeerNetwork(link)
     server = PeerServer(

@@ -15,7 +15,14 @@ import grpc
 
 from quorate.client.limits import SERVER_OPTIONS
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
-from quorate.services.ports import Cancel, Leadership, QuorumStatus, ReplicaStatus
+from quorate.services.ports import (
+    Cancel,
+    Leadership,
+    Outcome,
+    QuorumStatus,
+    ReplicaStatus,
+    VoterChange,
+)
 from quorate.services.registration import ClientServices
 from quorum.batch import encode_batch, read_header, scan_batches
 from quorum.errors import ErrorCode
@@ -95,6 +102,11 @@ class FakeNode:
         self.snapshot: SnapshotId | None = None
         self.endpoints = ((node_id, (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
+        self.asked_to_lead: list[int] = []
+        self.transfer_outcome = Outcome(ErrorCode.NONE, "")
+        self.elected: int | None = None
+        self.voter_changes: list[VoterChange] = []
+        self.change_outcome = Outcome(ErrorCode.NONE, "", 77)
         self._listeners: list[Callable[[], None]] = []
         self._waits: list[tuple[int, Callable[[], None]]] = []
 
@@ -253,6 +265,9 @@ class FakeNode:
         for call in due:
             call()
 
+    def judge_submitted(self) -> None:
+        """Everything is judged as it is submitted."""
+
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         if self.auto_confirm:
             on_outcome(self.high_watermark)
@@ -313,6 +328,20 @@ class FakeNode:
             observers=(ReplicaStatus(99, ZERO_UUID),),
             endpoints=self.endpoints,
         )
+
+    async def transfer_leadership(self, target: int) -> Outcome:
+        self.asked_to_lead.append(target)
+        if self.transfer_outcome.code is ErrorCode.NONE and target != self.node_id:
+            self.log.epoch += 1
+            self.log.leader = self.elected if self.elected is not None else target
+        return self.transfer_outcome
+
+    def age_ms(self) -> int:
+        return 5
+
+    async def change_voters(self, change: VoterChange) -> Outcome:
+        self.voter_changes.append(change)
+        return self.change_outcome
 
     def wall_ms(self) -> int:
         return self.log.clock + 5

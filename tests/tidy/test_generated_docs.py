@@ -16,7 +16,15 @@ from quorum.log import layout
 from quorum.transport import packing
 from snapshot.naming import FileState
 from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES
-from tests.support import doc_examples, doc_formats, doc_protocol, doc_settings
+from tests.evidence import page
+from tests.support import (
+    doc_coverage,
+    doc_examples,
+    doc_formats,
+    doc_protocol,
+    doc_settings,
+    doc_simulation,
+)
 from tests.support.doc_regions import region_names, rendered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +33,9 @@ MAKERS: dict[str, Callable[[], str]] = {
     **doc_examples.MAKERS,
     **doc_protocol.MAKERS,
     **doc_settings.MAKERS,
+    **page.MAKERS,
+    **doc_coverage.MAKERS,
+    **doc_simulation.MAKERS,
 }
 DOCUMENTS = {
     path: names

@@ -1,10 +1,13 @@
-"""A deliberately broken replica: how to break it and which standing invariant notices."""
+"""A deliberately broken replica: how to break it and what notices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from quorate.sim.episode import DEFAULT
+from quorate.sim.options import Options
 
 
 class Patch(Protocol):
@@ -16,14 +19,37 @@ class Patch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One entry of the zoo. The invariants know nothing of it.
+    """One entry of the zoo. What catches it knows nothing of it.
 
-    ``caught_by`` are the names of the properties it may violate first; it is found within the
-    first ``seeds`` seeds, drawn in order.
+    ``caught_by`` are the names of the properties it may violate first. Seeds are drawn in order
+    from 1; ``seeds`` is the bound within which it must be found. What no seed reaches names a
+    scenario instead: its invariants or its printed output must then differ.
     """
 
     name: str
     install: Callable[[Patch], None]
+    """Breaks the replica; its docstring says how, in one sentence."""
     caught_by: tuple[str, ...]
-    seeds: int
     source: str
+    """The bug of another system, or the rule, that it imitates."""
+    seeds: int = 200
+    options: Options = DEFAULT
+    """Profile, shape and length of the runs."""
+    scenario: str = ""
+    """Path below ``tests/scenario/testdata``; empty where the simulation finds it."""
+
+    @property
+    def ran(self) -> str:
+        """What has to be run to see it."""
+        return self.scenario or self.options.profile
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is found by seeds."""
+        return not self.scenario
+
+    @property
+    def what(self) -> str:
+        """What is broken, in a sentence."""
+        lines = (self.install.__doc__ or "").split("\n\n")[0].split("\n")
+        return " ".join(line.strip() for line in lines)

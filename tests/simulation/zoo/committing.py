@@ -1,13 +1,13 @@
-"""Broken replicas that call committed, or confirmed, what is not."""
+"""Broken replicas that call committed what is not."""
 
 from __future__ import annotations
 
 from quorate.controller import group
-from quorum.core import commitment, following, read_confirmation
+from quorate.sim.options import Options
+from quorum.core import commitment, following
 from quorum.core.epochs import EpochHistory
 from quorum.core.events import WatermarkMoved
-from quorum.core.output import HighWatermarkAdvanced, ReadConfirmed
-from quorum.core.roles import Leader
+from quorum.core.output import HighWatermarkAdvanced
 from quorum.core.state import CoreState
 from statemachine.producers import Fresh
 from tests.simulation.zoo.bug import Bug, Patch
@@ -34,16 +34,6 @@ def watermark_beyond_log(patch: Patch) -> None:
     patch.setattr(CoreState, "raise_high_watermark", raise_high_watermark)
 
 
-def read_from_cached_leadership(patch: Patch) -> None:
-    """A leader answers reads at once, without asking whether it still leads."""
-
-    def read(core: CoreState, token: int) -> None:
-        if isinstance(core.role, Leader) and core.role.can_write:
-            core.progress(ReadConfirmed(token, core.high_watermark))
-
-    patch.setattr(read_confirmation, "read", read)
-
-
 def duplicates_not_recognised(patch: Patch) -> None:
     """Every command counts as new, also one sent again."""
     patch.setattr(group, "judge_sequence", lambda *arguments, **options: Fresh())
@@ -55,35 +45,24 @@ def epoch_forgotten_at_log_start(patch: Patch) -> None:
 
 
 BUGS = (
-    Bug(
-        "old-epoch-by-counting", old_epoch_by_counting, ("committed-on-majority",), 60, "Raft 5.4.2"
-    ),
+    Bug("old-epoch-by-counting", old_epoch_by_counting, ("committed-on-majority",), "Raft 5.4.2"),
     Bug(
         "watermark-beyond-own-log",
         watermark_beyond_log,
         ("bounds", "committed-stays"),
-        10,
         "PySyncObj #197",
-    ),
-    Bug(
-        "read-from-cached-leadership",
-        read_from_cached_leadership,
-        ("confirmed-reads",),
-        60,
-        "etcd #20418",
     ),
     Bug(
         "duplicates-not-recognised",
         duplicates_not_recognised,
         ("acknowledged-survives", "no-crash"),
-        20,
         "requirements 360",
     ),
     Bug(
         "epoch-forgotten-at-log-start",
         epoch_forgotten_at_log_start,
         ("liveness", "committed-stays"),
-        60,
         "found by the simulation, seed 40",
+        options=Options("clocks"),
     ),
 )

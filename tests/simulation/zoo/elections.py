@@ -46,15 +46,13 @@ BUGS = (
         "candidacy-again-after-restart",
         candidacy_again,
         ("one-campaign",),
-        60,
         "architecture, decision 9",
     ),
     Bug(
         "vote-without-looking-at-the-log",
         vote_without_looking,
         ("leader-completeness", "committed-stays"),
-        60,
         "Raft 5.4.1",
     ),
-    Bug("quorum-of-half", half_is_enough, ("committed-on-majority", "one-leader"), 10, "Raft 5.2"),
+    Bug("quorum-of-half", half_is_enough, ("committed-on-majority", "one-leader"), "Raft 5.2"),
 )

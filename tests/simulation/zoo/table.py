@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
-from tests.simulation.zoo import committing, durability, elections
+from tests.simulation.zoo import (
+    answering,
+    checkpoints,
+    committing,
+    disks,
+    durability,
+    elections,
+    images,
+    liveness,
+    membership,
+    reading,
+    replicating,
+    voting,
+    watching,
+)
 from tests.simulation.zoo.bug import Bug
 
-BUGS: tuple[Bug, ...] = (*durability.BUGS, *elections.BUGS, *committing.BUGS)
+BUGS: tuple[Bug, ...] = (
+    *durability.BUGS,
+    *elections.BUGS,
+    *voting.BUGS,
+    *committing.BUGS,
+    *replicating.BUGS,
+    *reading.BUGS,
+    *disks.BUGS,
+    *answering.BUGS,
+    *checkpoints.BUGS,
+    *watching.BUGS,
+    *images.BUGS,
+    *membership.BUGS,
+    *liveness.BUGS,
+)

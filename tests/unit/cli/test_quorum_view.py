@@ -8,8 +8,11 @@ from quorate.cli.broker import parse_listener
 from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.quorum import replication_rows, status_fields
+from quorate.cli.quorum_barred import advise
+from quorate.cli.session import Session
 from quorate.cli.topic import parse_assignment, parse_pair
 from quorum.errors import ErrorCode
+from quorum.types import uuid_to_text
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 
@@ -96,3 +99,25 @@ def test_listeners() -> None:
     for text in ("h:1", "A://h", "A B://h:1", "A://h:99999"):
         with pytest.raises(CliError):
             parse_listener(text)
+
+
+def test_what_is_known_of_differing_logs_is_shown() -> None:
+    answer = quorum(replica(1, 70), replica(2, 100))
+    assert status_fields(answer)["dispute"] is None
+    answer.voters[0].compared_end_offset = 60
+    answer.dispute = "the log differs from that of node 1: asking the other voters"
+    assert status_fields(answer)["dispute"] == answer.dispute
+    assert [row["compared_end"] for row in replication_rows(answer)] == [-1, 60, 0]
+
+
+def test_a_barred_voter_is_marked_and_the_way_back_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its directory id is in the commands, so that they can be copied."""
+    barred = QuorumReplica(replica_id=3, directory_id=b"d" * 16, log_end_offset=-1, is_barred=True)
+    answer = quorum(replica(1, 90), replica(2, 90), barred)
+    statuses = {row["node_id"]: row["status"] for row in replication_rows(answer)}
+    assert statuses == {1: "Follower", 2: "Leader", 3: "Barred", 9: "Observer"}
+    assert status_fields(answer)["barred_voters"] == [3]
+    advise(Session(), answer)
+    said = capsys.readouterr().err
+    assert f"remove-voter 3 --directory-id {uuid_to_text(b'd' * 16)}" in said
+    assert "--no-initial-voters" in said

@@ -117,6 +117,17 @@ def test_a_gap_or_a_repetition_is_a_protocol_error(ranges):
         watch._events(changes(*ranges))
 
 
+def test_progress_ahead_of_the_changes_is_a_protocol_error():
+    """Goal: a mark vouches for what came before it. Method: one at, then one beyond the data."""
+    watch = Watch(None, None, client_id="", from_offset=5)
+    response = WatchResponse()
+    response.progress.offset = 5
+    assert watch._events(response) == []
+    response.progress.offset = 6
+    with pytest.raises(ProtocolError, match="progress to 6"):
+        watch._events(response)
+
+
 def test_a_watch_may_be_resumed_inside_a_batch():
     watch = Watch(None, None, client_id="", from_offset=5)
     assert len(watch._events(changes((3, 7), (7, 8)))) == 2

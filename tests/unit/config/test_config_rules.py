@@ -9,7 +9,13 @@ import pytest
 
 from quorate.config import ServerConfig
 from quorate.config_addresses import parse_address, parse_voter
-from quorate.config_sections import ClusterConfig, ListenerConfig, MetricsConfig, NodeConfig
+from quorate.config_sections import (
+    ClusterConfig,
+    ListenerConfig,
+    MetricsConfig,
+    NodeConfig,
+    TlsConfig,
+)
 from quorum.errors import ConfigError
 from quorum.types import ZERO_UUID, uuid_to_text
 
@@ -109,3 +115,24 @@ def test_a_filesystem_must_name_a_class(text: str) -> None:
     node = NodeConfig(id=1, data_dir=Path("d"), filesystem=text)
     assert "node.filesystem" in node.problems()[0]
     assert NodeConfig(id=1, data_dir=Path("d"), filesystem="a.b:C").problems() == []
+
+
+TLS = TlsConfig(
+    Path("a.pem"),
+    Path("a.key"),
+    Path("ca.pem"),
+    require_client_cert=True,
+    node_name="node-{id}.test",
+)
+
+
+@pytest.mark.parametrize(
+    ("tls", "words"),
+    [
+        (replace(TLS, require_client_cert=False), "tls.node_name needs tls.require_client_cert"),
+        (replace(TLS, node_name="node.test"), "tls.node_name: 'node.test' is no DNS name"),
+    ],
+)
+def test_certificate_names_that_cannot_work(tls: TlsConfig, words: str) -> None:
+    assert TLS.problems() == []
+    assert any(words in problem for problem in tls.problems())

@@ -43,16 +43,32 @@ def test_reads_of_a_turn_share_one_round_begun_after_they_came():
     assert outcomes[-1] is None
 
 
-def test_reads_fail_without_leadership_and_when_too_many_wait():
+def test_reads_fail_when_too_many_wait():
     bench = Bench(waits_max=1)
     outcomes = []
     bench.controller.confirm_read(outcomes.append)
     bench.controller.confirm_read(outcomes.append)
     assert outcomes == [None]
+
+
+def test_reads_outlive_a_leadership_and_are_asked_for_elsewhere():
+    """Goal: a deposed leader forwards what it had not asked yet; what it had asked, the core ends.
+
+    Method: one read in a round, one not yet; depose; flush.
+    """
+    bench = Bench()
+    outcomes = []
+    bench.controller.confirm_read(lambda offset: outcomes.append(("asked", offset)))
+    bench.flush()
+    bench.controller.confirm_read(lambda offset: outcomes.append(("new", offset)))
     bench.log.depose()
-    assert outcomes == [None, None]
-    bench.controller.confirm_read(outcomes.append)
-    assert outcomes == [None, None, None]
+    assert outcomes == []
+    bench.log.fail_reads()
+    assert outcomes == [("asked", None)]
+    bench.flush()
+    assert len(bench.log.tokens) == 1
+    bench.log.confirm_reads()
+    assert outcomes[1:] == [("new", bench.log.high_watermark)]
 
 
 def test_waits_are_released_in_order_and_can_be_given_up():

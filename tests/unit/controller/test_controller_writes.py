@@ -6,6 +6,7 @@ from quorum.batch import iterate_records, scan_batches
 from quorum.errors import ErrorCode
 from statemachine.commands import CreateTopic, DeleteTopic, InitProducerId
 from statemachine.machine import StateMachine
+from statemachine.producers import is_refusal
 from tests.support.controller_bench import Bench, set_config
 
 OK, UNKNOWN = ErrorCode.NONE, ErrorCode.OUTCOME_UNKNOWN
@@ -231,6 +232,69 @@ def test_a_refusal_uses_up_no_sequence_number():
     codes = dict(bench.codes())
     assert codes["refused"] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes["retried"] is OK
+
+
+def test_the_refusal_of_a_repeat_is_final_also_for_copies_that_come_late():
+    bench = Bench()
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    bench.submit(set_config(1, topic="later"), "refused", is_repeat=True, **who)
+    bench.flush()
+    bench.log.settle()
+    bench.submit(CreateTopic("later", 1, 1))
+    bench.flush()
+    bench.log.settle()
+    bench.submit(set_config(1, topic="later"), "late copy", **who)
+    bench.flush()
+    bench.log.settle()
+    answers = {tag: answer for tag, answer in bench.answers if tag}
+    assert answers["refused"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answers["late copy"] == answers["refused"]
+    assert bench.controller.image.configs.value(2, "later", "retention.ms") is None
+    state = bench.controller.image.producers.state(pid)
+    assert (state.last_sequence, is_refusal(state.applied[0].answer)) == (0, True)
+
+
+def test_a_repeat_that_finds_nothing_to_change_does_not_change_anything_later():
+    bench = Bench()
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    bench.submit(set_config(1))
+    bench.flush()
+    bench.log.settle()
+    bench.submit(set_config(1), "nothing to do", is_repeat=True, **who)
+    bench.submit(set_config(2))
+    bench.flush()
+    bench.log.settle()
+    bench.submit(set_config(1), "late copy", **who)
+    bench.flush()
+    bench.log.settle()
+    answers = {tag: answer for tag, answer in bench.answers if tag}
+    assert answers["nothing to do"].code is OK
+    assert answers["late copy"] == answers["nothing to do"]
+    assert bench.value() == "2"
+
+
+def test_a_repeated_dry_run_writes_nothing():
+    bench = Bench()
+    pid = bench.producer()
+    end = bench.log.log_end
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    bench.submit(CreateTopic("new", 1, 1, dry_run=True), "dry", is_repeat=True, **who)
+    bench.flush()
+    assert bench.log.log_end == end
+
+
+def test_the_refusal_of_a_repeat_that_is_not_committed_is_unknown():
+    bench = Bench()
+    pid = bench.producer()
+    who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
+    bench.submit(set_config("x"), "refused", is_repeat=True, **who)
+    bench.flush()
+    bench.log.confirm_reads()
+    assert bench.codes() == []
+    bench.log.depose()
+    assert bench.codes() == [("refused", ErrorCode.OUTCOME_UNKNOWN)]
 
 
 def test_sequence_errors_are_answers_too():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from quorum.core.events import MessageIgnored
+from quorum.core.inquiry import Roster
 from quorum.core.messages import (
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -16,17 +19,22 @@ from quorum.core.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    FoundingRequest,
+    FoundingResponse,
     Message,
     ReadRound,
     ReceivedRecords,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
     VoteRequest,
     VoteResponse,
     VotersAt,
 )
 from quorum.errors import ErrorCode
-from quorum.types import EpochStart, OffsetAndEpoch, ReplicaKey
+from quorum.types import Endpoint, EpochStart, OffsetAndEpoch, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import key, voter
+from tests.support.core_disk import Disk, key, voter
 
 INTEGERS = (-(1 << 63), -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 9, 100, (1 << 31) - 1, (1 << 63) - 1)
 CODES = tuple(ErrorCode)
@@ -35,9 +43,10 @@ CODES = tuple(ErrorCode)
 class Nonsense:
     """Messages with every field drawn on its own, now and then the one a node waits for."""
 
-    def __init__(self, rng: random.Random, waiting: list[int]) -> None:
+    def __init__(self, rng: random.Random, waiting: list[int], lives: Sequence[bytes] = ()) -> None:
         self.rng = rng
         self.waiting = waiting
+        self.lives = lives
 
     def number(self) -> int:
         return self.rng.choice(INTEGERS)
@@ -87,7 +96,7 @@ class Nonsense:
 
     def _about_elections(self) -> Message:
         maybe = self.rng.random() < 0.3
-        match self.rng.randrange(6):
+        match self.rng.randrange(12):
             case 0:
                 return VoteRequest(
                     self.request_id(),
@@ -118,10 +127,71 @@ class Nonsense:
                     self.small(),
                     (self.replica(), self.replica()),
                 )
-            case _:
+            case 5:
                 return EndQuorumEpochResponse(
                     self.request_id(), self.error(), self.small(), self.number()
                 )
+            case 6:
+                return UpdateVoterRequest(
+                    self.request_id(), self.cluster(), self.voter(), self.small()
+                )
+            case 7:
+                return AddVoterRequest(
+                    self.request_id(), self.cluster(), self.voter(), self.small()
+                )
+            case 8 | 9:
+                return self._about_founding()
+            case 10:
+                return RemoveVoterRequest(
+                    self.request_id(), self.cluster(), self.replica(), self.replica(), self.small()
+                )
+            case _:
+                return VoterChangeResponse(
+                    self.request_id(), self.error(), self.small(), self.number()
+                )
+
+    def _about_founding(self) -> Message:
+        if self.rng.random() < 0.5:
+            return FoundingRequest(
+                self.request_id(),
+                self.cluster(),
+                self.replica(),
+                self.replica(),
+                self.small(),
+                self.life(),
+                self.roster(),
+            )
+        return FoundingResponse(
+            self.request_id(),
+            self.error(),
+            self.small(),
+            self.small(),
+            self.life(),
+            self.roster(),
+        )
+
+    def life(self) -> bytes:
+        return self.rng.choice([bytes(16), b"a" * 16, b"b" * 16, *self.lives])
+
+    def roster(self) -> Roster:
+        if self.lives and self.rng.random() < 0.5:
+            return tuple((each, self.rng.choice(self.lives)) for each in (1, 2, 3))
+        ids = [self.rng.choice([1, 2, 3, self.number()]) for _ in range(self.rng.randrange(5))]
+        return tuple((each, self.life()) for each in self.rng.choice([ids, sorted(ids)]))
+
+    def voter(self) -> Voter:
+        entry = voter(self.small() % 5)
+        if self.rng.random() < 0.5:
+            return entry
+        return Voter(
+            self.replica(),
+            tuple(
+                Endpoint(self.rng.choice(["CONTROLLER", "", "X"]), "host", self.number())
+                for _ in range(self.rng.randrange(3))
+            ),
+            self.number(),
+            self.number(),
+        )
 
     def _about_records(self) -> Message:
         maybe = self.rng.random() < 0.3
@@ -138,6 +208,8 @@ class Nonsense:
                     self.number(),
                     self.number(),
                     self.round(),
+                    is_barred=self.rng.random() < 0.2,
+                    has_lost_records=self.rng.random() < 0.2,
                 )
             case 1:
                 return FetchResponse(
@@ -162,6 +234,7 @@ class Nonsense:
                     self.number(),
                     self.number(),
                     self.round(),
+                    is_barred=self.rng.random() < 0.2,
                 )
             case _:
                 return FetchSnapshotResponse(
@@ -202,6 +275,53 @@ def test_no_message_crashes_a_node_or_breaks_its_invariants(seed: int) -> None:
         assert node.high_watermark >= watermarks[node_id]
         assert node.epoch >= epochs[node_id]
         watermarks[node_id], epochs[node_id] = node.high_watermark, node.epoch
+        if rng.random() < 0.1:
+            cluster.now_ms += rng.randrange(400)
+            cluster.tick(node_id)
+        if rng.random() < 0.1:
+            cluster.deliver(count=3)
+        del cluster.queue[:-50]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
+    """Goal: what a fresh disk agreed to stays. Method: nonsense in epoch 0, with real lives in it.
+
+    A roster is agreed to once, nobody votes without one, and a bar is for ever.
+    """
+    rng = random.Random(seed)
+    cluster = CoreCluster(seed=seed, disks={each: Disk(is_fresh=True) for each in (1, 2, 3)})
+    if seed % 3 == 0:
+        cluster.deliver(count=rng.randrange(12))
+    agreed: dict[int, Roster] = {}
+    barred: set[int] = set()
+    for _ in range(300):
+        node_id = rng.choice([1, 2, 3])
+        elections = {each: cluster.members[each].disk.election for each in (1, 2, 3)}
+        lives = [each.founding.life_id for each in elections.values() if each.founding]
+        waiting = [
+            message.request_id
+            for sender, _, message in cluster.queue[-8:]
+            if sender == node_id and hasattr(message, "cluster_id")
+        ]
+        nonsense = Nonsense(rng, waiting, lives)
+        message = nonsense.message()
+        sender = rng.choice([-2, 1, 2, 3, 4])
+        if rng.random() < 0.3:
+            # Well-formed, so that what it says of lives is listened to.
+            asker = key(rng.choice([each for each in (1, 2, 3) if each != node_id]))
+            life, roster = nonsense.life(), nonsense.roster()
+            message = FoundingRequest(7, CLUSTER, asker, key(node_id), 0, life, roster)
+        cluster.call(node_id, lambda n, s=sender, m=message: n.receive(cluster.now_ms, s, m))
+        election = cluster.members[node_id].disk.election
+        if election.founding is not None and election.founding.roster:
+            assert agreed.setdefault(node_id, election.founding.roster) == election.founding.roster
+        if election.barred:
+            barred.add(node_id)
+        assert bool(election.barred) == (node_id in barred)
+        if node_id not in agreed or node_id in barred:
+            assert election.voted is None
+            assert not cluster[node_id].is_leader
         if rng.random() < 0.1:
             cluster.now_ms += rng.randrange(400)
             cluster.tick(node_id)

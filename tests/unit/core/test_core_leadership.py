@@ -160,8 +160,10 @@ def test_a_shut_down_leader_hands_over_to_the_best_successor_at_once() -> None:
     cluster.settle()
     cluster.cut.clear()
     cluster.call(1, lambda node: node.notice(cluster.now_ms, ShutDown()))
-    (farewell, _) = cluster.sent_by(1, EndQuorumEpochRequest)
-    assert farewell.preferred_successors == (key(2), key(3))
+    (request,) = cluster.sent_by(1, EndQuorumEpochRequest)
+    assert request.preferred_successors == (key(2), key(3))
+    assert request.stand_now
+    assert cluster[1].is_leader  # until the successor's newer epoch
     began_ms = cluster.now_ms
     cluster.settle()
     assert cluster.leaders() == [2]

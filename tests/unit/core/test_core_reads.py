@@ -6,6 +6,7 @@ from quorum.config import QuorumConfig
 from quorum.core.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, ReadRound
 from quorum.core.notices import SnapshotCreated
 from quorum.core.output import Output, ReadConfirmed, ReadFailed
+from quorum.core.roles import Leader
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
@@ -25,6 +26,13 @@ def told(cluster: CoreCluster) -> list[object]:
     return [
         each for each in cluster.members[1].progress if isinstance(each, ReadConfirmed | ReadFailed)
     ]
+
+
+def stamp(cluster: CoreCluster) -> int:
+    """The number of the latest round that node 1 has begun."""
+    role = cluster[1]._core.role
+    assert isinstance(role, Leader)
+    return role.reads.stamp.number
 
 
 def echo(cluster: CoreCluster, sender: int, number: int, *, epoch: int = 1) -> Output:
@@ -49,7 +57,7 @@ def test_a_read_completes_held_fetches_and_is_confirmed_by_their_echo() -> None:
     output = read(cluster, 7)
     answers = [each.message for each in output.immediate]
     assert [each.read_round for each in answers if isinstance(each, FetchResponse)] == [
-        ReadRound(1, 1)
+        ReadRound(1, stamp(cluster))
     ] * 2
     assert told(cluster) == []
     cluster.settle()
@@ -60,10 +68,11 @@ def test_a_fetch_that_was_already_on_its_way_proves_nothing() -> None:
     """Goal: its sender may since have voted for another. Method: a Fetch without the echo."""
     cluster = led()
     cluster.isolate(1)
+    before = stamp(cluster)
     read(cluster, 7)
-    echo(cluster, 2, 0)
+    echo(cluster, 2, before)
     assert told(cluster) == []
-    echo(cluster, 2, 1)
+    echo(cluster, 2, stamp(cluster))
     assert told(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
 
 
@@ -72,9 +81,10 @@ def test_echoes_of_another_epoch_or_of_rounds_to_come_do_not_count() -> None:
     cluster = led()
     cluster.isolate(1)
     read(cluster, 7)
-    echo(cluster, 2, 1, epoch=9)
-    echo(cluster, 2, 99)
-    echo(cluster, 9, 1)
+    number = stamp(cluster)
+    echo(cluster, 2, number, epoch=9)
+    echo(cluster, 2, number + 1)
+    echo(cluster, 9, number)
     assert told(cluster) == []
 
 
@@ -85,11 +95,12 @@ def test_reads_that_arrive_during_a_round_share_the_next_one() -> None:
     for token in (1, 2, 3):
         read(cluster, token)
     watermark = cluster[1].high_watermark
-    echo(cluster, 2, 1)
+    first = stamp(cluster)
+    echo(cluster, 2, first)
     assert told(cluster) == [ReadConfirmed(1, watermark)]
-    echo(cluster, 3, 1)
+    echo(cluster, 3, first)
     assert told(cluster) == [ReadConfirmed(1, watermark)]
-    echo(cluster, 3, 2)
+    echo(cluster, 3, first + 1)
     assert told(cluster) == [ReadConfirmed(each, watermark) for each in (1, 2, 3)]
 
 
@@ -101,7 +112,8 @@ def test_a_downloading_voter_echoes_as_well() -> None:
     created = SnapshotCreated(snapshot, 9)
     cluster.call(1, lambda node: node.notice(cluster.now_ms, created))
     read(cluster, 7)
-    request = FetchSnapshotRequest(5, CLUSTER, key(2), 1, snapshot, 0, 9, ReadRound(1, 1))
+    echoed = ReadRound(1, stamp(cluster))
+    request = FetchSnapshotRequest(5, CLUSTER, key(2), 1, snapshot, 0, 9, echoed)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, request))
     assert told(cluster) == [ReadConfirmed(7, 3)]
 

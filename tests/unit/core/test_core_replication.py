@@ -283,6 +283,17 @@ def test_a_voter_that_falls_behind_what_it_acknowledged_is_reported() -> None:
     assert cluster[1].high_watermark == 3
 
 
+def test_a_voter_that_knows_of_its_loss_is_served_and_counts_for_what_it_has() -> None:
+    """Goal: a vote floor is no rolled-back disk. Method: a Fetch that tells of the loss."""
+    cluster = led()
+    output = fetch(cluster, 2, 1, has_lost_records=True)
+    assert not [each for each in output.events if isinstance(each, ReplicaRegressed)]
+    (answer,) = answers(output)
+    assert (answer.error, answer.serve_offset) == (ErrorCode.NONE, 1)
+    assert [each.log_end_offset for each in cluster[1].replicas() if each.key.id == 2] == [1]
+    assert cluster[1].high_watermark == 3
+
+
 def test_describe_quorum_tells_when_a_replica_was_last_caught_up() -> None:
     """Goal: KIP-836 times. Method: caught up, then one append behind, then two."""
     cluster = led()

@@ -58,7 +58,7 @@ def ask(cluster: CoreCluster, **fields: object) -> FetchSnapshotResponse:
     }
     values.update(fields)
     request = FetchSnapshotRequest(7, **values)  # type: ignore[arg-type]
-    output = cluster[1].receive(cluster.now_ms, 2, request)
+    output = cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, request))
     (sent,) = [e.message for e in output.immediate if isinstance(e.message, FetchSnapshotResponse)]
     return sent
 

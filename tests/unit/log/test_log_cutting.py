@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from quorate.sim.memory_filesystem import CrashMode, Faults
 from quorum.batch import record_values, scan_batches
 from quorum.digest import fold
 from quorum.errors import (
@@ -17,7 +18,6 @@ from quorum.errors import (
 from quorum.log.config import LogConfig
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.log_builder import LogBench, chain_values, contents, make_batch
-from tests.support.memory_filesystem import CrashMode, Faults
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from quorate.sim.memory_filesystem import REORDERED
 from quorum.errors import IdentityError, LogDamagedError
 from tests.support.log_builder import HOME, LogBench, contents, make_batch
-from tests.support.memory_filesystem import REORDERED
 
 FIRST = HOME / f"{0:020d}.log"
 

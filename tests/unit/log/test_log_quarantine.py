@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, Faults, PowerLost
 from quorum.errors import LogDamagedError
 from quorum.log.damage import Loss, assess_loss, quarantine
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.types import OffsetAndEpoch
 from tests.support.log_builder import HOME, LogBench, contents
-from tests.support.memory_filesystem import LOSE_ALL, CrashMode, Faults, PowerLost
 
 FIRST = HOME / f"{0:020d}.log"
 
@@ -149,12 +149,69 @@ def test_a_log_start_without_a_checkpoint_sets_the_whole_log_aside():
     assert "log-start.damaged" in bench.names()
 
 
-def test_an_unreadable_log_start_is_damage():
-    bench = LogBench()
-    bench.fill(1, 6)
-    bench.log.advance_start(OffsetAndEpoch(4, 1))
+def without_start(*snapshots):
+    """A log of five segments from offset 5 on, whose ``log-start`` has rotted."""
+    bench = LogBench(segment_bytes=600, index_interval_bytes=150)
+    for epoch in (1, 2, 3, 4):
+        for _ in range(5):
+            bench.fill(epoch, 1)
+    second = bench.log.segment_bases[1]
+    bench.log.advance_start(OffsetAndEpoch(second, 1))
+    bench.log.close()
     bench.fs.flip_bit(HOME / "log-start", 12)
+    bench.snapshots = list(snapshots)
+    return bench, second
+
+
+def test_an_unreadable_log_start_without_a_checkpoint_sets_the_whole_log_aside():
+    bench, _ = without_start()
     damage = damage_of(bench)
     assert damage.path == HOME / "log-start"
-    assert set_aside(bench, damage).end == OffsetAndEpoch(6, 1)
+    assert set_aside(bench, damage).end == OffsetAndEpoch(20, 4)
     bench.open()
+    assert bench.log.start == bench.log.end == OffsetAndEpoch(0, 0)
+
+
+@pytest.mark.parametrize("start", [OffsetAndEpoch(10, 2), OffsetAndEpoch(13, 3)])
+def test_a_checkpoint_takes_the_place_of_an_unreadable_log_start(start):
+    bench, second = without_start(start)
+    rotten = bench.fs.read_bytes(HOME / "log-start")
+    bench.open()
+    assert (bench.log.start, bench.log.end) == (start, OffsetAndEpoch(20, 4))
+    assert [offset for offset, _, _ in contents(bench.log)] == list(range(start.offset, 20))
+    assert "unusable log start" in bench.report.restored_start
+    assert bench.fs.read_bytes(HOME / "log-start.damaged") == rotten
+    digest = bench.log.digest_at(20)
+    assert digest
+    bench.reopen()
+    assert bench.report.restored_start == ""
+    assert (bench.log.start, bench.log.digest_at(20)) == (start, digest)
+    assert not any(name.startswith(f"{second:020d}") for name in bench.names())
+
+
+def test_a_restored_log_start_survives_a_crash_at_any_point():
+    points = 0
+    while True:
+        bench, _ = without_start(OffsetAndEpoch(13, 3))
+        bench.fs.faults = Faults(stop_after_call=points)
+        try:
+            bench.open()
+        except PowerLost:
+            bench.reopen()
+            points += 1
+        else:
+            break
+        assert (bench.log.start, bench.log.end) == (OffsetAndEpoch(13, 3), OffsetAndEpoch(20, 4))
+    assert points > 5
+
+
+def test_a_checkpoint_of_another_history_restores_no_log_start():
+    bench, _ = without_start(OffsetAndEpoch(13, 2))
+    assert damage_of(bench).path == HOME / "log-start"
+
+
+def test_a_checkpoint_newer_than_the_log_replaces_it_without_a_log_start():
+    bench, _ = without_start(OffsetAndEpoch(40, 5))
+    bench.open()
+    assert bench.log.start == bench.log.end == OffsetAndEpoch(40, 5)
+    assert bench.report.restored_start

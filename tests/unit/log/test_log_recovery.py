@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.errors import IdentityError, LogDamagedError
+from quorate.sim.memory_filesystem import KEEP_ALL, TORN_TAIL, Faults, MemoryFileSystem
+from quorum.errors import IdentityError, LogDamagedError, StorageError
 from quorum.log.epoch_file import encode_epochs
 from quorum.log.identity import check_partition_metadata
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.types import EpochStart, OffsetAndEpoch
-from tests.support.log_builder import HOME, LogBench, contents
-from tests.support.memory_filesystem import KEEP_ALL, TORN_TAIL, MemoryFileSystem
+from tests.support.log_builder import HOME, LogBench, chain_values, contents
 
 FIRST = HOME / f"{0:020d}.log"
 
@@ -272,6 +272,58 @@ def test_index_and_digest_files_are_rebuilt():
     assert bench.fs.read_bytes(HOME / f"{sealed}.digest") == digest
     bench.open()
     assert bench.report.rebuilt == []
+
+
+def test_a_digest_that_cannot_be_read_today_is_not_written_over():
+    """Goal: a passing read error costs no evidence. Method: a log that starts within a segment."""
+    bench = rolled()
+    base = bench.log.segment_bases[1]
+    bench.snapshots.append(OffsetAndEpoch(base + 1, 1))
+    bench.log.advance_start(bench.snapshots[0])
+    end = bench.log.end.offset
+    known, path = bench.log.digest_at(end), HOME / f"{base:020d}.digest"
+    stored = bench.fs.read_bytes(path)
+    bench.log.close()
+    bench.fs.faults = Faults(unreadable=lambda name: name.endswith(".digest"))
+    with pytest.raises(StorageError):
+        bench.open()
+    bench.fs.faults = Faults()
+    assert bench.fs.read_bytes(path) == stored
+    bench.open()
+    assert bench.log.digest_at(end) == known != b""
+
+
+@pytest.mark.parametrize("loss", ["missing", "rotten"])
+@pytest.mark.parametrize("source", ["log start", "checkpoint"])
+def test_a_lost_digest_is_known_again_from_another_file(source, loss):
+    """The log start and checkpoints hold digests too: none behind the first of them is lost."""
+    bench = rolled()
+    expected = chain_values(bench.log)
+    base = bench.log.segment_bases[1]
+    known = base + 2
+    if source == "log start":
+        bench.log.advance_start(OffsetAndEpoch(known, 1))
+    else:
+        bench.log.advance_start(OffsetAndEpoch(base, 1))
+        start = LogStartFile(bench.fs, HOME)
+        start.save(LogStart(OffsetAndEpoch(base, 1)))
+    bench.log.close()
+    path = HOME / f"{base:020d}.digest"
+    if loss == "rotten":
+        bench.fs.flip_bit(path, 30)
+    else:
+        bench.fs.unlink(path)
+    bench.snapshots = [OffsetAndEpoch(known, 1)]
+    digests = {OffsetAndEpoch(known, 1): expected[known] if source == "checkpoint" else b""}
+    for _ in range(2):
+        bench.open(digests.__getitem__)
+        end = bench.log.end.offset
+        for offset in range(base, end + 1):
+            assert bench.log.digest_at(offset) == (expected[offset] if offset >= known else b"")
+        bench.log.close()
+    bench.open(digests.__getitem__)
+    bench.log.truncate_to(known + 1)
+    assert bench.log.digest_at(known + 1) == expected[known + 1]
 
 
 def test_a_high_watermark_beyond_the_log_is_not_believed(bench):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from pathlib import Path
 
 import pytest
 
-from quorum.errors import DiskFullError, StorageError
-from tests.support.memory_filesystem import (
+from quorate.sim.memory_filesystem import (
     KEEP_ALL,
     REORDERED,
     TORN_TAIL,
@@ -17,6 +17,7 @@ from tests.support.memory_filesystem import (
     MemoryFileSystem,
     PowerLost,
 )
+from quorum.errors import DiskFullError, StorageError
 
 HOME = Path("/home")
 
@@ -199,3 +200,21 @@ def test_the_same_seed_gives_the_same_disk():
         return [fs.read_bytes(HOME / name) for name in "abc"]
 
     assert run() == run()
+
+
+def test_it_tells_of_every_call_that_a_fault_made_fail():
+    """A fault that is set and never met proves nothing, so lanes count those that bit."""
+    fs = MemoryFileSystem()
+    bites: list[str] = []
+    fs.on_bite = bites.append
+    file = fs.open(Path("/a"), create=True, writable=True)
+    for faults in (
+        Faults(full_at_write=0),
+        Faults(error_at_sync=0),
+        Faults(unreadable=lambda name: name == "a"),
+    ):
+        fs.faults = faults
+        for call in (lambda: file.append(b"x"), file.sync, lambda: file.read_at(0, 1)):
+            with contextlib.suppress(StorageError):
+                call()
+    assert bites == ["write", "sync", "read"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.sim.memory_filesystem import Faults
 from quorum.batch import scan_batches
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import (
@@ -15,7 +16,6 @@ from quorum.errors import (
 from quorum.log.config import LogConfig
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.log_builder import HOME, LogBench, chain_values, contents, make_batch
-from tests.support.memory_filesystem import Faults
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quorate.sim.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost
 from quorum.errors import ElectionStateError, IdentityError, StorageError
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile, decode_election_state, encode_election_state
@@ -31,7 +32,6 @@ from quorum.types import (
     ReplicaKey,
     uuid_from_text,
 )
-from tests.support.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost
 
 HOME = Path("/node")
 DISK = uuid_from_text("XHhkr4tkSsD900pOQ8pPfg")
@@ -212,7 +212,7 @@ def test_an_identity_that_names_nobody_is_not_written(fs, identity, reason):
 
 
 def test_every_flipped_bit_of_the_identity_is_noticed(fs):
-    """Except in the empty comment line, which says nothing."""
+    """By servers and by tools; except in the empty comment line, which says nothing."""
     write_identity(fs, HOME, MetaProperties("alpha", 3, DISK))
     path = HOME / "meta.properties"
     whole = fs.read_bytes(path)
@@ -222,6 +222,8 @@ def test_every_flipped_bit_of_the_identity_is_noticed(fs):
             fs.flip_bit(path, position, bit)
             with pytest.raises(IdentityError):
                 load_identity(fs, HOME)
+            with pytest.raises(IdentityError):
+                load_foreign_identity(fs, HOME)
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def full_page() -> bytes:
                 3,
                 False,
                 (ReplicaFacts(2, True, 1, 0.5),),
+                {"equal": 1},
             ),
             storage=lambda: StorageFacts(1, 2, 3, 0),
             snapshot=lambda: SnapshotFacts(1, 2, 3, 4, 5.0, 0.5),

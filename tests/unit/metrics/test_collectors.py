@@ -24,6 +24,7 @@ FOLLOWER = RaftFacts(
     log_end_offset=100,
     log_end_epoch=6,
     voters=3,
+    digests={"equal": 1, "different": 0, "too_early": 0, "unknown": 0},
 )
 
 

@@ -9,7 +9,9 @@ from metrics import observer as observer_module
 from metrics.families import Families
 from metrics.observer import Observer
 from quorum.core.events import (
+    GAVE_WAY,
     ChunkReceived,
+    DiskStalled,
     DownloadEnded,
     Event,
     FetchClassified,
@@ -19,6 +21,7 @@ from quorum.core.events import (
     RecordsAppended,
     RequestRefused,
     RoleChanged,
+    TransferEnded,
     TruncationRefused,
     VoteDecided,
     WatermarkMoved,
@@ -69,6 +72,10 @@ SNAPSHOT = OffsetAndEpoch(10, 1)
         (LogDiverged(5, SNAPSHOT, SNAPSHOT), "raft_log_divergences_total", {}, 1),
         (TruncationRefused(5, 6), "raft_truncations_refused_total", {}, 1),
         (LeaderLost(1, 2), "raft_leader_lost_total", {}, 1),
+        (TransferEnded(ReplicaKey(2), 1, GAVE_WAY), "raft_transfers_total",
+         {"outcome": "gave_way"}, 1),
+        (TransferEnded(ReplicaKey(2), 1, "no"), "raft_transfers_total", {"outcome": "given_up"}, 1),
+        (DiskStalled(2000), "raft_disk_stalls_total", {}, 1),
         (ChunkReceived(SNAPSHOT, 0, 700, 900), "snapshot_downloaded_bytes_total", {}, 700),
         (DownloadEnded(SNAPSHOT, "installed"), "snapshot_downloads_total",
          {"outcome": "installed"}, 1),

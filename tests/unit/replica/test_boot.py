@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, REORDERED, TORN_TAIL, CrashMode
 from quorum.errors import ElectionStateError, ErrorCode, IdentityError
 from quorum.log.layout import partition_directory
 from quorum.types import OffsetAndEpoch
@@ -11,7 +12,6 @@ from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from statemachine.dump import state_digest
 from tests.support.lone_replica import DATA_DIR, LoneReplica
-from tests.support.memory_filesystem import KEEP_ALL, LOSE_ALL, REORDERED, TORN_TAIL, CrashMode
 
 SMALL = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from quorate.sim.memory_filesystem import Faults, MemoryFileSystem
 from quorum.core.output import Append, SaveElectionState, StoreHighWatermark, Truncate
 from quorum.errors import QuorumUsageError, StorageError
 from quorum.log.election_store import ElectionFile
@@ -16,7 +17,6 @@ from quorum.runtime.ports import WriteDone, WriteGroup
 from quorum.runtime.writer import WriterThread
 from quorum.types import ElectionState
 from tests.support.log_builder import make_batch
-from tests.support.memory_filesystem import Faults, MemoryFileSystem
 
 FOLDER = Path("/p")
 

@@ -9,8 +9,13 @@ import pytest
 
 from quorate.client import Client, OffsetOutOfRangeError, RefusedError
 from quorate.client.errors import from_rpc
+from quorum.errors import QuorumUsageError
 from quorum.types import SnapshotId
-from quorum.v1.metadata_pb2 import FetchLogRequest, ListOffsetsRequest
+from quorum.v1.metadata_pb2 import (
+    FetchLogRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+)
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord
 from tests.support.served_node import cluster, serving
@@ -114,6 +119,30 @@ def test_fetch_checks_the_epoch_unless_told_not_to():
     with_client(scenario)
 
 
+@pytest.mark.parametrize(
+    ("method", "request_type"),
+    [("ListOffsets", ListOffsetsRequest), ("OffsetForLeaderEpoch", OffsetForLeaderEpochRequest)],
+)
+def test_lookups_are_fenced_by_the_leader_epoch_and_by_leadership(method, request_type):
+    """Goal: 320.1 for both lookups. Method: an older, a newer and no epoch; then a follower."""
+
+    async def scenario(log, nodes, client):
+        log.epoch = 5
+        for epoch, code in ((4, "FENCED_LEADER_EPOCH"), (6, "UNKNOWN_LEADER_EPOCH")):
+            request = request_type(current_leader_epoch=epoch)
+            assert (await refused(client, method, request)).code_name == code
+        stub = client._nodes.node(client._nodes.addresses[0]).metadata
+        for request in (request_type(), request_type(current_leader_epoch=-1)):
+            await getattr(stub, method)(request, timeout=5)
+        log.leader = 2
+        request = request_type(current_leader_epoch=5)
+        error = await refused(client, method, request)
+        assert error.code_name == "NOT_LEADER_OR_FOLLOWER"
+        assert (error.leader.leader_id, error.leader.leader_epoch) == (2, 5)
+
+    with_client(scenario, nodes=2)
+
+
 def test_a_follower_that_is_behind_calls_nobody_diverged():
     async def scenario(log, nodes, client):
         nodes[1].applied_limit = 1
@@ -136,6 +165,25 @@ def test_an_offset_beyond_the_end_is_out_of_range_with_the_bounds():
             1,
             1,
         )
+
+    with_client(scenario)
+
+
+def test_a_log_trimmed_while_it_is_read_is_out_of_range(monkeypatch):
+    """Goal: the consumer hears where the log begins now. Method: trim inside the read."""
+
+    async def scenario(log, nodes, client):
+        for _ in range(5):
+            nodes[0].commit()
+
+        async def trimmed_meanwhile(offset, max_bytes, end_offset):
+            log.trim(4)
+            raise QuorumUsageError("read at 2, below log start 4")
+
+        monkeypatch.setattr(nodes[0], "read_log", trimmed_meanwhile)
+        with pytest.raises(OffsetOutOfRangeError) as caught:
+            await client.fetch_log(FetchLogRequest(offset=2))
+        assert caught.value.bounds.earliest_offset == 4
 
     with_client(scenario)
 

@@ -96,19 +96,50 @@ def test_a_wait_ends_with_the_deadline_and_leaves_nothing_behind():
     with_client(scenario)
 
 
-def test_linearizable_reads_are_the_leaders_and_confirmed():
-    async def scenario(log, nodes, client):
-        answer = await client.list_topics(read=LINEARIZABLE)
-        assert answer.position.node_id == 2
-        nodes[1].auto_confirm = False
-        read = asyncio.create_task(client.list_topics(read=LINEARIZABLE))
-        await nodes[1].has_reads(1)
-        assert not read.done()
-        nodes[1].commit()
-        nodes[1].reads.pop()(log.end)
-        assert (await read).position.offset == log.end
+@pytest.mark.parametrize("asked", [1, 2])
+def test_linearizable_reads_wait_for_a_position_and_then_for_the_image(asked):
+    """Goal: leader or not, nothing is answered before both. Method: hold back one by one."""
 
-    with_client(scenario, nodes=2, leader=2, ask=[1])
+    async def scenario(log, nodes, client):
+        node = nodes[asked - 1]
+        node.auto_confirm = False
+        read = asyncio.create_task(client.list_topics(read=LINEARIZABLE))
+        await node.has_reads(1)
+        assert not read.done()
+        node.reads.pop()(log.end + 1)
+        await node.has_waits(1)
+        assert not read.done()
+        node.commit()
+        answer = await read
+        assert (answer.position.offset, answer.position.node_id) == (log.end, asked)
+
+    with_client(scenario, nodes=2, leader=2, ask=[asked])
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        (LINEARIZABLE, "no leader confirmed the read"),
+        (at_least(7), "has applied offset 1, and in .* s did not get to 7"),
+    ],
+)
+def test_a_read_that_waits_in_vain_is_told_why_before_its_deadline(level, words):
+    async def scenario(log, nodes, client):
+        nodes[0].auto_confirm = False
+        stub = client._nodes.node(nodes[0].address).metadata
+        with pytest.raises(grpc.aio.AioRpcError, match=words):
+            await stub.ListTopics(ListTopicsRequest(read=level), timeout=0.4)
+        await nodes[0].has_waits(0)
+
+    with_client(scenario)
+
+
+def test_a_negative_offset_is_refused():
+    async def scenario(log, nodes, client):
+        with pytest.raises(RefusedError, match="-3 is negative"):
+            await client.list_topics(read=at_least(-3))
+
+    with_client(scenario)
 
 
 def test_a_lost_confirmation_is_asked_again_at_the_new_leader():

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.client.errors import OutcomeUnknownError, RefusedError, WatchLaggedError, from_rpc
 from quorate.services import change_feed, watch, write_stream
-from quorum.errors import ErrorCode
+from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.v1 import commands_pb2, common_pb2
 from quorum.v1.metadata_pb2 import (
     ProducerCommands,
@@ -325,6 +325,53 @@ def test_a_quiet_watch_says_how_far_it_is(monkeypatch):
         stream = stub.Watch(WatchRequest(from_offset=log.end, from_epoch=1))
         progress = (await stream.read()).progress
         assert (progress.offset, progress.epoch) == (log.end, 1)
+        stream.cancel()
+
+    with_stub(scenario)
+
+
+@pytest.mark.parametrize("answers_with", ["what is left", "an error", "nothing"])
+def test_a_log_trimmed_while_it_is_read_leaves_no_gap(monkeypatch, answers_with):
+    """Goal: whatever the race makes of the read, the watcher hears of it. Method: trim inside."""
+
+    async def scenario(log, nodes, stub, servers):
+        for _ in range(5):
+            nodes[0].commit()
+        read_log = nodes[0].read_log
+
+        async def trimmed_meanwhile(offset, max_bytes, end_offset):
+            log.trim(4)
+            if answers_with == "an error":
+                raise QuorumUsageError("read at 2, below log start 4")
+            return b"" if answers_with == "nothing" else await read_log(4, max_bytes, end_offset)
+
+        monkeypatch.setattr(nodes[0], "read_log", trimmed_meanwhile)
+        stream = stub.Watch(WatchRequest(from_offset=2, from_epoch=1))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stream.read()
+        assert caught.value.code() is grpc.StatusCode.OUT_OF_RANGE
+        assert from_rpc(caught.value).bounds.earliest_offset == 4
+
+    with_stub(scenario)
+
+
+def test_a_watch_goes_through_a_change_of_leader_without_a_gap():
+    """Goal: every change once, in order. Method: two reigns, with each one's control batch."""
+
+    async def scenario(log, nodes, stub, servers):
+        stream = stub.Watch(WatchRequest(from_offset=log.end, from_epoch=1))
+        expected, seen = log.end, []
+        for epoch in (1, 2, 3):
+            log.epoch = epoch
+            nodes[0].commit()
+            nodes[0].commit()
+        while expected < log.end:
+            response = await stream.read()
+            for batch in response.changes.batches:
+                assert batch.base_offset == expected
+                expected = batch.end_offset
+                seen.append(batch.epoch)
+        assert seen == [1, 1, 2, 2, 3, 3]
         stream.cancel()
 
     with_stub(scenario)

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.errors import DiskFullError
-from quorum.types import SnapshotId
-from snapshot.format import CheckpointHead, checkpoint_batches
-from snapshot.store import DirectorySnapshotStore
-from snapshot.writer import write_checkpoint
-from tests.support.memory_filesystem import (
+from quorate.sim.memory_filesystem import (
     KEEP_ALL,
     LOSE_ALL,
     REORDERED,
@@ -24,6 +19,11 @@ from tests.support.memory_filesystem import (
     MemoryFileSystem,
     PowerLost,
 )
+from quorum.errors import DiskFullError
+from quorum.types import SnapshotId
+from snapshot.format import CheckpointHead, checkpoint_batches
+from snapshot.store import DirectorySnapshotStore
+from snapshot.writer import write_checkpoint
 
 DIRECTORY = Path("/partition")
 OLD, NEW = SnapshotId(10, 1), SnapshotId(20, 1)

@@ -166,7 +166,7 @@ def test_download_freezes_to_the_same_bytes(
     download(store, A, whole)
     assert names(directory) == [file_name(A, FileState.PART)]
     fs.steps.clear()
-    assert store.freeze_download(A) == VOTERS
+    assert store.freeze_download(A).voters == VOTERS
     part = file_name(A, FileState.PART)
     assert fs.steps == [
         f"sync {part}",

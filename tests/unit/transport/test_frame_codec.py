@@ -11,23 +11,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.core.messages import (
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    ChainDigestRequest,
+    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    FoundingRequest,
+    FoundingResponse,
     Message,
+    ReadPositionRequest,
+    ReadPositionResponse,
     ReadRound,
+    RemoveVoterRequest,
+    Subtree,
+    UpdateVoterRequest,
+    VoterChangeResponse,
     VoteRequest,
     VoteResponse,
 )
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport.framing import decode_frame, encode_frame, is_answer, is_request, sender_key
 from quorum.transport.hello import Hello, decode_hello, encode_hello
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.types import DigestAt, Endpoint, OffsetAndEpoch, ReplicaKey, Voter
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -41,8 +52,22 @@ endpoints = st.lists(st.builds(Endpoint, texts, texts, st.integers(0, 65535)), m
     tuple
 )
 codes = st.sampled_from(ErrorCode)
+voters = st.builds(Voter, keys, endpoints, int32, int32)
 blobs = st.binary(max_size=300)
+lives = st.binary(min_size=16, max_size=16)
+rosters = st.lists(st.tuples(int32, lives), max_size=8).map(tuple)
 
+_PLAIN: dict[str, st.SearchStrategy[Any]] = {
+    "request_id": int64, "error": codes, "leader_id": int32, "epoch": int32,
+    "high_watermark": int64, "log_start_offset": int64, "diverging": st.none() | present,
+    "snapshot_id": st.none() | present, "records": blobs, "read_round": rounds,
+    "leader_endpoints": endpoints, "leader_age_ms": int64,
+}  # fmt: skip
+# What the leader itself said has no age and names no relays.
+fetch_responses = st.builds(FetchResponse, **_PLAIN) | st.builds(
+    FetchResponse, **_PLAIN, path=st.lists(keys, min_size=1, max_size=8).map(tuple),
+    contact_age_ms=int32,
+)  # fmt: skip
 MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     VoteRequest: st.builds(
         VoteRequest, int64, texts, keys, keys, int32, positions, st.booleans()
@@ -56,29 +81,50 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     ),
     EndQuorumEpochRequest: st.builds(
         EndQuorumEpochRequest, int64, texts, keys, int32,
-        st.lists(keys, max_size=8).map(tuple), endpoints,
+        st.lists(keys, max_size=8).map(tuple), endpoints, st.booleans(),
     ),
     EndQuorumEpochResponse: st.builds(
         EndQuorumEpochResponse, int64, codes, int32, int32, endpoints
     ),
+    FoundingRequest: st.builds(
+        FoundingRequest, int64, texts, keys, keys, int32, lives, rosters
+    ),
+    FoundingResponse: st.builds(
+        FoundingResponse, int64, codes, int32, int32, lives, rosters, endpoints
+    ),
     FetchRequest: st.builds(
         FetchRequest, int64, texts, keys, int32, int64, int32, int64, int32, int32, rounds,
-        st.binary(max_size=64),
+        st.binary(max_size=64), subtree=st.none() | st.builds(Subtree, int64, int32),
+        is_barred=st.booleans(), has_lost_records=st.booleans(),
     ),
-    FetchResponse: st.builds(
-        FetchResponse, request_id=int64, error=codes, leader_id=int32, epoch=int32,
-        high_watermark=int64, log_start_offset=int64, diverging=st.none() | present,
-        snapshot_id=st.none() | present, records=blobs, read_round=rounds,
-        leader_endpoints=endpoints,
-    ),
+    FetchResponse: fetch_responses,
     FetchSnapshotRequest: st.builds(
-        FetchSnapshotRequest, int64, texts, keys, int32, positions, int64, int32, rounds
+        FetchSnapshotRequest, int64, texts, keys, int32, positions, int64, int32, rounds,
+        st.booleans(),
     ),
     FetchSnapshotResponse: st.builds(
         FetchSnapshotResponse, request_id=int64, error=codes, leader_id=int32, epoch=int32,
         snapshot_id=positions, size=int64, position=int64, chunk=blobs,
         chunk_crc=st.integers(0, 2**32 - 1), file_digest=st.binary(max_size=64),
         read_round=rounds, leader_endpoints=endpoints,
+    ),
+    ReadPositionRequest: st.builds(ReadPositionRequest, int64, texts, keys, int32),
+    ReadPositionResponse: st.builds(
+        ReadPositionResponse, int64, codes, int32, int32, st.integers(-1, 2**63 - 1), endpoints
+    ),
+    ChainDigestRequest: st.builds(
+        ChainDigestRequest, int64, texts, keys, int32, st.lists(int64, max_size=32).map(tuple)
+    ),
+    ChainDigestResponse: st.builds(
+        ChainDigestResponse, int64, codes, int32, int32, st.lists(int64, max_size=32).map(tuple),
+        st.lists(st.builds(DigestAt, int64, st.binary(max_size=64)), max_size=32).map(tuple),
+        st.just(()), endpoints,
+    ),
+    UpdateVoterRequest: st.builds(UpdateVoterRequest, int64, texts, voters, int32),
+    AddVoterRequest: st.builds(AddVoterRequest, int64, texts, voters, int32),
+    RemoveVoterRequest: st.builds(RemoveVoterRequest, int64, texts, keys, keys, int32),
+    VoterChangeResponse: st.builds(
+        VoterChangeResponse, int64, codes, int32, int32, st.text(max_size=1024), endpoints
     ),
 }  # fmt: skip
 messages = st.one_of(*MESSAGES.values())
@@ -150,6 +196,7 @@ def example(message_type: type) -> Message:
         FetchResponse: FetchResponse(1, ErrorCode.NONE, 1, 2, records=b"r"),
         FetchSnapshotRequest: FetchSnapshotRequest(1, "c", key, 2, where, 0, 9),
         FetchSnapshotResponse: FetchSnapshotResponse(1, ErrorCode.NONE, 1, 2, where),
+        ChainDigestRequest: ChainDigestRequest(1, "c", key, 2, (5,)),
     }
     return made[message_type]
 
@@ -179,10 +226,14 @@ def test_numbers_that_do_not_fit_are_our_own_fault(
 
 def test_local_fields_do_not_travel() -> None:
     """Where to serve from is between the core and its runtime."""
-    sent = FetchResponse(1, ErrorCode.NONE, 1, 2, serve_offset=7, serve_bytes_max=100)
+    sent: Message = FetchResponse(1, ErrorCode.NONE, 1, 2, serve_offset=7, serve_bytes_max=100)
     received = decode_frame(encode_frame(sent))
     assert isinstance(received, FetchResponse)
     assert (received.serve_offset, received.serve_bytes_max) == (-1, 0)
+    fetch = dataclasses.replace(example(FetchRequest), digest=b"theirs", own_digest=b"ours")
+    received = decode_frame(encode_frame(fetch))
+    assert isinstance(received, FetchRequest)
+    assert (received.digest, received.own_digest) == (b"theirs", b"")
 
 
 def test_a_later_release_may_append_fixed_fields() -> None:
@@ -203,7 +254,7 @@ def test_requests_and_answers_are_told_apart() -> None:
     assert is_answer(FetchRequest, example(FetchResponse))
     assert not is_answer(FetchRequest, example(FetchSnapshotResponse))
     assert not is_answer(FetchRequest, example(FetchRequest))
-    for message_type in (VoteRequest, FetchRequest, FetchSnapshotRequest):
+    for message_type in (VoteRequest, FetchRequest, FetchSnapshotRequest, ChainDigestRequest):
         assert sender_key(example(message_type)) == ReplicaKey(1, b"d" * 16)
 
 
@@ -211,7 +262,7 @@ def test_requests_and_answers_are_told_apart() -> None:
     st.builds(
         Hello, texts,
         st.builds(ReplicaKey, st.integers(-1, 2**31 - 1), st.binary(min_size=16, max_size=16)),
-        st.binary(max_size=64), st.integers(0, 9), st.integers(0, 9),
+        st.binary(max_size=64), st.integers(0, 9), st.integers(0, 9), st.binary(max_size=16),
     )
 )  # fmt: skip
 def test_hellos_survive(hello: Hello) -> None:
@@ -219,13 +270,19 @@ def test_hellos_survive(hello: Hello) -> None:
     assert decode_hello(encode_hello(hello)) == hello
 
 
-LOCAL_FIELDS = {"received", "serve_offset", "serve_bytes_max", "serve_end_offset"}
+LOCAL_FIELDS = {
+    "received", "own", "own_digest", "serve_offset", "serve_bytes_max", "serve_end_offset",
+}  # fmt: skip
 SHARED_FIELDS = {
     "request_id", "cluster_id", "candidate", "voter", "epoch", "last", "pre_vote", "error",
     "leader_id", "granted", "leader_endpoints", "leader", "preferred_successors", "replica",
     "fetch_offset", "last_fetched_epoch", "high_watermark", "max_wait_ms", "max_bytes",
     "read_round", "digest", "log_start_offset", "diverging", "snapshot_id", "records", "position",
-    "size", "chunk", "chunk_crc", "file_digest",
+    "size", "chunk", "chunk_crc", "file_digest", "read_offset", "leader_age_ms",
+    "offsets", "points",
+    "stand_now", "subtree", "path", "contact_age_ms", "message",
+    "is_barred", "has_lost_records", "sender",
+    "life_id", "roster",
 }  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,39 +11,10 @@ import pytest
 from quorum.errors import ConfigError
 from quorum.transport import security
 from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
+from tests.support.certificates import authority, node
 from tests.support.peer_harness import fetch, replica, run
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-
-
-def openssl(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
-
-
-def authority(folder: Path, name: str) -> Path:
-    """A self-signed authority."""
-    openssl(
-        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-        "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN={name}",
-        cwd=folder,
-    )  # fmt: skip
-    return folder / f"{name}.pem"
-
-
-def node(folder: Path, issuer: str, name: str) -> TlsFiles:
-    """A certificate for quorate.test, signed by ``issuer``."""
-    openssl(
-        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-        "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}",
-        cwd=folder,
-    )  # fmt: skip
-    (folder / "names.ext").write_text("subjectAltName=DNS:quorate.test\n")
-    openssl(
-        "x509", "-req", "-in", f"{name}.csr", "-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key",
-        "-CAcreateserial", "-days", "2", "-extfile", "names.ext", "-out", f"{name}.pem",
-        cwd=folder,
-    )  # fmt: skip
-    return TlsFiles(folder / f"{name}.pem", folder / f"{name}.key", folder / f"{issuer}.pem")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,151 @@
+"""``python -m bench.calm --minutes 60``: full write load and starved processors, and no election.
+
+Three nodes with default settings, more writers than they can serve, and as many spinning
+processes as there are processors beside them. Nothing is broken. Exit code 1 when any node
+stood for election, asked for pre-votes or learned of another reign; 0 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from bench.quorum_under_load import run_load, start_cluster
+from quorate.demo.local_cluster import LocalCluster, LocalNode
+
+CHUNK_SECONDS = 20.0
+WRITERS = 64
+SETTINGS = {
+    "limits.disk_free_bytes_min": 0,
+    "snapshot.max_bytes_between": 8 << 20,
+    "snapshot.min_changed_records_ratio": 0.1,
+}
+"""Quorum timers stay at their defaults; checkpoints and trims fall into every run."""
+_STOOD = 'quorate_raft_role_changes_total{state="%s"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Reign:
+    """What one node says of elections. Equal before and after: nothing happened."""
+
+    epoch: int
+    stood: int
+    """Times the node asked for pre-votes or votes."""
+    leader_changes: int
+
+
+@dataclass(slots=True)
+class Calm:
+    """What a run saw."""
+
+    minutes: float = 0.0
+    writes: int = 0
+    rates: list[int] = field(default_factory=list)
+    worst_ms: float = 0.0
+    load_average: float = 0.0
+    elections: int = 0
+
+
+def reign_of(cluster: LocalCluster, node: LocalNode) -> Reign:
+    """As the node's metrics tell it."""
+
+    def read(series: str) -> int:
+        return int(cluster.metric(node, series) or 0)
+
+    return Reign(
+        read("quorate_raft_epoch"),
+        read(_STOOD % "prospective") + read(_STOOD % "candidate"),
+        read("quorate_raft_leader_changes_total"),
+    )
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+@contextmanager
+def contention(processes: int) -> Iterator[None]:
+    """So many processes that want a processor each, for nothing."""
+    context = multiprocessing.get_context("spawn")
+    spinning = [context.Process(target=_spin, daemon=True) for _ in range(processes)]
+    for each in spinning:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in spinning:
+            each.kill()
+            each.join()
+
+
+def measure_calm(folder: Path, *, minutes: float, writers: int, spinning: int) -> Calm:
+    """Run the load for so long and count elections."""
+    cluster = LocalCluster(folder, settings=SETTINGS)
+    seen = Calm()
+    try:
+        start_cluster(cluster)
+        before = {node.id: reign_of(cluster, node) for node in cluster.nodes.values()}
+        began = time.monotonic()
+        run = 0
+        with contention(spinning):
+            while time.monotonic() - began < minutes * 60:
+                run += 1
+                row = run_load(
+                    cluster, writers, run=run, seconds=CHUNK_SECONDS, warm_up_seconds=0.0
+                ).load
+                seen.writes += row.writes
+                seen.rates.append(round(row.rate))
+                seen.worst_ms = max(seen.worst_ms, row.max_ms)
+                seen.load_average = max(seen.load_average, os.getloadavg()[0])
+                after = {node.id: reign_of(cluster, node) for node in cluster.nodes.values()}
+                seen.minutes = (time.monotonic() - began) / 60
+                _say(
+                    f"{seen.minutes:.1f} min: {row.rate:.0f}/s, worst {row.max_ms:.0f} ms, {after}"
+                )
+                if after != before:
+                    seen.elections = sum(
+                        max(1, after[each].stood - before[each].stood)
+                        for each in after
+                        if after[each] != before[each]
+                    )
+                    break
+    finally:
+        cluster.stop_all()
+    return seen
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Measure and report; 1 if there was an election."""
+    parser = argparse.ArgumentParser(prog="bench.calm", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--writers", type=int, default=WRITERS)
+    parser.add_argument("--spinning", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to write to")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="quorate-calm-", dir=options.folder) as name:
+        seen = measure_calm(
+            Path(name),
+            minutes=options.minutes,
+            writers=options.writers,
+            spinning=options.spinning,
+        )
+    print(json.dumps(asdict(seen), indent=2))
+    return 1 if seen.elections else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

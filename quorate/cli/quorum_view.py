@@ -1,0 +1,92 @@
+"""The quorum's arithmetic as commands show it: from the leader's answer to rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.quorum_arithmetic import Replica, Standing
+from quorum.types import uuid_to_text
+from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
+
+COLUMNS = ("voters", "majority", "tolerated", "able", "margin", "may_fail_next")
+
+
+def voters_of(answer: DescribeQuorumResponse) -> Standing:
+    """The voters as their leader sees them.
+
+    Raises:
+        CliError: UNREACHABLE when it is not the leader's answer: nobody else knows.
+    """
+    if not answer.is_leader:
+        raise CliError(
+            "the quorum has no leader that can be reached, and nobody else knows who is level",
+            hint="`quorum describe status --any-node` shows what a node knows",
+            code=Exit.UNREACHABLE,
+        )
+    return Standing(tuple(_replica(answer, each) for each in answer.voters))
+
+
+def observers_of(answer: DescribeQuorumResponse) -> list[Replica]:
+    """Everybody else who fetches, as the leader sees them."""
+    return [_replica(answer, each) for each in answer.observers]
+
+
+def _replica(answer: DescribeQuorumResponse, each: QuorumReplica) -> Replica:
+    is_known = each.log_end_offset >= 0
+    return Replica(
+        each.replica_id,
+        each.directory_id,
+        max(0, answer.log_end_offset - each.log_end_offset) if is_known else -1,
+        _age_ms(answer, each.last_fetch_timestamp_ms),
+        _age_ms(answer, each.last_caught_up_timestamp_ms),
+        each.replica_id == answer.leader_id and each.directory_id == answer.directory_id,
+    )
+
+
+def _age_ms(answer: DescribeQuorumResponse, timestamp_ms: int) -> int:
+    return max(0, answer.timestamp_ms - timestamp_ms) if timestamp_ms >= 0 else -1
+
+
+def standing_fields(standing: Standing) -> dict[str, object]:
+    """A voter set in numbers."""
+    return {
+        "voters": [each.id for each in standing.voters],
+        "majority": standing.majority,
+        "tolerated": standing.tolerated,
+        "able": [each.id for each in standing.able],
+        "margin": standing.margin,
+        "may_fail_next": list(standing.may_fail_next),
+    }
+
+
+def unable_fields(standing: Standing) -> list[dict[str, object]]:
+    """Who cannot be counted on, and why."""
+    return [
+        {"id": each.id, "condition": each.condition.value, "lag": each.lag,
+         "silent_ms": each.silent_ms}
+        for each in standing.unable
+    ]  # fmt: skip
+
+
+def comparison(
+    kind: str,
+    fields: dict[str, object],
+    sets: Iterable[tuple[str, Standing]],
+    *,
+    objections: list[str],
+    warnings: list[str],
+) -> Result:
+    """Voter sets beneath each other, with what speaks against the step between them."""
+    return Result(
+        kind,
+        {**fields, "objections": objections, "warnings": warnings},
+        rows=[{"when": name, **standing_fields(each)} for name, each in sets],
+        columns=("when", *COLUMNS),
+    )
+
+
+def directory_text(directory_id: bytes) -> str | None:
+    """A directory id for people; None when it is not known."""
+    return uuid_to_text(directory_id) if any(directory_id) else None

@@ -1,0 +1,314 @@
+"""``quorate quorum add-voter``, ``remove-voter`` and ``update-voter``: one change at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import click
+
+from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.connection import ask, client_of
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.quorum_view import (
+    comparison,
+    directory_text,
+    observers_of,
+    unable_fields,
+    voters_of,
+)
+from quorate.cli.session import Session
+from quorate.client import Client
+from quorate.config_addresses import WILDCARD_HOSTS, parse_address
+from quorate.quorum_arithmetic import (
+    Replica,
+    Standing,
+    objections_to_adding,
+    objections_to_removing,
+    warnings_about,
+)
+from quorum.types import uuid_from_text
+from quorum.v1.admin_pb2 import (
+    AddVoterResponse,
+    DescribeQuorumResponse,
+    RemoveVoterResponse,
+    UpdateVoterResponse,
+)
+from quorum.v1.common_pb2 import Endpoint
+
+_Changed: TypeAlias = AddVoterResponse | RemoveVoterResponse | UpdateVoterResponse
+Function = TypeVar("Function", bound=Callable[..., Any])
+_NODE = click.argument("node", type=click.IntRange(min=0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a command is about to do, and what speaks against it."""
+
+    verb: str
+    node: int
+    directory_id: bytes
+    before: Standing
+    after: Standing
+    objections: list[str]
+    take: Callable[[], Awaitable[_Changed]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which disk, and where it is reached."""
+
+    directory_id: bytes
+    endpoints: tuple[Endpoint, ...]
+
+
+def _parse_directory(_context: object, _parameter: object, value: str | None) -> bytes:
+    if value is None:
+        return b""
+    try:
+        return uuid_from_text(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _parse_endpoints(
+    _context: object, _parameter: object, values: Sequence[str]
+) -> tuple[Endpoint, ...]:
+    return tuple(parse_endpoint(each) for each in values)
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """The endpoint of ``NAME://host:port``.
+
+    Raises:
+        click.BadParameter: It is not of that form, or nobody can be reached there.
+    """
+    name, separator, address = text.partition("://")
+    if not separator or not name:
+        raise click.BadParameter(f"{text!r} is not NAME://host:port")
+    try:
+        host, port = parse_address(address)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if host in WILDCARD_HOSTS or port == 0:
+        raise click.BadParameter(f"{text!r}: no other node can reach that")
+    return Endpoint(name=name, host=host, port=port)
+
+
+def _directory_option(function: Function) -> Function:
+    return click.option(
+        "--directory-id", callback=_parse_directory, metavar="ID",
+        help="Which disk, where the number alone does not say.",
+    )(function)  # fmt: skip
+
+
+def _place_options(function: Function) -> Function:
+    function = click.option(
+        "--endpoint", "endpoints", multiple=True, callback=_parse_endpoints,
+        metavar="NAME://HOST:PORT", help="Where it is reached; the replicas' listener first.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--at", metavar="HOST:PORT",
+        help="Ask the node itself there for its directory id and endpoints.",
+    )(function)  # fmt: skip
+
+
+def _step_options(function: Function) -> Function:
+    function = click.option(
+        "--force", is_flag=True, help="Ask the leader although the arithmetic speaks against it."
+    )(function)
+    return click.option("--dry-run", is_flag=True, help="Only show the arithmetic.")(function)
+
+
+@click.command(cls=SessionCommand)
+@_NODE
+@_directory_option
+@_place_options
+@click.option("--readmit", is_flag=True, help="Let a replica back in that was removed before.")
+@_step_options
+@pass_session
+def add_voter(
+    session: Session,
+    node: int,
+    directory_id: bytes,
+    endpoints: tuple[Endpoint, ...],
+    at: str | None,
+    readmit: bool,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    """Let observer NODE vote; it must follow the leader and be level with it.
+
+    Its endpoints come from --endpoint, or with --at from the node itself. Refused (exit code 6)
+    when fewer than a majority of the new set could acknowledge.
+    """
+
+    async def plan(client: Client) -> _Step:
+        answer = await client.describe_quorum()
+        before = voters_of(answer)
+        place = await _place(session, at, node, directory_id, endpoints)
+        voter = _candidate(answer, node, place.directory_id)
+        if not place.endpoints and not dry_run:
+            raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
+        return _Step(
+            "add", node, voter.directory_id, before, before.with_voter(voter),
+            [*objections_to_adding(before, voter), *_objections_to_now(answer),
+             *_objections_to_readmission(answer, voter, readmit=readmit)],
+            lambda: client.add_voter(node, voter.directory_id, place.endpoints, readmit=readmit),
+        )  # fmt: skip
+
+    _carry_out(session, plan, dry_run=dry_run, force=force)
+
+
+def _candidate(answer: DescribeQuorumResponse, node: int, directory_id: bytes) -> Replica:
+    """The observer of that number, as the leader sees it."""
+    found = [
+        each
+        for each in observers_of(answer)
+        if each.id == node and directory_id in (b"", each.directory_id)
+    ]
+    if len(found) > 1:
+        known = ", ".join(str(directory_text(each.directory_id)) for each in found)
+        raise CliError(
+            f"node {node} fetches from several disks: {known}",
+            hint="say which with --directory-id",
+            code=Exit.USAGE,
+        )
+    return found[0] if found else Replica(node, directory_id)
+
+
+@click.command(cls=SessionCommand)
+@_NODE
+@_directory_option
+@_step_options
+@pass_session
+def remove_voter(
+    session: Session, node: int, directory_id: bytes, dry_run: bool, force: bool
+) -> None:
+    """Let NODE vote no longer; it is remembered as removed and does not come back unasked.
+
+    The leader may be removed: it hands the log on and gives up. Refused (exit code 6) when fewer
+    than a majority of those left could acknowledge.
+    """
+
+    async def plan(client: Client) -> _Step:
+        answer = await client.describe_quorum()
+        before = voters_of(answer)
+        voter = before.find(node)
+        if voter is None or directory_id not in (b"", voter.directory_id):
+            raise CliError(f"node {node} is no voter with that directory", code=Exit.NOT_FOUND)
+        return _Step(
+            "remove", node, voter.directory_id, before, before.without(node),
+            [*objections_to_removing(before, node), *_objections_to_now(answer)],
+            lambda: client.remove_voter(node, voter.directory_id),
+        )  # fmt: skip
+
+    _carry_out(session, plan, dry_run=dry_run, force=force)
+
+
+@click.command(cls=SessionCommand)
+@_NODE
+@_place_options
+@_step_options
+@pass_session
+def update_voter(
+    session: Session,
+    node: int,
+    endpoints: tuple[Endpoint, ...],
+    at: str | None,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    """Say where voter NODE is reached from now on. It keeps its vote and its disk."""
+
+    async def plan(client: Client) -> _Step:
+        answer = await client.describe_quorum()
+        before = voters_of(answer)
+        voter = before.find(node)
+        if voter is None:
+            raise CliError(f"node {node} is not a voter", code=Exit.NOT_FOUND)
+        place = await _place(session, at, node, voter.directory_id, endpoints)
+        if not place.endpoints:
+            raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
+        return _Step(
+            "update", node, voter.directory_id, before, before, _objections_to_now(answer),
+            lambda: client.update_voter(node, voter.directory_id, place.endpoints),
+        )  # fmt: skip
+
+    _carry_out(session, plan, dry_run=dry_run, force=force)
+
+
+async def _place(
+    session: Session,
+    at: str | None,
+    node: int,
+    directory_id: bytes,
+    endpoints: tuple[Endpoint, ...],
+) -> _Place:
+    """Which disk, and where; what was not said, the node at that address is asked."""
+    if at is None:
+        return _Place(directory_id, endpoints)
+    async with client_of(session, (at,)) as there:
+        found = await there.describe_quorum(from_leader=False)
+    if found.node_id != node:
+        raise CliError(f"at {at} is node {found.node_id}, not {node}", code=Exit.CONFLICT)
+    if directory_id not in (b"", found.directory_id):
+        raise CliError(
+            f"node {node} at {at} has directory {directory_text(found.directory_id)}",
+            code=Exit.CONFLICT,
+        )
+    return _Place(found.directory_id, endpoints or tuple(found.own_endpoints))
+
+
+def _objections_to_now(answer: DescribeQuorumResponse) -> list[str]:
+    pending = answer.pending_change
+    return [f"another change is under way: {pending}"] if pending else []
+
+
+def _objections_to_readmission(
+    answer: DescribeQuorumResponse, voter: Replica, *, readmit: bool
+) -> list[str]:
+    removed = {(each.node_id, each.directory_id) for each in answer.removed}
+    if readmit or (voter.id, voter.directory_id) not in removed:
+        return []
+    return [f"node {voter.id} was removed with this directory id; --readmit lets it back in"]
+
+
+def _carry_out(
+    session: Session,
+    plan: Callable[[Client], Awaitable[_Step]],
+    *,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    """Show the arithmetic, and unless it speaks against the step, take it."""
+
+    async def work(client: Client) -> tuple[_Step, _Changed | None]:
+        step = await plan(client)
+        may_go_on = not dry_run and (force or not step.objections)
+        return step, await step.take() if may_go_on else None
+
+    step, done = ask(session, work)
+    fields: dict[str, object] = {
+        "change": step.verb,
+        "node_id": step.node,
+        "directory_id": directory_text(step.directory_id),
+        "dry_run": dry_run,
+        "unable": unable_fields(step.after),
+    }
+    if done is not None:
+        fields |= {"offset": done.offset, "leader_epoch": done.leader_epoch}
+    session.show(
+        comparison(
+            "VoterChange",
+            fields,
+            (("before", step.before), ("after", step.after)),
+            objections=step.objections,
+            warnings=warnings_about(step.after),
+        )
+    )
+    if step.objections and not force:
+        raise CliError(
+            f"{step.verb}-voter {step.node}: {'; '.join(step.objections)}", code=Exit.REFUSED
+        )

@@ -1,0 +1,192 @@
+"""What a quorum can bear: majorities, what may fail next, and what a change makes of that.
+
+Pure. A voter counts as *able* when it can acknowledge now: the leader itself, and whoever
+fetched and was level with it lately. What is not known counts as unable: right after an election
+a leader has not heard of everybody yet, and whoever decides on doubt loses a majority.
+
+See: Raft dissertation section 4 (why one voter at a time), KIP-853.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+SILENT_MS_MAX = 3_000
+"""A voter that has not fetched for so long is taken as unreachable. An idle one fetches twice a
+second; three seconds are what a leader itself bears before it gives up."""
+BEHIND_MS_MAX = 3_000
+"""A voter that has not been level with the leader for so long is taken as lagging."""
+
+
+class Condition(Enum):
+    """How a replica is, as its leader sees it."""
+
+    LEADER = "leader"
+    LEVEL = "level"
+    LAGGING = "lagging"
+    SILENT = "silent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica. Times are ages in milliseconds, -1 for never or not known."""
+
+    id: int
+    directory_id: bytes = b""
+    lag: int = -1
+    """Records that it has not acknowledged; -1 unknown."""
+    silent_ms: int = -1
+    behind_ms: int = -1
+    """How long ago it was level with the leader."""
+    is_leader: bool = False
+
+    @property
+    def condition(self) -> Condition:
+        """Whether it can be counted on."""
+        if self.is_leader:
+            return Condition.LEADER
+        if self.silent_ms < 0 or self.lag < 0:
+            return Condition.UNKNOWN
+        if self.silent_ms > SILENT_MS_MAX:
+            return Condition.SILENT
+        if self.lag > 0 and not 0 <= self.behind_ms <= BEHIND_MS_MAX:
+            return Condition.LAGGING
+        return Condition.LEVEL
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it can acknowledge what is written now."""
+        return self.condition in (Condition.LEADER, Condition.LEVEL)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A voter set in numbers."""
+
+    voters: tuple[Replica, ...]
+
+    @property
+    def majority(self) -> int:
+        """Acknowledgements that commit; votes that elect."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def tolerated(self) -> int:
+        """Failures that the set bears when all its voters are well."""
+        return len(self.voters) - self.majority
+
+    @property
+    def able(self) -> tuple[Replica, ...]:
+        """Who can acknowledge now."""
+        return tuple(each for each in self.voters if each.is_able)
+
+    @property
+    def margin(self) -> int:
+        """Further failures that it bears now; below 0 nothing is committed any more."""
+        return len(self.able) - self.majority
+
+    @property
+    def may_fail_next(self) -> tuple[int, ...]:
+        """Voters of which any one may fail now. Who is not able is missed by nobody."""
+        if self.margin < 0:
+            return ()
+        return tuple(each.id for each in self.voters if self.margin > 0 or not each.is_able)
+
+    @property
+    def unable(self) -> tuple[Replica, ...]:
+        """Who cannot be counted on."""
+        return tuple(each for each in self.voters if not each.is_able)
+
+    def find(self, node_id: int) -> Replica | None:
+        """The voter of that number."""
+        return next((each for each in self.voters if each.id == node_id), None)
+
+    def with_voter(self, voter: Replica) -> Standing:
+        """The set with one more; the set itself when that number votes already."""
+        if self.find(voter.id) is not None:
+            return self
+        return Standing(tuple(sorted((*self.voters, voter), key=lambda each: each.id)))
+
+    def without(self, node_id: int) -> Standing:
+        """The set with one fewer."""
+        return Standing(tuple(each for each in self.voters if each.id != node_id))
+
+    def margin_without(self, node_id: int) -> int:
+        """The margin while that node is stopped; it stays a voter."""
+        voter = self.find(node_id)
+        return self.margin - (1 if voter is not None and voter.is_able else 0)
+
+
+def objections_to_adding(before: Standing, voter: Replica) -> list[str]:
+    """Why this replica should not become a voter now; empty when it may."""
+    found = []
+    if before.find(voter.id) is not None:
+        found.append(f"node {voter.id} is a voter already")
+    if voter.condition is Condition.UNKNOWN:
+        found.append(f"node {voter.id} does not fetch from the leader, or has not yet")
+    elif not voter.is_able:
+        found.append(f"node {voter.id} is {_how(voter)}: it would count and not acknowledge")
+    after = before.with_voter(voter)
+    if after.margin < 0:
+        found.append(_lost(after))
+    return found
+
+
+def objections_to_removing(before: Standing, node_id: int) -> list[str]:
+    """Why this voter should not be removed now; empty when it may."""
+    if before.find(node_id) is None:
+        return [f"node {node_id} is not a voter"]
+    after = before.without(node_id)
+    if not after.voters:
+        return [f"node {node_id} is the last voter"]
+    return [_lost(after)] if after.margin < 0 else []
+
+
+def objections_to_stopping(now: Standing, node_id: int, spare: int = 0) -> list[str]:
+    """Why this node should not be stopped, if ``spare`` more are to be able to fail then."""
+    left = now.margin_without(node_id)
+    if left >= spare:
+        return []
+    able = now.majority + left
+    return [
+        f"{able} of {len(now.voters)} voters would be left that can acknowledge, "
+        f"{now.majority} are needed" + (f" and {spare} wanted to spare" if spare else "")
+        + _named(now.unable)
+    ]  # fmt: skip
+
+
+def warnings_about(after: Standing) -> list[str]:
+    """What is worth knowing about a set that works."""
+    found = []
+    if 0 <= after.margin < after.tolerated:
+        found.append(f"{after.margin} of {after.tolerated} tolerated failures are left"
+                     + _named(after.unable))  # fmt: skip
+    if len(after.voters) % 2 == 0:
+        found.append(
+            f"{len(after.voters)} voters bear no more failures than {len(after.voters) - 1}"
+        )
+    return found
+
+
+def _lost(after: Standing) -> str:
+    return (
+        f"{len(after.able)} of {len(after.voters)} voters could acknowledge, "
+        f"{after.majority} would be needed" + _named(after.unable)
+    )
+
+
+def _named(unable: Sequence[Replica]) -> str:
+    return ": " + ", ".join(f"node {each.id} is {_how(each)}" for each in unable) if unable else ""
+
+
+def _how(replica: Replica) -> str:
+    match replica.condition:
+        case Condition.SILENT:
+            return f"silent for {replica.silent_ms / 1000:.1f} s"
+        case Condition.LAGGING:
+            return f"{replica.lag} records behind"
+        case _:
+            return str(replica.condition.value)

@@ -1,0 +1,75 @@
+"""Reads this replica's own log again on a worker, when the core asks for it.
+
+See: architecture decision 7; ``quorum.log.verify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+
+from quorum.core.notices import LogVerified, Notice
+from quorum.core.output import VerifyLog
+from quorum.errors import StorageError
+from quorum.log.config import LogConfig
+from quorum.log.verify import Verified, verify_log
+from quorum.ports import FileSystem, LogStore
+from quorum.types import DigestAt
+
+
+class LogKeeper:
+    """One per replica, owned by the driver's thread.
+
+    Args:
+        tell: Takes the outcome to the core; called on the driver's thread.
+        to_driver: Brings a call from the worker back to the driver's thread.
+        on_failure: The disk failed.
+    """
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        log: LogStore,
+        executor: Executor,
+        tell: Callable[[Notice], None],
+        to_driver: Callable[[Callable[[], None]], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._log = log
+        self._executor = executor
+        self._tell = tell
+        self._to_driver = to_driver
+        self._on_failure = on_failure
+        self.verified_bytes = 0
+        """Log bytes read again in this life."""
+
+    def verify(self, request: VerifyLog) -> None:
+        """Read everything below ``request.end_offset`` and report to the core."""
+        try:
+            value = self._log.digest_at(request.end_offset)
+        except StorageError:
+            value = b""
+        end = DigestAt(request.end_offset, value)
+        future = self._executor.submit(
+            verify_log, self._fs, self._directory, end, config=LogConfig()
+        )
+        future.add_done_callback(lambda done: self._to_driver(lambda: self._report(request, done)))
+
+    def _report(self, request: VerifyLog, done: Future[Verified]) -> None:
+        if done.cancelled():
+            return
+        try:
+            found = done.result()
+        except StorageError as error:
+            self._on_failure(error)
+            return
+        self.verified_bytes += found.size_bytes
+        damage = found.damage
+        if damage is None:
+            self._tell(LogVerified(request.cuts))
+        else:
+            self._tell(LogVerified(request.cuts, damage.offset, str(damage)))

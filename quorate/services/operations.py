@@ -1,0 +1,148 @@
+"""What operators may ask of the quorum itself: the part of ``AdminService`` that changes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
+
+from quorate.services.calls import Context, seconds_left
+from quorate.services.errors import RequestRefusedError
+from quorate.services.leadership import check_epoch, leader_hint, require_leader
+from quorate.services.ports import Outcome, ServedNode, VoterChange
+from quorum.core.pending_change import ChangeKind
+from quorum.errors import CommandError, ErrorCode
+from quorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, ReplicaKey, Voter
+from quorum.v1 import admin_pb2, common_pb2
+
+_POLL_S = 0.005
+Methods: TypeAlias = dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]]
+
+
+class QuorumOperations:
+    """Requests that only the leader carries out. Lives on the event loop."""
+
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+
+    def methods(self) -> Methods:
+        """The methods by name, each with the type of its request."""
+        wire = admin_pb2
+        return {
+            "TransferLeadership": (self._transfer_leadership, wire.TransferLeadershipRequest),
+            "AddVoter": (self._add_voter, wire.AddVoterRequest),
+            "RemoveVoter": (self._remove_voter, wire.RemoveVoterRequest),
+            "UpdateVoter": (self._update_voter, wire.UpdateVoterRequest),
+        }
+
+    async def _transfer_leadership(
+        self, request: admin_pb2.TransferLeadershipRequest, context: Context
+    ) -> admin_pb2.TransferLeadershipResponse:
+        node = self._node
+        require_leader(node)
+        check_epoch(node, request.current_leader_epoch)
+        target = request.target_id if request.HasField("target_id") else NO_NODE
+        if request.HasField("target_id") and target < 0:
+            raise CommandError(ErrorCode.INVALID_REQUEST, f"node {target} cannot be")
+        epoch = node.leadership.epoch
+        self._check(await node.transfer_leadership(target))
+        while (  # noqa: ASYNC110 - who leads has no event to wait for; the deadline bounds it
+            target != node.node_id and not self._has_successor(epoch) and seconds_left(context)
+        ):
+            await asyncio.sleep(_POLL_S)
+        leader = node.leadership
+        if target not in (NO_NODE, leader.leader_id):
+            raise RequestRefusedError(
+                ErrorCode.NEW_LEADER_ELECTED,
+                f"node {leader.leader_id} was elected in epoch {leader.epoch}, not {target}",
+                (leader_hint(node),),
+            )
+        return admin_pb2.TransferLeadershipResponse(
+            leader_id=leader.leader_id, leader_epoch=leader.epoch
+        )
+
+    async def _add_voter(
+        self, request: admin_pb2.AddVoterRequest, _context: Context
+    ) -> admin_pb2.AddVoterResponse:
+        offset, epoch = await self._change(
+            VoterChange(
+                ChangeKind.ADD,
+                _voter(request),
+                readmit=request.readmit,
+                ack_when_committed=not request.answer_on_append,
+                timeout_ms=request.timeout_ms,
+            )
+        )
+        return admin_pb2.AddVoterResponse(offset=offset, leader_epoch=epoch)
+
+    async def _remove_voter(
+        self, request: admin_pb2.RemoveVoterRequest, _context: Context
+    ) -> admin_pb2.RemoveVoterResponse:
+        key = _key(request.voter_id, request.directory_id)
+        offset, epoch = await self._change(
+            VoterChange(ChangeKind.REMOVE, Voter(key), timeout_ms=request.timeout_ms)
+        )
+        return admin_pb2.RemoveVoterResponse(offset=offset, leader_epoch=epoch)
+
+    async def _update_voter(
+        self, request: admin_pb2.UpdateVoterRequest, _context: Context
+    ) -> admin_pb2.UpdateVoterResponse:
+        check_epoch(self._node, request.current_leader_epoch)
+        offset, epoch = await self._change(
+            VoterChange(ChangeKind.UPDATE, _voter(request), timeout_ms=request.timeout_ms)
+        )
+        return admin_pb2.UpdateVoterResponse(offset=offset, leader_epoch=epoch)
+
+    async def _change(self, change: VoterChange) -> tuple[int, Epoch]:
+        """The offset of the voters record, and the epoch it is of."""
+        require_leader(self._node)
+        epoch = self._node.leadership.epoch
+        outcome = await self._node.change_voters(change)
+        if outcome.code is not ErrorCode.NONE and outcome.offset >= 0:
+            # Written and not known to be committed: neither done nor refused.
+            raise RequestRefusedError(ErrorCode.OUTCOME_UNKNOWN, outcome.message)
+        self._check(outcome)
+        return outcome.offset, epoch
+
+    def _has_successor(self, epoch: int) -> bool:
+        leader = self._node.leadership
+        return leader.epoch > epoch and leader.leader_id != NO_NODE
+
+    def _check(self, outcome: Outcome) -> None:
+        if outcome.code is ErrorCode.NONE:
+            return
+        is_elsewhere = outcome.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        hint = (leader_hint(self._node),) if is_elsewhere else ()
+        raise RequestRefusedError(outcome.code, outcome.message, hint)
+
+
+def endpoints_to_pb(endpoints: Iterable[Endpoint]) -> list[common_pb2.Endpoint]:
+    """Listeners as the wire has them."""
+    return [
+        common_pb2.Endpoint(name=each.name, host=each.host, port=each.port) for each in endpoints
+    ]
+
+
+def _voter(request: admin_pb2.AddVoterRequest | admin_pb2.UpdateVoterRequest) -> Voter:
+    known = Voter(ReplicaKey(0))
+    lowest = request.min_version if request.HasField("min_version") else None
+    highest = request.max_version if request.HasField("max_version") else None
+    return Voter(
+        _key(request.voter_id, request.directory_id),
+        tuple(Endpoint(each.name, each.host, each.port) for each in request.endpoints),
+        known.min_supported_version if lowest is None else lowest,
+        known.max_supported_version if highest is None else highest,
+    )
+
+
+def _key(node_id: int, directory_id: bytes) -> ReplicaKey:
+    """A replica's key; what is wrong with it beyond its length the core says.
+
+    Raises:
+        CommandError: INVALID_REQUEST when the directory id has not 16 bytes.
+    """
+    if len(directory_id) != len(ZERO_UUID):
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST, f"a directory id of {len(directory_id)} bytes, not 16"
+        )
+    return ReplicaKey(node_id, directory_id)

@@ -1,0 +1,1 @@
+"""All interleavings of small clusters of the real core, to the end."""

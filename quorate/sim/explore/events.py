@@ -1,0 +1,81 @@
+"""What may happen to one node of a model without a message, and how a timer is made to fire."""
+
+from __future__ import annotations
+
+from quorate.sim.explore import slots
+from quorate.sim.explore.disk import Disk
+from quorate.sim.explore.model import Model
+from quorate.sim.explore.node import Working
+from quorate.sim.explore.values import Event
+from quorum.core.output import Append
+from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.state import CoreState
+from quorum.types import NodeId
+
+
+def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
+    """What may happen to a node without a message."""
+    core = node.core
+    role = core.role
+    may_stand = model.may_stand(core.me.id, core.epoch + 1)
+    may_rise = core.epoch < model.epochs and may_stand
+    found: list[Event] = []
+    if node.pending:
+        found.append(("persist",))
+    if may_rise and (
+        (isinstance(role, Unattached | Follower | Candidate) and core.is_voter)
+        or (isinstance(role, Leader) and role.established and role.remote and model.resigns)
+        or (isinstance(role, Resigned) and core.epoch + 1 < model.epochs)
+    ):
+        found.append(("timer",))
+    if isinstance(role, Prospective):
+        found.append(("timer",))
+    if node.crashes and node.pending:
+        found += crash_variants(node, written)
+    return found
+
+
+def crash_variants(node: Working, written: Disk) -> list[Event]:
+    """What of the work handed to the disk a crash may leave behind."""
+    durable = node.disk
+    logs = [durable.log]
+    if node.pending:
+        for effect in node.pending[0][1]:
+            if isinstance(effect, Append) and effect.base_offset == len(durable.log):
+                # A torn write: the first batch only. One batch is written whole or not at all.
+                batch = durable.after(effect, {}).log[: len(durable.log) + 1]
+                is_within = bool(durable.log) and durable.log[-1][0] == batch[-1][0]
+                if len(batch) < effect.end_offset and is_within:
+                    logs.append(batch)
+    elections = [durable.election]
+    if written.election != durable.election:
+        elections.append(written.election)
+    known = min(node.core.high_watermark, len(durable.log))
+    watermarks = sorted({0, known})
+    return [
+        ("crash", log, election, watermark)
+        for log in logs
+        for election in elections
+        for watermark in watermarks
+    ]
+
+
+def expire(core: CoreState) -> None:
+    """Let the timer of the role in office fire."""
+    role = core.role
+    match role:
+        case Follower():
+            role.fetch_deadline_ms = slots.NOW_MS
+        case Leader():
+            role.check_quorum_deadline_ms = slots.NOW_MS
+        case _:
+            role.election_deadline_ms = slots.NOW_MS
+
+
+def make_due(core: CoreState, target: NodeId) -> None:
+    """Let the leader find ``target`` silent, so that it announces itself again."""
+    leader = core.role
+    if isinstance(leader, Leader):
+        progress = leader.remote[target]
+        progress.last_fetch_ms = -1
+        progress.begin_due_ms = leader.upkeep_due_ms = slots.NOW_MS

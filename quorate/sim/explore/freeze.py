@@ -1,0 +1,59 @@
+"""One number for everything that an object holds, the same for equal contents.
+
+Two states of a node are the same state when their fingerprints are equal. The object is taken
+apart into plain values, in the order its containers keep (sets sorted), and hashed with 128 bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+from collections import deque
+from enum import Enum
+from typing import Any
+
+_PLAIN = (int, str, bytes, bool, float, type(None))
+_MARSHAL_VERSION = 2
+"""The last one without back references, which would depend on identity."""
+
+
+_slots: dict[type, tuple[str, ...]] = {}
+
+
+def _attributes(kind: type) -> tuple[str, ...]:
+    known = _slots.get(kind)
+    if known is not None:
+        return known
+    names: list[str] = []
+    for each in kind.__mro__:
+        slots = each.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else list(slots)
+    found = tuple(name for name in names if name not in {"__weakref__", "__dict__"})
+    _slots[kind] = found
+    return found
+
+
+def freeze(value: Any) -> Any:
+    """``value`` as plain values all the way down."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, tuple | list | deque):
+        return tuple([freeze(each) for each in value])
+    if isinstance(value, dict):
+        return tuple([(freeze(key), freeze(each)) for key, each in value.items()])
+    if isinstance(value, set | frozenset):
+        return tuple(sorted((freeze(each) for each in value), key=repr))
+    if isinstance(value, Enum):
+        return f"{kind.__name__}.{value.name}"
+    parts = [kind.__name__]
+    parts += [freeze(getattr(value, name)) for name in _attributes(kind)]
+    if hasattr(value, "__dict__"):
+        parts += [freeze(each) for each in vars(value).values()]
+    return tuple(parts)
+
+
+def fingerprint(value: Any) -> bytes:
+    """16 bytes that stand for the contents of ``value``."""
+    plain = marshal.dumps(freeze(value), _MARSHAL_VERSION)
+    return hashlib.blake2b(plain, digest_size=16).digest()

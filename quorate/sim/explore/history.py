@@ -1,0 +1,140 @@
+"""What a cluster of a model has promised so far, and whether a step keeps it.
+
+The standing invariants of the simulator follow one run; here millions of runs branch, so the past
+that they remember is part of the state: what was committed, in which epochs, and who led. The
+names of the properties are theirs (``quorate.sim.invariants.table``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quorate.sim.explore.disk import Log
+from quorate.sim.explore.values import Local
+from quorate.sim.invariants.violation import Violation
+from quorum.types import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What nobody may ever contradict."""
+
+    committed: Log = ()
+    commits: tuple[tuple[int, int], ...] = ()
+    """(epoch, end offset committed in it or before), rising in both."""
+    leaders: tuple[tuple[int, NodeId], ...] = ()
+    """Who led which epoch, ascending."""
+
+
+def after_step(
+    history: History, before: Local | None, now: Local, everybody: Sequence[Local]
+) -> History:
+    """The history once a node went from ``before`` to ``now``; ``everybody`` includes ``now``.
+
+    Raises:
+        Violation: The step contradicts the history, or two logs do.
+    """
+    is_news = before is None or before.leads != now.leads or before.epoch != now.epoch
+    if now.leads and is_news:
+        history = _led(history, now)
+    if before is None or before.high_watermark != now.high_watermark:
+        history = _committed(history, now, everybody)
+    if before is None or before.log is not now.log:
+        for other in everybody:
+            if other is not now:
+                _matching(now, other)
+    return history
+
+
+def _led(history: History, now: Local) -> History:
+    leaders = dict(history.leaders)
+    if leaders.setdefault(now.epoch, now.node_id) != now.node_id:
+        raise Violation(
+            "one-leader",
+            "two leaders of one epoch",
+            epoch=now.epoch,
+            leaders=(leaders[now.epoch], now.node_id),
+        )
+    for epoch, end_offset in history.commits:
+        if epoch < now.epoch:
+            _complete(history, now, end_offset, epoch)
+    return History(history.committed, history.commits, tuple(sorted(leaders.items())))
+
+
+def _complete(history: History, leader: Local, end_offset: int, epoch: int) -> None:
+    if leader.log[:end_offset] != history.committed[:end_offset]:
+        raise Violation(
+            "leader-completeness",
+            "a leader lacks committed records",
+            node=leader.node_id,
+            epoch=leader.epoch,
+            committed=end_offset,
+            committed_in=epoch,
+            log=short(leader.log),
+        )
+
+
+def _committed(history: History, now: Local, everybody: Sequence[Local]) -> History:
+    end_offset = now.high_watermark
+    known = history.committed
+    both = min(end_offset, len(known))
+    if len(now.log) < end_offset or now.log[:both] != known[:both]:
+        raise Violation(
+            "committed-stays",
+            "two nodes call different records committed",
+            node=now.node_id,
+            high_watermark=end_offset,
+            log=short(now.log),
+            committed=short(known),
+        )
+    if end_offset <= len(known):
+        return history
+    if now.leads:
+        holding = [
+            each.node_id
+            for each in everybody
+            if each.node_id in now.voters and each.durable[:end_offset] == now.log[:end_offset]
+        ]
+        if len(holding) <= len(now.voters) // 2:
+            raise Violation(
+                "committed-on-majority",
+                "fewer than a majority of the voters hold it on disk",
+                node=now.node_id,
+                high_watermark=end_offset,
+                voters=now.voters,
+                holding=holding,
+            )
+    ends = dict(history.commits)
+    ends[now.epoch] = end_offset
+    found = History(now.log[:end_offset], tuple(sorted(ends.items())), history.leaders)
+    for leader in everybody:
+        if leader.leads and leader.epoch > now.epoch:
+            _complete(found, leader, end_offset, now.epoch)
+    return found
+
+
+def _matching(one: Local, other: Local) -> None:
+    for offset in range(min(len(one.log), len(other.log)) - 1, -1, -1):
+        if one.log[offset][0] == other.log[offset][0]:
+            if one.log[: offset + 1] != other.log[: offset + 1]:
+                raise Violation(
+                    "log-matching",
+                    "equal epochs at an offset, different records up to it",
+                    nodes=(one.node_id, other.node_id),
+                    offset=offset,
+                    logs=(short(one.log), short(other.log)),
+                )
+            return
+
+
+def short(log: Log) -> str:
+    """A log as epochs, ``v`` with the ids after each voters record."""
+    parts = []
+    for epoch, voters in log:
+        ids = "" if voters is None else "v" + "".join(str(each.key.id) for each in voters[0])
+        parts.append(f"{epoch}{ids}")
+    return "[" + " ".join(parts) + "]"
+
+
+__all__ = ["History", "after_step", "short"]

@@ -1,0 +1,111 @@
+"""Breadth first through all states of a model, to the end or to the first violation.
+
+Of a state that was seen only a 64-bit hash is kept, and of each state how it was first reached:
+a violation is told as the shortest way to it. Two different states with one hash would hide what
+follows the second; among ten million states the chance of any such pair is 3 in a million.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quorate.sim.explore.model import Model
+from quorate.sim.explore.space import Space, State, Step
+from quorate.sim.invariants.violation import Violation
+
+
+@dataclass
+class Report:
+    """What came of an exploration."""
+
+    model: Model
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    """Steps on the longest of the shortest ways."""
+    is_complete: bool = False
+    node_states: int = 0
+    core_steps: int = 0
+    """How often the real core ran."""
+    packets: int = 0
+    led_epochs: int = 0
+    """The most epochs that had a leader in one state."""
+    committed_max: int = 0
+    """The longest committed log of any state."""
+    violation: Violation | None = None
+    trace: list[Step] = field(default_factory=list)
+    space: Space | None = None
+
+
+def explore(
+    model: Model,
+    *,
+    states_max: int = 1 << 62,
+    on_level: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Visit every state of ``model``.
+
+    Args:
+        model: What to explore.
+        states_max: Give up, incomplete, beyond this many states.
+        on_level: Told the depth and the number of states after each level.
+    """
+    space = Space(model)
+    report = Report(model, space=space)
+    first = space.first()
+    seen = {hash(first)}
+    parents, choices = array("q", [-1]), array("H", [0])
+    level: list[tuple[int, State]] = [(0, first)]
+    while level and len(seen) <= states_max:
+        following: list[tuple[int, State]] = []
+        for number, state in level:
+            for choice, step in enumerate(space.steps(state)):
+                try:
+                    made = space.take(state, step)
+                except Violation as violation:
+                    report.violation = violation
+                    report.trace = [*_way_to(space, number, parents, choices), step]
+                    return _closed(report, space, len(seen))
+                report.transitions += 1
+                if made is None:
+                    continue
+                key = hash(made)
+                if key not in seen:
+                    seen.add(key)
+                    following.append((len(parents), made))
+                    parents.append(number)
+                    choices.append(choice)
+        report.depth += bool(following)
+        level = following
+        if on_level is not None:
+            on_level(report.depth, len(seen))
+    report.is_complete = not level
+    return _closed(report, space, len(seen))
+
+
+def _closed(report: Report, space: Space, states: int) -> Report:
+    table = space.table
+    report.states = states
+    report.node_states, report.core_steps = len(table.locals), table.computed
+    report.packets = len(table.packets)
+    report.led_epochs = max(len(each.leaders) for each in space.histories)
+    report.committed_max = max(len(each.committed) for each in space.histories)
+    return report
+
+
+def _way_to(space: Space, number: int, parents: array[int], choices: array[int]) -> list[Step]:
+    """The steps that first led to state ``number``."""
+    taken: list[int] = []
+    while parents[number] >= 0:
+        taken.append(choices[number])
+        number = parents[number]
+    state, way = space.first(), []
+    for choice in reversed(taken):
+        step = next(step for at, step in enumerate(space.steps(state)) if at == choice)
+        way.append(step)
+        made = space.take(state, step)
+        if made is not None:
+            state = made
+    return way

@@ -1,0 +1,153 @@
+"""Request ids that mean the same in every interleaving, and what makes no difference forgotten.
+
+The core draws request ids from a counter, so the same situation would look new every time it is
+reached. A node waits for at most one answer of each kind from each peer; that place gets a fixed
+number here, and a request whose place was given up has the number 0, whose answer the core
+ignores. Counters and times that only feed metrics, reads and back-offs are set to one value: the
+models have no reads, and a timer fires at any moment whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from quorum.core.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.messages import NO_ROUND
+from quorum.core.output import LeadershipChanged, Output
+from quorum.core.reads import ReadRounds
+from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorum.core.state import CoreState
+from quorum.core.upstream import Upstream
+from quorum.types import NO_NODE
+
+NOW_MS = 1_000
+"""Time stands still; a timer that fires is set to this."""
+DEAD = 0
+FETCH = 1
+BALLOT, _BEGIN, _FAREWELL = 10, 20, 30
+PRE_BALLOT = 40
+"""Numbers from here on are pre-votes."""
+RAW_FROM = 1_000
+"""Ids the core draws itself are above this, and are renamed before a state is looked at."""
+
+
+def slots_of(core: CoreState) -> Iterator[tuple[Any, int]]:
+    """Everything that waits for an answer: the object with its ``request_id``, its number."""
+    role = core.role
+    if core.in_flight is not None:
+        yield core.in_flight, FETCH + core.in_flight.is_snapshot
+    match role:
+        case Prospective() | Candidate():
+            base = BALLOT if isinstance(role, Candidate) else PRE_BALLOT
+            for peer, ballot in role.ballots.items():
+                yield ballot, base + peer
+        case Resigned():
+            for peer, farewell in role.farewells.items():
+                yield farewell, _FAREWELL + peer
+
+
+def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
+    """Give every place its fixed number; raw ids to those numbers."""
+    names: dict[int, int] = {}
+    for holder, number in slots_of(core):
+        if holder.request_id:
+            names[holder.request_id] = number
+            holder.request_id = number
+    role = core.role
+    if isinstance(role, Leader):
+        for peer, progress in role.remote.items():
+            if not hears_of_begins:
+                progress.begin_request_id = 0
+            if progress.begin_request_id:
+                names[progress.begin_request_id] = _BEGIN + peer
+                progress.begin_request_id = _BEGIN + peer
+        for observer in role.observers.values():
+            observer.begin_request_id = 0
+    core._last_request_id = RAW_FROM
+    return names
+
+
+def live_numbers(core: CoreState) -> frozenset[int]:
+    """The numbers of the places that wait for an answer."""
+    found = {number for holder, number in slots_of(core) if holder.request_id}
+    if isinstance(core.role, Leader):
+        remote = core.role.remote.values()
+        found |= {each.begin_request_id for each in remote if each.begin_request_id}
+    return frozenset(found)
+
+
+def forget_idle(core: CoreState) -> None:
+    """Set to one value what no decision of a model depends on."""
+    core.out = Output()
+    core._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
+    core.watermark_store_due_ms = NEVER_MS
+    core.current_as_of_ms = core.current_end = -1
+    core.upstream = Upstream(())
+    core.peers.reset()
+    core.log.cuts = 0
+    core.timers_fired.clear()
+    core.forwarded.failures = core.forwarded.ask_at_ms = 0
+    chain = core.chain
+    chain.equal = chain.different = chain.too_early = chain.unknown = 0
+    role = core.role
+    flight = core.in_flight
+    if flight is not None:
+        is_to_leader = isinstance(role, Follower) and flight.peer == role.leader_id
+        core.in_flight = None if not is_to_leader else flight
+        flight.behind = None
+    if isinstance(role, Follower):
+        role.read_round = NO_ROUND
+        role.fetch_deadline_ms = NEVER_MS
+    if isinstance(role, Leader):
+        _forget_of_leader(core, role)
+
+
+def _forget_of_leader(core: CoreState, leader: Leader) -> None:
+    leader.reads = ReadRounds(core.epoch, NOW_MS)
+    leader.granting = ()
+    leader.contacted.clear()
+    leader.uncommitted.clear()
+    leader.uncommitted_bytes = 0
+    leader.check_quorum_deadline_ms = leader.upkeep_due_ms = NEVER_MS
+    for progress in (*leader.remote.values(), *leader.observers.values()):
+        progress.read_round = 0
+        progress.last_caught_up_ms = progress.leader_end_at_fetch = progress.compared_end = -1
+        progress.is_incomparable = False
+        progress.begin_due_ms = NEVER_MS
+        progress.begin_failures = 0
+    held = leader.held.take_all()
+    leader.held = HeldFetches()
+    for fetch in sorted(held, key=lambda each: each.sender):
+        # One whose sender has given it up will be answered to nobody.
+        if fetch.request.request_id != DEAD:
+            leader.held.hold(fetch)
+
+
+def shift_tickets(core: CoreState) -> int:
+    """Count tickets from the last durable one; returns by how much they fell."""
+    base = core.durable_ticket
+    if base == 0:
+        return 0
+    core.durable_ticket = 0
+    core.last_ticket -= base
+    core.election_ticket = max(0, core.election_ticket - base)
+    core.log.ticket = max(0, core.log.ticket - base)
+    core.log._pending = type(core.log._pending)(
+        (max(0, ticket - base), end) for ticket, end in core.log._pending
+    )
+    if isinstance(core.role, Leader):
+        core.role.durable_with = max(0, core.role.durable_with - base)
+    if core.in_flight is not None:
+        core.in_flight.ticket = max(0, core.in_flight.ticket - base)
+    if core.download is not None:
+        unwritten = core.download.unwritten
+        core.download.unwritten = type(unwritten)(max(0, each - base) for each in unwritten)
+    return base
+
+
+def forget_search(core: CoreState) -> None:
+    """A question to a peer that only may know who leads stands in nobody's way."""
+    flight, role = core.in_flight, core.role
+    if flight is not None and not (isinstance(role, Follower) and flight.peer == role.leader_id):
+        core.in_flight = None

@@ -1,0 +1,87 @@
+"""What a cluster knows of its nodes and messages without looking into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from quorate.sim.explore.disk import Log
+from quorate.sim.invariants.violation import Violation
+from quorum.core.messages import BeginQuorumEpochRequest, Message, VoteRequest
+from quorum.types import NO_NODE, NodeId
+
+Event: TypeAlias = tuple[Any, ...]
+"""Its name, and what it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A message under way. ``number`` is the request's id."""
+
+    sender: NodeId
+    to: NodeId
+    message: Message
+    number: int
+    is_request: bool
+    epoch: int
+    is_late: bool
+    """A request whose sender does not wait for the answer, and did once."""
+
+    def is_in_vain(self, to: Local) -> bool:
+        """Whether its receiver can never again do anything for it but refuse.
+
+        It has promised so on its disk: to be in a later epoch, to have voted for another, or
+        to follow somebody already, in this one.
+        """
+        epoch = to.durable_epoch
+        if self.epoch != epoch:
+            return self.epoch < epoch
+        match self.message:
+            case VoteRequest():
+                return to.durable_leader != NO_NODE or to.durable_vote not in (
+                    NO_NODE,
+                    self.sender,
+                )
+            case BeginQuorumEpochRequest():
+                return to.durable_leader == self.sender
+            case _:
+                return False
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """One state of one node: packed, and what the cluster looks at."""
+
+    packed: bytes
+    node_id: NodeId
+    epoch: int
+    durable_epoch: int
+    durable_vote: NodeId
+    durable_leader: NodeId
+    role: str
+    leads: bool
+    """It leads, and that is durable."""
+    can_write: bool
+    follows: NodeId
+    high_watermark: int
+    log: Log
+    durable: Log
+    voters: tuple[NodeId, ...]
+    waits: frozenset[int]
+    """Numbers of its own requests that wait for an answer."""
+    owed: frozenset[tuple[NodeId, int]]
+    """Whose requests it has yet to answer."""
+    begins: tuple[NodeId, ...]
+    """Voters that this leader waits for no answer of."""
+    events: tuple[Event, ...]
+    """What may happen to it without a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an event makes of a node."""
+
+    local: int
+    sent: tuple[int, ...]
+    killed: frozenset[int]
+    violation: Violation | None = None

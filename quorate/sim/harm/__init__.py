@@ -1,0 +1,1 @@
+"""What is done to a cluster: one function per kind of harm, by name in ``table``."""

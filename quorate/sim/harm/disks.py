@@ -1,0 +1,92 @@
+"""Disks that fail, fill up, hang or crawl, and rot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.sim.harm.site import Site
+from quorate.sim.memory_filesystem import Faults
+
+_UNREADABLE = (".log", ".checkpoint", ".digest", "quorum-state", "meta.properties")
+_RECOVERY_SYNCS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EndsWith:
+    """A predicate over file names that prints the same in every process."""
+
+    suffix: str
+
+    def __call__(self, name: str) -> bool:
+        return name.endswith(self.suffix)
+
+
+def failing_sync(site: Site) -> bool:
+    """One of the next syncs fails, and what it should have kept is gone with the next crash."""
+    member = site.any(up=True)
+    return member is not None and member.disk.fault(Faults(error_at_sync=site.rng.randrange(4)))
+
+
+def full_disk(site: Site) -> bool:
+    """No space, from one of the next writes on; also while a directory is being opened."""
+    member = site.any(up=site.rng.random() < 0.8)
+    if member is None:
+        return False
+    faults = Faults(full_at_write=site.rng.randrange(4))
+    if member.is_up:
+        return member.disk.fault(faults)
+    member.disk.fault_at_boot(faults)
+    member.boot()
+    return True
+
+
+def unreadable(site: Site) -> bool:
+    """Reads of one kind of file fail: at once, or while the directory is being opened."""
+    member = site.any(up=site.rng.random() < 0.5)
+    if member is None:
+        return False
+    suffix = site.rng.choice(_UNREADABLE)
+    if suffix == ".digest":
+        # Nothing is lost, but from there on digests of this log are not known.
+        site.cluster.witness.is_chain_damaged = True
+    faults = Faults(unreadable=EndsWith(suffix))
+    if member.is_up:
+        return member.disk.fault(faults)
+    member.disk.fault_at_boot(faults)
+    member.boot()
+    return True
+
+
+def hang(site: Site) -> bool:
+    """A disk completes nothing for a while; its process knows of nothing."""
+    member = site.any(up=True)
+    if member is not None:
+        member.disk.hang(site.cluster.scheduler.now_us, site.some_us(400_000))
+    return member is not None
+
+
+def slow_disk(site: Site) -> bool:
+    """Every pass of a disk takes up to fifty times as long, for a while."""
+    member = site.any(up=True)
+    if member is None:
+        return False
+    member.disk.slow_down(site.rng.randint(5, 50))
+    site.later(site.some_us(500_000), member.disk.slow_down, 1)
+    return True
+
+
+def rot(site: Site) -> bool:
+    """One bit of one file flips while the node is down, within the budget."""
+    member = site.any(up=False)
+    if member is None:
+        return False
+    found = member.disk.rot(site.rng, may_lose=site.may_damage(member))
+    if found is None:
+        return False
+    site.cluster.happened(f"rot-{found.kind}")
+    if found.loses or found.kind == "digest":
+        site.cluster.witness.is_chain_damaged = True
+    if found.loses:
+        site.cluster.witness.damaged(member.id)
+        site.cluster.damaged.add(member.id)
+    return True

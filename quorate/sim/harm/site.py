@@ -1,0 +1,58 @@
+"""What every act of harm has at hand: the cluster, chance, and ways to pick a victim."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quorate.sim.cluster import Cluster
+    from quorate.sim.member import Member
+
+
+class Site:
+    """One per fault maker. Acts draw from ``rng`` only, so a seed repeats them."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+        self.cluster = cluster
+        self.rng = rng
+
+    def any(self, *, up: bool) -> Member | None:
+        """A node that runs, or one that does not."""
+        members = [each for each in self.cluster.members.values() if each.is_up == up]
+        return self.rng.choice(members) if members else None
+
+    def leader(self) -> Member | None:
+        """One that takes itself for the leader."""
+        leaders = [
+            each
+            for each in self.cluster.members.values()
+            if each.replica is not None and each.replica.node.is_leader
+        ]
+        return self.rng.choice(leaders) if leaders else None
+
+    def later(self, delay_us: int, call: Callable[..., None], *arguments: Any) -> None:
+        """Go on with an act, unless all faults have ended by then."""
+
+        def act() -> None:
+            if not self.cluster.is_healed:
+                call(*arguments)
+
+        self.cluster.scheduler.after(delay_us, act)
+
+    def some_us(self, mean_us: int) -> int:
+        """A time around ``mean_us``, seldom much longer."""
+        return 1 + int(self.rng.expovariate(1.0) * mean_us)
+
+    def may_damage(self, member: Member) -> bool:
+        """Whether this disk may lose what it had completed without too many having done so.
+
+        The budget: a minority of the voters, each until it is whole again.
+        """
+        cluster = self.cluster
+        if member.id not in cluster.voter_ids:
+            return True
+        cluster.damaged = {each for each in cluster.damaged if not cluster.is_whole(each)}
+        others = cluster.damaged - {member.id}
+        return len(others) + 1 <= (len(cluster.voter_ids) - 1) // 2

@@ -1,0 +1,1 @@
+"""One file per property that must hold after every step of a simulated cluster."""

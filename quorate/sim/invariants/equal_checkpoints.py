@@ -1,0 +1,36 @@
+"""Equal snapshot id means equal bytes (architecture, decision 8)."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
+
+
+class EqualCheckpoints(Invariant):
+    """Whoever wrote or downloaded it; and it ends at a committed position."""
+
+    name = "equal-checkpoints"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.digests: dict[SnapshotId, bytes] = {}
+
+    def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
+        digest = blake2b(content).digest()
+        self.require(
+            self.digests.setdefault(snapshot_id, digest) == digest,
+            "two files of one checkpoint differ",
+            node=seen.id,
+            snapshot=snapshot_id,
+        )
+        committed = self.witness.committed.chain_at(snapshot_id.offset)
+        known = self.witness.positions.get((snapshot_id.offset, snapshot_id.epoch))
+        self.require(
+            snapshot_id == BOOTSTRAP_SNAPSHOT_ID or (known is not None and known == committed),
+            "a checkpoint of what is not committed",
+            node=seen.id,
+            snapshot=snapshot_id,
+        )

@@ -1,0 +1,59 @@
+"""Every log's running digest is that of its batches (architecture, decision 7)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from quorate.sim.invariants.mirror import Batch
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.core.output import Append, Effect
+from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.types import SnapshotId
+
+
+class HashChain(Invariant):
+    """The digest at the end of a log, over roll, cut, restart and checkpoint, is the fold of all
+    that was ever appended below, worked out here a second time.
+
+    "Not known" is an answer only once rot has taken digests.
+    """
+
+    name = "hash-chain"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.folds: dict[tuple[int, int], bytes] = {(0, 0): EMPTY_LOG_DIGEST}
+
+    def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
+        folds, log = self.folds, seen.written
+        for batch in batches:
+            key = (batch.end_offset, batch.epoch)
+            if key in folds:
+                continue
+            at = bisect_left(log.ends, batch.base_offset)
+            before = folds.get((batch.base_offset, log.epochs[at]))
+            if before is not None:
+                folds[key] = fold(before, batch.data)
+
+    def on_persisted(self, seen: Seen, effect: Effect) -> None:
+        if type(effect) is Append:
+            log = seen.replica.stores.log
+            self._check(seen, (log.end.offset, log.end.epoch), log.digest_at(log.end.offset))
+
+    def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
+        if snapshot_id.offset:
+            digest = seen.replica.stores.snapshots.log_digest(snapshot_id)
+            self._check(seen, (snapshot_id.offset, snapshot_id.epoch), digest)
+
+    def _check(self, seen: Seen, position: tuple[int, int], digest: bytes) -> None:
+        expected = self.folds.get(position)
+        is_right = digest == expected or (not digest and self.witness.is_chain_damaged)
+        self.require(
+            expected is None or is_right or seen.id in self.witness.forged,
+            "the running digest is not that of the batches",
+            node=seen.id,
+            position=position,
+            found=digest.hex(),
+            expected=expected.hex() if expected is not None else "",
+        )

@@ -1,0 +1,36 @@
+"""Equal offset and epoch means equal prefix (Raft, Log Matching)."""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.mirror import Batch
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen
+
+
+class LogMatching(Invariant):
+    """A batch that ends at (offset, epoch) has the same bytes and the same past everywhere."""
+
+    name = "log-matching"
+
+    def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
+        known = self.witness.positions
+        log = seen.written
+        for batch in batches:
+            self.require(
+                known[batch.end_offset, batch.epoch] == log.chain_at(batch.end_offset),
+                "one position, two histories",
+                node=seen.id,
+                end_offset=batch.end_offset,
+                epoch=batch.epoch,
+            )
+
+    def on_opened(self, seen: Seen, before: Seen | None) -> None:
+        log = seen.written
+        for end_offset, epoch, chain in zip(log.ends, log.epochs, log.chains):
+            self.require(
+                self.witness.positions.get((end_offset, epoch)) == chain,
+                "what was found on disk was never written",
+                node=seen.id,
+                end_offset=end_offset,
+                epoch=epoch,
+            )

@@ -1,0 +1,32 @@
+"""A log start is 0, or some local checkpoint ends at or above it (630.14)."""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen
+from quorum.core.output import AdvanceLogStart, Effect, ReplaceLogWith
+
+
+class LogStartCovered(Invariant):
+    """On disk, after every change of the log start or of the checkpoints, and at every start."""
+
+    name = "log-start-covered"
+
+    def on_persisted(self, seen: Seen, effect: Effect) -> None:
+        if type(effect) in (AdvanceLogStart, ReplaceLogWith):
+            self._check(seen)
+
+    def on_opened(self, seen: Seen, before: Seen | None) -> None:
+        self._check(seen)
+
+    def _check(self, seen: Seen) -> None:
+        stores = seen.replica.stores
+        start = stores.log.start.offset
+        snapshots = stores.snapshots.list()
+        self.require(
+            start == 0 or any(each.offset >= start for each in snapshots),
+            "no checkpoint covers the log start",
+            node=seen.id,
+            log_start=start,
+            snapshots=[str(each) for each in snapshots],
+        )

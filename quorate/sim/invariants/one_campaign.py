@@ -1,0 +1,34 @@
+"""Votes in an epoch are asked for in one life only (architecture, decision 9).
+
+A later life may have lost records that the voters were told of; they grant a repeated request
+without looking at the log again.
+"""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.core.messages import Message, VoteRequest
+from quorum.types import NodeId
+
+
+class OneCampaign(Invariant):
+    """A restarted node never asks for votes in an epoch its former life asked in."""
+
+    name = "one-campaign"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.lives: dict[tuple[NodeId, int], int] = {}
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if type(message) is VoteRequest and not message.pre_vote:
+            first = self.lives.setdefault((seen.id, message.epoch), seen.life)
+            self.require(
+                first == seen.life,
+                "votes asked for in two lives",
+                node=seen.id,
+                epoch=message.epoch,
+                first=first,
+                now=seen.life,
+            )

@@ -1,0 +1,108 @@
+"""The standing invariants: what must hold after every step of any cluster.
+
+They see what leaves a node, what its disk was given and has completed, and what it says of
+itself; none knows how a fault was made. Shared by the simulation and the scenarios.
+
+| Property | Source |
+|---|---|
+| one-leader | Raft 5.2, Election Safety |
+| monotone | Raft figure 2; 279.4 |
+| one-vote | Raft 5.2 |
+| one-campaign | architecture, decision 9 |
+| log-matching | Raft 5.3, Log Matching |
+| committed-stays | Raft 5.4.3, State Machine Safety; 279.4 |
+| leader-completeness | Raft 5.4, Leader Completeness |
+| committed-on-majority | Raft 5.3, 5.4.2 |
+| bounds | architecture 9 |
+| log-start-covered | 630.14 |
+| equal-images | Raft 5.4.3, State Machine Safety |
+| equal-checkpoints | architecture, decision 8 |
+| promises | Raft 5; architecture 4 and decision 9 |
+| durable-survives | architecture, decision 9 |
+| acknowledged-survives | requirements 360; decision 12 |
+| confirmed-reads | Raft 8; architecture 5.3 |
+| leader-append-only | Raft 5.3, Leader Append-Only; KAFKA RaftEventSimulationTest |
+| tombstones | requirements 853; architecture, decision 9 |
+| one-change-at-a-time | Raft dissertation 4.1; requirements 853 |
+| dedupe-table | architecture, decision 12; requirements 360 |
+| unique-ids | requirements 853, 360: topic and producer ids |
+| broker-epochs | KIP-500, broker registration |
+| hash-chain | architecture, decision 7 |
+| watch-is-prefix | Raft 5.4.3; Jepsen, etcd watch |
+| damage-imagined | architecture, decision 9; 630.14 |
+| in-sync-brokers | KIP-841; KAFKA-6880 |
+| timestamps-rise | reliability, fault matrix, row Clock |
+
+What needs no file of its own: *vote persisted
+before grant* is promises, *majority holds every committed record* is committed-on-majority,
+*snapshot joins log* is log-start-covered with equal-checkpoints, *leader never loads a snapshot*
+is leader-append-only.
+"""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.acknowledged_survives import AcknowledgedSurvives
+from quorate.sim.invariants.bounds import Bounds
+from quorate.sim.invariants.committed_on_majority import CommittedOnMajority
+from quorate.sim.invariants.committed_stays import CommittedStays
+from quorate.sim.invariants.damage_imagined import DamageImagined
+from quorate.sim.invariants.dedupe_table import DedupeTable
+from quorate.sim.invariants.durable_survives import DurableSurvives
+from quorate.sim.invariants.equal_checkpoints import EqualCheckpoints
+from quorate.sim.invariants.equal_images import EqualImages
+from quorate.sim.invariants.hash_chain import HashChain
+from quorate.sim.invariants.in_sync import InSyncBrokers
+from quorate.sim.invariants.leader_append_only import LeaderAppendOnly
+from quorate.sim.invariants.leader_completeness import LeaderCompleteness
+from quorate.sim.invariants.log_matching import LogMatching
+from quorate.sim.invariants.log_start_covered import LogStartCovered
+from quorate.sim.invariants.monotone import Monotone
+from quorate.sim.invariants.one_campaign import OneCampaign
+from quorate.sim.invariants.one_leader import OneLeader
+from quorate.sim.invariants.one_vote import OneVote
+from quorate.sim.invariants.promises import Promises
+from quorate.sim.invariants.reads import ConfirmedReads
+from quorate.sim.invariants.timestamps import TimestampsRise
+from quorate.sim.invariants.unique_ids import BrokerEpochs, UniqueIds
+from quorate.sim.invariants.violation import Invariant, Violation
+from quorate.sim.invariants.voter_changes import OneChangeAtATime, Tombstones
+from quorate.sim.invariants.watch_is_prefix import WatchIsPrefix
+from quorate.sim.invariants.witness import Seen, Witness
+
+ALL: tuple[type[Invariant], ...] = (
+    OneLeader,
+    Monotone,
+    OneVote,
+    OneCampaign,
+    LogMatching,
+    CommittedStays,
+    LeaderCompleteness,
+    CommittedOnMajority,
+    Bounds,
+    LogStartCovered,
+    EqualImages,
+    EqualCheckpoints,
+    Promises,
+    DurableSurvives,
+    AcknowledgedSurvives,
+    ConfirmedReads,
+    LeaderAppendOnly,
+    Tombstones,
+    OneChangeAtATime,
+    DedupeTable,
+    UniqueIds,
+    BrokerEpochs,
+    HashChain,
+    WatchIsPrefix,
+    DamageImagined,
+    InSyncBrokers,
+    TimestampsRise,
+)
+
+
+def watch() -> Witness:
+    """A witness with every standing invariant."""
+    return Witness(ALL)
+
+
+__all__ = ["ALL", "Invariant", "Seen", "Violation", "Witness", "watch"]

@@ -1,0 +1,86 @@
+"""What every invariant raises, and the base they share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.controller.publishing import Published
+from quorum.core.messages import Message
+from quorum.core.output import Effect
+from quorum.types import ElectionState, NodeId, SnapshotId
+
+if TYPE_CHECKING:
+    from quorate.sim.invariants.mirror import Batch, Truncation
+    from quorate.sim.invariants.witness import Seen, Witness
+
+
+class Violation(BaseException):
+    """A property does not hold. ``evidence`` is everything that shows it.
+
+    Not an ``Exception``, so that no code under test can swallow it.
+    """
+
+    def __init__(self, name: str, message: str, /, **evidence: object) -> None:
+        seen = " ".join(f"{key}={value}" for key, value in evidence.items())
+        super().__init__(f"{name}: {message} [{seen}]")
+        self.name = name
+        self.evidence = evidence
+
+
+class Invariant:
+    """One property of a cluster. Overrides the hooks it needs; the others cost nothing.
+
+    ``seen`` is what is known of the node that something happened to, *after* it happened.
+    """
+
+    name = ""
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+
+    def fail(self, message: str, /, **evidence: object) -> None:
+        """Report that the property does not hold."""
+        raise Violation(self.name, message, **evidence)
+
+    def require(self, condition: object, message: str, /, **evidence: object) -> None:
+        """Report unless ``condition`` holds."""
+        if not condition:
+            self.fail(message, **evidence)
+
+    def on_opened(self, seen: Seen, before: Seen | None) -> None:
+        """A process opened its directory; ``before`` is its former life."""
+
+    def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
+        """Batches were handed to the disk."""
+
+    def on_truncated(self, seen: Seen, cut: Truncation) -> None:
+        """A cut was handed to the disk."""
+
+    def on_persisted(self, seen: Seen, effect: Effect) -> None:
+        """An effect is durable."""
+
+    def on_voted(self, seen: Seen, state: ElectionState) -> None:
+        """Election state is durable."""
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        """A message left the node."""
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        """A node is the first to call ``batches``, up to ``end_offset``, committed."""
+
+    def on_stepped(self, seen: Seen) -> None:
+        """A node has done something."""
+
+    def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
+        """A checkpoint file got its final name."""
+
+    def on_published(self, seen: Seen, told: Published) -> None:
+        """Those who follow a node's image are told of a step."""
+
+    def on_acknowledged(
+        self, seen: Seen, offset: int, command: tuple[int, int, int] | None
+    ) -> None:
+        """A client is told that its write is done, at ``offset`` (exclusive)."""
+
+    def on_read(self, seen: Seen, floor: int, offset: int) -> None:
+        """A read was confirmed at ``offset``; ``floor`` was acknowledged before it began."""

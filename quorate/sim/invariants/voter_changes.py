@@ -1,0 +1,87 @@
+"""Changes of the voter set: one at a time, and nobody removed is forgotten (Raft 4.1; 853)."""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.contents import controls_of
+from quorate.sim.invariants.mirror import Batch
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.control_records import Voters
+from quorum.types import ReplicaKey
+
+
+class OneChangeAtATime(Invariant):
+    """Two committed voter sets that follow one another differ by one voter at most.
+
+    So any majority of the one meets any majority of the other.
+    """
+
+    name = "one-change-at-a-time"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.before: frozenset[ReplicaKey] | None = None
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        for batch in batches:
+            for control in controls_of(batch):
+                if isinstance(control, Voters):
+                    self._check(frozenset(voter.key for voter in control.voters), batch)
+
+    def _check(self, voters: frozenset[ReplicaKey], batch: Batch) -> None:
+        before, self.before = self.before, voters
+        self.require(
+            before is None or len(before ^ voters) <= 1,
+            "two voters changed at once",
+            end_offset=batch.end_offset,
+            before=sorted(before or (), key=str),
+            after=sorted(voters, key=str),
+        )
+
+
+class Tombstones(Invariant):
+    """Who was removed stays removed, in the log and on every node, until readmitted by name."""
+
+    name = "tombstones"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.voters: frozenset[ReplicaKey] = frozenset()
+        self.removed: dict[ReplicaKey, int] = {}
+        """Who was removed, to the end of the record that did it."""
+        self.changed_at = 0
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        for batch in batches:
+            for control in controls_of(batch):
+                if isinstance(control, Voters):
+                    self._follow(control, batch.end_offset)
+
+    def _follow(self, record: Voters, end_offset: int) -> None:
+        voters = frozenset(voter.key for voter in record.voters)
+        for key in self.voters - voters:
+            self.removed.setdefault(key, end_offset)
+        for key in record.readmitted:
+            self.removed.pop(key, None)
+        self.voters, self.changed_at = voters, end_offset
+        forgotten = [key for key in self.removed if key not in record.removed]
+        self.require(
+            not forgotten, "a removed voter is forgotten", end_offset=end_offset, who=forgotten
+        )
+
+    def on_opened(self, seen: Seen, before: Seen | None) -> None:
+        self._look(seen)
+
+    def on_stepped(self, seen: Seen) -> None:
+        if self.removed and seen.high_watermark != seen.replica.node.high_watermark:
+            self._look(seen)
+
+    def _look(self, seen: Seen) -> None:
+        node = seen.replica.node
+        # A later record, not committed yet, may lift a tombstone.
+        if not self.removed or not node.high_watermark > node.voters_offset >= self.changed_at - 1:
+            return
+        forgotten = [key for key in self.removed if key not in node.removed_voters]
+        self.require(
+            not forgotten, "a node has forgotten a removed voter", node=seen.id, who=forgotten
+        )

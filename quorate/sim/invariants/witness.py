@@ -1,0 +1,364 @@
+"""What an onlooker sees of a cluster, fed by the harness and told on to the invariants.
+
+It looks at what is handed to each disk, what each disk has completed, what leaves each node and
+what each node says of itself, and never at how a node decides. Every check costs about the same
+however long the run is.
+
+The harness calls, for a node: ``opened`` before ``Replica.start``; ``submitted`` with every group
+the driver hands to its writer; ``persisted`` when it is done; ``sent``; ``stepped`` after every
+entry point; ``checkpointed``; ``stopped`` when its process is gone. And for clients:
+``acknowledged``, ``acknowledged_end`` when a read begins, ``read_confirmed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from quorate.controller.publishing import Published
+from quorate.replica.replica import Replica
+from quorate.sim.invariants.mirror import Batch, LogMirror, split
+from quorate.sim.invariants.violation import Invariant, Violation
+from quorum.core.messages import Message, VoteRequest
+from quorum.core.output import (
+    Append,
+    FreezeDownload,
+    ReplaceLogWith,
+    SaveElectionState,
+    Truncate,
+)
+from quorum.runtime.ports import WriteGroup
+from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
+
+_READ_BYTES = 1 << 20
+_HOOKS = (
+    "on_opened",
+    "on_appended",
+    "on_truncated",
+    "on_persisted",
+    "on_voted",
+    "on_sent",
+    "on_committed",
+    "on_stepped",
+    "on_checkpoint",
+    "on_published",
+    "on_acknowledged",
+    "on_read",
+)
+
+
+@dataclass(slots=True)
+class Seen:
+    """One life of one node."""
+
+    id: NodeId
+    life: int
+    replica: Replica
+    written: LogMirror
+    """What was handed to the disk."""
+    durable: LogMirror
+    """What the disk has completed."""
+    election: ElectionState
+    """What the disk has completed of ``quorum-state``."""
+    damaged_at: int | None = None
+    """Where its durable log ended when its disk lost something it may have acknowledged."""
+    leading: ElectionState | None = None
+    """Election state with which it was last seen to lead rightly."""
+    is_up: bool = True
+    high_watermark: int = 0
+    applied_end: int = 0
+    epoch: int = 0
+    log_end: int = 0
+    looked_at: tuple[object, ...] = ()
+    """Everything that a look at the node goes by, as it was at the last one."""
+
+
+class Witness:
+    """One per cluster. Raises ``Violation`` out of the call that shows it."""
+
+    def __init__(self, invariants: Iterable[type[Invariant]]) -> None:
+        self._followers: list[Callable[[list[Batch]], None]] = []
+        self.nodes: dict[NodeId, Seen] = {}
+        self.replaced: dict[ReplicaKey, Seen] = {}
+        """Last lives of disks that are no more. What they had completed was acknowledged."""
+
+        self.disks: dict[NodeId, int] = {}
+        """How often a node's disk was replaced."""
+        self.positions: dict[tuple[int, int], int] = {(0, 0): 0}
+        """Chain of everything below (end offset, epoch of the batch before it)."""
+        self.batches: dict[tuple[int, int], Batch] = {}
+        self.committed = LogMirror()
+        """What anybody ever called committed."""
+        self.committed_in: list[tuple[int, int]] = []
+        """(epoch of the node that said so first, committed end), rising in both."""
+        self.acknowledged_end = 0
+        """Everything acknowledged to clients lies below."""
+        self.sequences: dict[tuple[int, int, int], int] = {}
+        """Committed commands: producer id, epoch and sequence, to the end of the batch."""
+        self.forged: set[NodeId] = set()
+        """On whose disks a script has put a history that nobody wrote, sound in itself."""
+        self.is_chain_damaged = False
+        """Whether rot took digests of the log from any disk."""
+        self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
+        self.invariants = [kind(self) for kind in invariants]
+        self._hooks = {
+            hook: [
+                getattr(each, hook)
+                for each in self.invariants
+                if getattr(type(each), hook) is not getattr(Invariant, hook)
+            ]
+            for hook in _HOOKS
+        }
+
+    # ------------------------------------------------------------------ lives
+
+    def opened(self, replica: Replica) -> None:
+        """A process has opened its directory and is about to start."""
+        stores = replica.stores
+        start = stores.state.log_start
+        node_id = replica.key.id
+        before = self.nodes.get(node_id)
+        written = LogMirror(start.offset, start.epoch, self._chain_of(start.offset, start.epoch))
+        log = stores.log
+        offset = start.offset
+        while offset < log.end.offset:
+            for batch in split(log.read(offset, _READ_BYTES)):
+                written.append(batch)
+            offset = written.end_offset
+        seen = Seen(
+            node_id,
+            before.life + 1 if before is not None else 1,
+            replica,
+            written,
+            written.copy(),
+            stores.state.election,
+        )
+        if before is not None:
+            seen.damaged_at = before.damaged_at
+        self.nodes[node_id] = seen
+        if self._hooks["on_published"]:
+            replica.controller.subscribe(lambda told: self._published(seen, told))
+        for hook in self._hooks["on_opened"]:
+            hook(seen, before)
+
+    def stopped(self, node_id: NodeId) -> None:
+        """The process is gone."""
+        self.nodes[node_id].is_up = False
+
+    def damaged(self, node_id: NodeId) -> None:
+        """A disk has lost, while its node was down, what it had completed."""
+        seen = self.nodes[node_id]
+        seen.damaged_at = max(seen.durable.end_offset, seen.damaged_at or 0)
+
+    def wiped(self, node_id: NodeId) -> None:
+        """A node's disk was replaced while it was down: nothing of its former lives counts."""
+        seen = self.nodes.pop(node_id, None)
+        if seen is not None:
+            self.replaced[seen.replica.key] = seen
+
+    def reformatted(self, node_id: NodeId) -> None:
+        """While its node was down, another disk of the same key took its place.
+
+        What the old one held counts as lost; what the old one promised still binds.
+        """
+        self.damaged(node_id)
+        seen = self.nodes[node_id]
+        seen.durable = LogMirror()
+        seen.election = ElectionState()
+        self.disks[node_id] = self.disks.get(node_id, 0) + 1
+
+    def is_repaired(self, node_id: NodeId) -> bool:
+        """Whether a damaged disk holds everything again that anybody ever committed.
+
+        From then on it may be damaged, or another one, without a majority losing a record.
+        """
+        seen = self.nodes[node_id]
+        end_offset = self.committed.end_offset
+        is_repaired = (
+            seen.is_up
+            and seen.durable.end_offset >= max(seen.damaged_at or 0, end_offset)
+            and seen.durable.chain_at(end_offset) == self.committed.chain
+            and seen.election.vote_floor is None
+        )
+        if is_repaired:
+            seen.damaged_at = None
+        return is_repaired
+
+    def _chain_of(self, offset: int, epoch: int) -> int:
+        chain = self.positions.get((offset, epoch))
+        if chain is None:
+            raise Violation(
+                "log-matching", "a position that no log ever had", offset=offset, epoch=epoch
+            )
+        return chain
+
+    # ------------------------------------------------------------------ the disk
+
+    def submitted(self, node_id: NodeId, group: WriteGroup) -> None:
+        """The driver handed a group to its writer."""
+        seen = self.nodes[node_id]
+        for effect in group.effects:
+            if type(effect) is Append:
+                batches = split(effect.payload or b"")
+                for batch in batches:
+                    seen.written.append(batch)
+                    key = (batch.end_offset, batch.epoch)
+                    if key not in self.positions:
+                        self.positions[key] = seen.written.chain
+                        self.batches[key] = batch
+                for hook in self._hooks["on_appended"]:
+                    hook(seen, batches)
+            elif type(effect) is Truncate:
+                cut = seen.written.cut(effect.end_offset)
+                for hook in self._hooks["on_truncated"]:
+                    hook(seen, cut)
+            elif type(effect) is ReplaceLogWith:
+                seen.written = self._replaced(effect)
+
+    def _replaced(self, effect: ReplaceLogWith) -> LogMirror:
+        snapshot_id = effect.snapshot_id
+        chain = self._chain_of(snapshot_id.offset, snapshot_id.epoch)
+        return LogMirror(snapshot_id.offset, snapshot_id.epoch, chain)
+
+    def persisted(self, node_id: NodeId, groups: Sequence[WriteGroup]) -> None:
+        """The disk has completed these groups; called before the driver hears of it."""
+        seen = self.nodes[node_id]
+        for group in groups:
+            for effect in group.effects:
+                if type(effect) is Append:
+                    for batch in split(effect.payload or b""):
+                        seen.durable.append(batch)
+                elif type(effect) is Truncate:
+                    seen.durable.cut(effect.end_offset)
+                elif type(effect) is ReplaceLogWith:
+                    seen.durable = self._replaced(effect)
+                elif type(effect) is SaveElectionState:
+                    seen.election = effect.state
+                    for hook in self._hooks["on_voted"]:
+                        hook(seen, effect.state)
+                elif type(effect) is FreezeDownload:
+                    self.checkpointed(node_id, effect.snapshot_id)
+                for hook in self._hooks["on_persisted"]:
+                    hook(seen, effect)
+
+    def checkpointed(self, node_id: NodeId, snapshot_id: SnapshotId) -> None:
+        """A checkpoint was written or downloaded."""
+        seen = self.nodes[node_id]
+        store = seen.replica.stores.snapshots
+        if snapshot_id not in store.list():
+            return
+        # Not by ``read_chunk``: looking must not take a lease.
+        file = store._open(snapshot_id)  # noqa: SLF001
+        content = file.read_at(0, file.size())
+        file.close()
+        for hook in self._hooks["on_checkpoint"]:
+            hook(seen, snapshot_id, content)
+
+    # ------------------------------------------------------------------ what it says and is
+
+    def sent(self, node_id: NodeId, to: NodeId, message: Message) -> None:
+        """A message left a node, whatever becomes of it."""
+        if type(message) is VoteRequest:
+            self.is_pre_vote[node_id, message.request_id] = message.pre_vote
+        seen = self.nodes[node_id]
+        for hook in self._hooks["on_sent"]:
+            hook(seen, to, message)
+
+    def stepped(self, node_id: NodeId) -> None:
+        """An entry point of the node has returned."""
+        seen = self.nodes[node_id]
+        replica = seen.replica
+        node = replica.node
+        # Not by the node's properties: this is looked at after every call of every node.
+        core = node._core  # noqa: SLF001
+        log = core.log
+        applied_end = replica.stores.machine.image.provenance.end_offset
+        looked_at = (
+            core.election,
+            node.is_leader,
+            log.start,
+            core.high_watermark,
+            log.end_offset,
+            core.voters.latest_offset,
+            applied_end,
+            seen.written.ends[-1],
+            seen.election,
+        )
+        if looked_at == seen.looked_at:
+            # Most steps change nothing that any property of a node's state goes by.
+            return
+        high_watermark = self._note_commits(seen)
+        for hook in self._hooks["on_stepped"]:
+            hook(seen)
+        seen.looked_at = looked_at
+        seen.high_watermark = high_watermark
+        seen.applied_end = applied_end
+        seen.epoch = node.epoch
+        seen.log_end = node.log_end_offset
+
+    def _published(self, seen: Seen, told: Published) -> None:
+        # Subscribers hear in the middle of a step, which may itself have moved the watermark.
+        self._note_commits(seen)
+        for hook in self._hooks["on_published"]:
+            hook(seen, told)
+
+    def _note_commits(self, seen: Seen) -> int:
+        high_watermark = seen.replica.node.high_watermark
+        if high_watermark > self.committed.end_offset:
+            self._commit(seen, high_watermark)
+        return high_watermark
+
+    def _commit(self, seen: Seen, high_watermark: int) -> None:
+        committed = self.committed
+        begin = committed.end_offset
+        log = seen.written
+        if log.chain_at(begin) != committed.chain:
+            raise Violation(
+                "committed-stays",
+                "a longer committed log that differs below",
+                node=seen.id,
+                committed=begin,
+                high_watermark=high_watermark,
+            )
+        batches = []
+        for boundary in log.boundaries_between(begin, high_watermark):
+            batch = self.batches[boundary]
+            committed.append(batch)
+            batches.append(batch)
+        if committed.end_offset != high_watermark:
+            raise Violation(
+                "bounds",
+                "the high watermark is within a batch or beyond the log",
+                node=seen.id,
+                high_watermark=high_watermark,
+                log_end=log.end_offset,
+            )
+        self.committed_in.append((seen.replica.node.epoch, high_watermark))
+        for hook in self._hooks["on_committed"]:
+            hook(seen, batches, high_watermark)
+        for follower in self._followers:
+            follower(batches)
+
+    def on_commit(self, hook: Callable[[list[Batch]], None]) -> None:
+        """Tell ``hook`` of everything that becomes committed from now on, once and in order."""
+        self._followers.append(hook)
+
+    # ------------------------------------------------------------------ clients
+
+    def acknowledged(
+        self, node_id: NodeId, offset: int, command: tuple[int, int, int] | None = None
+    ) -> None:
+        """A client hears that its write is done; ``command`` is its producer and sequence."""
+        # Answers leave in the middle of a step, which may itself have moved the high watermark.
+        seen = self.nodes[node_id]
+        self._note_commits(seen)
+        for hook in self._hooks["on_acknowledged"]:
+            hook(seen, offset, command)
+        self.acknowledged_end = max(self.acknowledged_end, offset)
+
+    def read_confirmed(self, node_id: NodeId, floor: int, offset: int) -> None:
+        """A read that began when ``acknowledged_end`` was ``floor`` may look at ``offset``."""
+        seen = self.nodes[node_id]
+        self._note_commits(seen)
+        for hook in self._hooks["on_read"]:
+            hook(seen, floor, offset)

@@ -1,0 +1,154 @@
+"""Messages under way: lost, late, twice, out of order, or against a cut or a closed door."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, get_args
+
+from quorate.sim.garbage import garbled
+from quorum.core.messages import Message, Request
+from quorum.core.notices import ConnectionRefused, RequestFailed
+from quorum.types import NodeId
+
+if TYPE_CHECKING:
+    from quorate.sim.cluster import Cluster
+    from quorate.sim.member import Member
+
+_REQUESTS = get_args(Request)
+
+
+class Network:
+    """All links of a cluster. Negative node ids name bootstrap servers: -2 the first voter."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._cuts: set[tuple[NodeId, NodeId]] = set()
+        self._slow: dict[frozenset[NodeId], int] = {}
+        self._no_clients: frozenset[NodeId] = frozenset()
+        self._aliases: dict[tuple[NodeId, int], NodeId] = {}
+
+    def cut(self, side: Sequence[NodeId], rest: Sequence[NodeId], *, both_ways: bool) -> None:
+        """Lose everything from ``side`` to ``rest``."""
+        for one in side:
+            for other in rest:
+                self._cuts.add((one, other))
+                if both_ways:
+                    self._cuts.add((other, one))
+        self._cluster.note(0, "cut", f"{side}->{rest} both={both_ways}")
+
+    def slow(self, one: NodeId, other: NodeId, by_us: int) -> None:
+        """Everything between two nodes takes so much longer."""
+        self._slow[frozenset((one, other))] = by_us
+        self._cluster.note(0, "slow", f"{one}--{other} by {by_us}us")
+
+    def cut_clients(self, nodes: Iterable[NodeId]) -> None:
+        """Clients reach all but these nodes."""
+        self._no_clients = frozenset(nodes)
+        self._cluster.note(0, "cut", f"clients from {sorted(self._no_clients)}")
+
+    def reaches_client(self, node_id: NodeId) -> bool:
+        """Whether what passes between a node and any client arrives."""
+        return node_id not in self._no_clients
+
+    def mend(self) -> bool:
+        """End all cuts; False if there were none."""
+        if not (self._cuts or self._slow or self._no_clients):
+            return False
+        self._cuts.clear()
+        self._slow.clear()
+        self._no_clients = frozenset()
+        self._cluster.note(0, "mend", "")
+        return True
+
+    def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """Take a message; it arrives, or does not."""
+        cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
+        target = self._node_behind(to)
+        if to < 0:
+            self._aliases[sender, message.request_id] = to
+        receiver = cluster.members[target]
+        if (sender, target) in self._cuts:
+            cluster.counts.cut += 1
+            return
+        if not receiver.is_up:
+            if receiver.is_refusing:
+                cluster.scheduler.after(
+                    self._delay(),
+                    self._refused,
+                    cluster.members[sender],
+                    cluster.members[sender].life,
+                    to,
+                )
+            return
+        if not cluster.is_healed:
+            if rng.random() < plan.loss:
+                cluster.counts.lost += 1
+                if rng.random() < 0.5 and isinstance(message, _REQUESTS):
+                    self._fail(sender, to, message.request_id)
+                return
+            if rng.random() < plan.duplication:
+                cluster.counts.duplicated += 1
+                cluster.scheduler.after(
+                    self._delay(), self._arrive, sender, receiver, receiver.life, message
+                )
+            if plan.garbage and rng.random() < plan.garbage:
+                self._send_garbage(sender, receiver, message)
+        delay = self._delay()
+        if self._slow:
+            delay += self._slow.get(frozenset((sender, target)), 0)
+        cluster.scheduler.after(delay, self._arrive, sender, receiver, receiver.life, message)
+
+    def _send_garbage(self, sender: NodeId, receiver: Member, message: Message) -> None:
+        made = garbled(message, self._rng)
+        if made is not None:
+            name, copy = made
+            self._cluster.happened(f"garbage-{name}")
+            self._cluster.scheduler.after(
+                self._delay(), self._arrive, sender, receiver, receiver.life, copy
+            )
+
+    def door_closed(self, node_id: NodeId) -> None:
+        """The process of a node died on a machine that lives: its peers' reconnects are refused."""
+        for member in self._cluster.members.values():
+            if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
+                self._cluster.scheduler.after(
+                    self._delay(), self._refused, member, member.life, node_id
+                )
+
+    def _node_behind(self, peer: NodeId) -> NodeId:
+        voters = self._cluster.voter_ids
+        return voters[(-2 - peer) % len(voters)] if peer < 0 else peer
+
+    def _delay(self) -> int:
+        plan, rng = self._cluster.plan, self._rng
+        delay = rng.randint(plan.delay_min_us, plan.delay_max_us)
+        if plan.straggle and not self._cluster.is_healed and rng.random() < plan.straggle:
+            delay *= rng.randint(2, 50)
+            self._cluster.counts.straggled += 1
+        return delay
+
+    def _fail(self, sender: NodeId, to: NodeId, request_id: int) -> None:
+        member = self._cluster.members[sender]
+        self._cluster.scheduler.after(
+            self._delay(), self._failed, member, member.life, to, request_id
+        )
+
+    def _failed(self, member: Member, life: int, peer: NodeId, request_id: int) -> None:
+        if member.life == life:
+            member.tell(RequestFailed(peer, request_id))
+
+    def _refused(self, member: Member, life: int, peer: NodeId) -> None:
+        is_down = not self._cluster.members[self._node_behind(peer)].is_up
+        if member.life == life and is_down:
+            self._cluster.counts.refused += 1
+            member.tell(ConnectionRefused(peer))
+
+    def _arrive(self, sender: NodeId, receiver: Member, life: int, message: Message) -> None:
+        # A connection ends with the process at either end of it.
+        if receiver.life != life or (sender, receiver.id) in self._cuts:
+            return
+        if not isinstance(message, _REQUESTS):
+            sender = self._aliases.get((receiver.id, message.request_id), sender)
+        receiver.receive(sender, message)

@@ -1,0 +1,200 @@
+"""Profiles: which faults a run knows, how often they come, and how much they may take.
+
+Names of acts are those of ``harm.table``. What messages and disk passes suffer by chance is
+given as the values that a seed chooses from, so that some seeds are gentle and some are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of bad weather."""
+
+    name: str
+    about: str
+    budget: str
+    """How much storage faults may take, for people; ``damaged`` of the cluster enforces it."""
+    acts: Mapping[str, int]
+    """Acts of the fault maker, by weight."""
+    loss: tuple[float, ...] = (0.0, 0.01)
+    duplication: tuple[float, ...] = (0.0, 0.01)
+    straggle: tuple[float, ...] = (0.0, 0.02)
+    disk_stall: tuple[float, ...] = (0.0, 0.01)
+    fault_every_us: tuple[int, ...] = (30_000, 80_000, 200_000)
+    drift_per_mille: tuple[int, ...] = (0, 20)
+    garbage: tuple[float, ...] = (0.0,)
+    """Copies of messages that receivers must refuse or ignore (``garbage``)."""
+
+
+_NOTHING_LOST = "no disk loses what it completed"
+_MINORITY = (
+    "at most a minority of the voters, whole disks and flipped bits together, is without what it "
+    "had completed until it is repaired"
+)
+
+_NETWORK = {
+    "partition": 14,
+    "isolate-leader": 6,
+    "majority-ring": 4,
+    "flap": 3,
+    "slow-link": 4,
+    "mend": 12,
+    "cut-clients": 4,
+}
+_CRASH = {
+    "crash": 18,
+    "crash-leader": 6,
+    "crash-all": 2,
+    "crash-loop": 2,
+    "power-in-call": 6,
+    "power-in-recovery": 4,
+    "start": 20,
+    "shut-down": 3,
+}
+_DISK = {"failing-sync": 3, "full-disk": 3, "unreadable": 2, "hang": 2, "slow-disk": 3}
+_CLOCKS = {"wall-step": 2, "strobe": 1, "drift": 2, "jump": 1}
+_ANY = {"pause": 6, "resign": 3, "transfer": 4, "checkpoint": 10}
+
+_ROUGH = (0.0, 0.01, 0.05)
+_LATE = (0.0, 0.02, 0.1)
+
+
+def _scaled(acts: Mapping[str, int], factor: int) -> dict[str, int]:
+    return {name: weight * factor for name, weight in acts.items()}
+
+
+_EVERYTHING = {
+    **_NETWORK,
+    **_CRASH,
+    **_DISK,
+    **_CLOCKS,
+    **_ANY,
+    "rot": 24,
+    "wipe": 1,
+    "reformat": 1,
+}
+_REPLACING = ("wipe", "reformat")
+
+PROFILES: dict[str, Profile] = {
+    each.name: each
+    for each in (
+        Profile(
+            "default",
+            "a bit of everything that may happen to hardware that is looked after",
+            f"{_MINORITY}; no disk is replaced",
+            {name: weight for name, weight in _EVERYTHING.items() if name not in _REPLACING},
+            disk_stall=(0.0, 0.01, 0.05),
+            drift_per_mille=(0, 20, 100),
+            loss=_ROUGH,
+            duplication=_ROUGH,
+            straggle=_LATE,
+        ),
+        Profile(
+            "network",
+            "messages lost, late, twice and out of order; links cut in every shape; nobody dies",
+            _NOTHING_LOST,
+            {**_NETWORK, "pause": 3, "resign": 2, "transfer": 3, "checkpoint": 10},
+            loss=_ROUGH,
+            duplication=_ROUGH,
+            straggle=_LATE,
+        ),
+        Profile(
+            "crash",
+            "processes and machines die alone, together and again and again; power fails in calls",
+            f"{_NOTHING_LOST}; un-synced bytes and names go, torn and out of order",
+            {**_scaled(_CRASH, 2), "partition": 4, "mend": 8, "checkpoint": 10},
+        ),
+        Profile(
+            "membership",
+            "voters are added and removed while links fail and processes die",
+            _NOTHING_LOST,
+            {
+                "change-voters": 60,
+                "crash": 10,
+                "crash-leader": 3,
+                "start": 20,
+                "partition": 8,
+                "isolate-leader": 3,
+                "mend": 16,
+                "resign": 3,
+                "transfer": 4,
+                "checkpoint": 10,
+            },
+            loss=_ROUGH,
+        ),
+        Profile(
+            "disk",
+            "syncs and reads fail, disks fill up, hang and crawl",
+            f"{_NOTHING_LOST}; a failed sync drops what it should have kept",
+            {**_scaled(_DISK, 4), "crash": 6, "start": 20, "power-in-call": 4, "checkpoint": 10},
+            disk_stall=(0.01, 0.05, 0.2),
+        ),
+        Profile(
+            "rot",
+            "bits flip in files of every kind, and whole disks are replaced",
+            _MINORITY,
+            {
+                "rot": 40,
+                "wipe": 2,
+                "reformat": 2,
+                "crash": 18,
+                "crash-leader": 4,
+                "start": 20,
+                "checkpoint": 14,
+            },
+        ),
+        Profile(
+            "clocks",
+            "clocks drift, jump and are set back and forth; processes stop for a while",
+            _NOTHING_LOST,
+            {
+                **_scaled(_CLOCKS, 6),
+                "pause": 14,
+                "isolate-leader": 4,
+                "mend": 8,
+                "crash": 4,
+                "start": 10,
+                "checkpoint": 6,
+            },
+            drift_per_mille=(0, 20, 100),
+        ),
+        Profile(
+            "detection",
+            "voters' disks formatted again by the same command, or put back from an old copy",
+            f"{_MINORITY}; a disk from the past is outside of what is promised, and is found out",
+            {
+                "reformat": 10,
+                "roll-back": 40,
+                "crash": 12,
+                "start": 10,
+                "isolate-leader": 4,
+                "mend": 8,
+                "checkpoint": 6,
+            },
+            fault_every_us=(15_000, 40_000),
+        ),
+        Profile(
+            "garbage",
+            "messages arrive a second time with something in them that must be refused or ignored",
+            _NOTHING_LOST,
+            {**_scaled(_CRASH, 1), "partition": 4, "mend": 8, "checkpoint": 10, "resign": 2},
+            garbage=(0.1, 0.3, 0.6),
+        ),
+        Profile(
+            "everything",
+            "all of it, twice as often",
+            _MINORITY,
+            _EVERYTHING,
+            disk_stall=(0.0, 0.01, 0.05),
+            fault_every_us=(15_000, 40_000, 100_000),
+            drift_per_mille=(0, 20, 100),
+            loss=_ROUGH,
+            duplication=_ROUGH,
+            straggle=_LATE,
+        ),
+    )
+}

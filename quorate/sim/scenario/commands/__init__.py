@@ -1,0 +1,1 @@
+"""The commands of scenarios, one file each."""

@@ -1,0 +1,78 @@
+"""load N 1:a 1*10 3:b [epoch=4] [voted=2] [leader=3] [hw=5]
+
+Give node N a new disk whose log holds these records (epoch:item, or epoch*count for items
+named after epoch and offset) and start it anew. ``epoch``, ``voted`` and ``leader`` go into
+quorum-state; without them the epoch is that of the last record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorate.sim.invariants.mirror import LogMirror, split
+from quorate.sim.invariants.witness import Witness
+from quorate.sim.scenario.grammar import Arguments, ScenarioError
+from quorate.sim.scenario.items import item_batch
+from quorate.sim.scenario.member import DIRECTORY, FOUNDED, key_of
+from quorate.sim.scenario.world import World
+from quorum.log.config import LogConfig
+from quorum.log.election_store import ElectionFile
+from quorum.log.recovery import open_log
+from quorum.types import NO_NODE, ElectionState, EpochStart
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id = args.node()
+    records = [record for word in args.rest() for record in _records(args, word)]
+    last_epoch = records[-1][0] if records else 0
+    voted = args.number("voted", NO_NODE)
+    state = ElectionState(
+        args.number("epoch", last_epoch),
+        args.number("leader", NO_NODE),
+        key_of(voted) if voted >= 0 else None,
+    )
+    if state.epoch == 0:
+        state = replace(state, founding=FOUNDED.founding)
+    high_watermark = args.number("hw", 0)
+    args.finish()
+    old = world.member(node_id)
+    old.replica = None
+    member = world.add(node_id, old.settings, old.share)
+    member.clock = old.clock
+    world.witness.nodes.pop(node_id, None)
+    past = LogMirror()
+    log, _ = open_log(member.fs, DIRECTORY, LogConfig())
+    epoch_before = 0
+    for offset, (epoch, name) in enumerate(records):
+        starts = (EpochStart(epoch, offset),) if epoch != epoch_before else ()
+        batch = item_batch(name or f"e{epoch}o{offset}", offset=offset, epoch=epoch)
+        log.append(batch, base_offset=offset, end_offset=offset + 1, epochs=starts)
+        epoch_before = epoch
+        _lay_down(world.witness, past, batch)
+    log.flush()
+    if high_watermark:
+        log.store_high_watermark(high_watermark)
+    log.close()
+    ElectionFile(member.fs, DIRECTORY).save(state)
+    world.queue = [each for each in world.queue if node_id not in (each.sender, each.to)]
+    world.start(node_id)
+
+
+def _lay_down(witness: Witness, past: LogMirror, data: bytes) -> None:
+    """Let the invariants know of a batch that no leader of this run has written."""
+    for batch in split(data):
+        past.append(batch)
+        key = (batch.end_offset, batch.epoch)
+        if witness.positions.setdefault(key, past.chain) != past.chain:
+            raise ScenarioError(f"load: {key} has another history on another node")
+        witness.batches[key] = batch
+
+
+def _records(args: Arguments, word: str) -> list[tuple[int, str]]:
+    epoch, colon, name = word.partition(":")
+    if colon:
+        return [(args.number_in("an epoch", epoch), name)]
+    epoch, star, count = word.partition("*")
+    if not star:
+        raise ScenarioError(f"load: {word} is neither epoch:item nor epoch*count")
+    return [(args.number_in("an epoch", epoch), "")] * args.number_in("a count", count)

@@ -1,0 +1,25 @@
+"""renew N
+
+Give node N, which is down, an empty disk: formatted with a directory id of its own and without
+initial voters, as a replacement is.
+"""
+
+from __future__ import annotations
+
+from quorate.sim.memory_filesystem import MemoryFileSystem
+from quorate.sim.scenario.grammar import Arguments, ScenarioError
+from quorate.sim.scenario.outlet import Kind
+from quorate.sim.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id = args.node()
+    args.finish()
+    member = world.member(node_id)
+    if member.replica is not None:
+        raise ScenarioError(f"renew: node {node_id} is running")
+    member.fs = MemoryFileSystem()
+    member.disk += 1
+    member.format()
+    world.witness.reformatted(node_id)
+    world.say(Kind.EVENT, f"{node_id}: has disk {member.disk} now, an empty one")

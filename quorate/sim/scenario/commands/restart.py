@@ -1,0 +1,21 @@
+"""restart N [at=host]
+
+Open node N's directory again and let it take its first role; with ``at`` it is reached at another
+host from now on.
+"""
+
+from __future__ import annotations
+
+from quorate.sim.scenario.grammar import Arguments
+from quorate.sim.scenario.outlet import Kind
+from quorate.sim.scenario.views import boot_lines
+from quorate.sim.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id, host = args.node(), args.text("at")
+    args.finish()
+    world.member(node_id).host = host or world.member(node_id).host
+    world.start(node_id)
+    for line in boot_lines(world.member(node_id)):
+        world.say(Kind.EVENT, line)

@@ -1,0 +1,34 @@
+"""send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5]
+send 9->1 FetchSnapshot epoch=1 snapshot=5/1 position=0 [bytes=100]
+send 2->1 Vote epoch=2 last=5/1 [voter=1]        (or PreVote)
+send 2->1 BeginQuorumEpoch epoch=2 [voter=1]
+send 2->1 EndQuorumEpoch epoch=2 [successors=(1,3)] [stand=now]
+send 2->1 ReadPosition epoch=1
+send 2->1 ChainDigest epoch=1 offsets=(3,5)
+send 2->1 Founding epoch=0 [voter=1] [life=none]
+send 9->1 AddVoter epoch=1 [voter=9] [disk=0] [at=host] [port=0]    (or UpdateVoter)
+send 9->1 RemoveVoter epoch=1 [voter=9] [disk=0] [own_disk=1]
+
+Give node 1 a request made up by the script, as if from node 9 (-1 for a plain consumer), cut
+links or not; ``cluster=other`` makes it one of another cluster. The answer is printed and delivered
+to nobody.
+"""
+
+from __future__ import annotations
+
+from quorate.sim.scenario.grammar import Arguments, ScenarioError
+from quorate.sim.scenario.made_up import made_up
+from quorate.sim.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    sender_text, arrow, to_text = args.word("a link such as 9->1").rpartition("->")
+    kind = args.word("a message type")
+    if not arrow:
+        raise ScenarioError("send needs a link such as 9->1")
+    sender, to = args.number_in("a node", sender_text), args.number_in("a node", to_text)
+    world.running(to)
+    world.injected += 1
+    request = made_up(kind, world.injected, sender, to, args)
+    args.finish()
+    world.receive(sender, to, request)

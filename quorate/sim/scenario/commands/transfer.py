@@ -1,0 +1,30 @@
+"""transfer N [to=M]
+
+Ask leader N to hand over to voter M, or to the one that is furthest. The outcome is printed
+when it comes.
+"""
+
+from __future__ import annotations
+
+from quorate.sim.scenario.grammar import Arguments
+from quorate.sim.scenario.outlet import Kind
+from quorate.sim.scenario.world import World
+from quorum.core.notices import TransferLeadership
+from quorum.core.output import RequestSettled
+from quorum.types import NO_NODE
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id, target = args.node(), args.number("to", NO_NODE)
+    args.finish()
+    replica = world.running(node_id).replica
+
+    def settled(outcome: RequestSettled) -> None:
+        world.coverage.told(TransferLeadership, outcome.error)
+        world.say(Kind.ANSWER, f"{node_id} says {outcome.error.name}: {outcome.message}")
+
+    def ask() -> None:
+        if replica is not None:
+            replica.ask(lambda token: TransferLeadership(token, target), settled)
+
+    world.step(node_id, ask)

@@ -1,0 +1,127 @@
+"""Requests that a script makes up, as no correct peer might send them."""
+
+from __future__ import annotations
+
+from quorate.sim.scenario.grammar import Arguments, ScenarioError
+from quorate.sim.scenario.member import CLUSTER_ID, key_of
+from quorum.core.messages import (
+    AddVoterRequest,
+    BeginQuorumEpochRequest,
+    ChainDigestRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    FoundingRequest,
+    ReadPositionRequest,
+    ReadRound,
+    RemoveVoterRequest,
+    Request,
+    UpdateVoterRequest,
+    VoteRequest,
+)
+from quorum.types import NO_NODE, ZERO_UUID, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, Voter
+
+
+def made_up(kind: str, request_id: int, sender: NodeId, to: NodeId, args: Arguments) -> Request:
+    """The request that the arguments of ``send`` describe.
+
+    Raises:
+        ScenarioError: There is no such request, or an argument is missing.
+    """
+    cluster = args.text("cluster", CLUSTER_ID)
+    replica = key_of(sender) if sender >= 0 else ReplicaKey(NO_NODE)
+    epoch = args.number("epoch")
+    match kind:
+        case "Fetch":
+            return FetchRequest(
+                request_id,
+                cluster,
+                replica,
+                epoch,
+                args.number("offset"),
+                args.number("last_epoch"),
+                args.number("hw", -1),
+                args.number("wait", 0),
+                read_round=_round(args),
+            )
+        case "FetchSnapshot":
+            return FetchSnapshotRequest(
+                request_id,
+                cluster,
+                replica,
+                epoch,
+                _position(args, "snapshot"),
+                args.number("position"),
+                args.number("bytes", 1 << 20),
+            )
+        case "ReadPosition":
+            return ReadPositionRequest(request_id, cluster, replica, epoch)
+        case "ChainDigest":
+            return ChainDigestRequest(request_id, cluster, replica, epoch, args.numbers("offsets"))
+        case "AddVoter" | "UpdateVoter" | "RemoveVoter":
+            return _about_voters(kind, request_id, cluster, replica, epoch, args)
+    return _between_voters(kind, request_id, cluster, replica, epoch, to, args)
+
+
+def _between_voters(
+    kind: str,
+    request_id: int,
+    cluster: str,
+    replica: ReplicaKey,
+    epoch: int,
+    to: NodeId,
+    args: Arguments,
+) -> Request:
+    voter = key_of(args.number("voter", to))
+    match kind:
+        case "Vote" | "PreVote":
+            return VoteRequest(
+                request_id,
+                cluster,
+                replica,
+                voter,
+                epoch,
+                _position(args, "last"),
+                pre_vote=kind == "PreVote",
+            )
+        case "BeginQuorumEpoch":
+            return BeginQuorumEpochRequest(request_id, cluster, voter, replica, epoch)
+        case "EndQuorumEpoch":
+            return EndQuorumEpochRequest(
+                request_id,
+                cluster,
+                replica,
+                epoch,
+                tuple(key_of(each) for each in args.numbers("successors")),
+                stand_now=args.text("stand") == "now",
+            )
+        case "Founding":
+            life_id = ZERO_UUID if args.text("life") == "none" else b"\3" * 16
+            return FoundingRequest(request_id, cluster, replica, voter, epoch, life_id)
+    raise ScenarioError(f"send: no request is called {kind}")
+
+
+def _about_voters(
+    kind: str, request_id: int, cluster: str, replica: ReplicaKey, epoch: int, args: Arguments
+) -> Request:
+    key = key_of(args.number("voter", replica.id), args.number("disk", 0))
+    if kind == "RemoveVoter":
+        own = key_of(replica.id, args.number("own_disk", 0))
+        return RemoveVoterRequest(request_id, cluster, own, key, epoch)
+    host = args.text("at", f"node{key.id}")
+    voter = Voter(key, (Endpoint("CONTROLLER", host, args.number("port", 9093)),), 0, 1)
+    request = AddVoterRequest if kind == "AddVoter" else UpdateVoterRequest
+    return request(request_id, cluster, voter, epoch)
+
+
+def _round(args: Arguments) -> ReadRound:
+    """``round=EPOCH/NUMBER``: the read round that the request echoes."""
+    epoch, _, number = args.text("round", "0/0").partition("/")
+    return ReadRound(args.number_in("an epoch", epoch), args.number_in("a number", number))
+
+
+def _position(args: Arguments, key: str) -> OffsetAndEpoch:
+    offset, slash, epoch = args.text(key).partition("/")
+    if not slash:
+        raise ScenarioError(f"{args.name} needs {key}= with a position such as 5/1")
+    return OffsetAndEpoch(args.number_in("an offset", offset), args.number_in("an epoch", epoch))

@@ -1,0 +1,235 @@
+"""Messages and disk writes as lines: fixed order, nothing that changes from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorum.batch import scan_batches
+from quorum.core.inquiry import Roster
+from quorum.core.messages import (
+    AddVoterRequest,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    ChainDigestRequest,
+    ChainDigestResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    FoundingRequest,
+    FoundingResponse,
+    Message,
+    ReadPositionRequest,
+    ReadPositionResponse,
+    RemoveVoterRequest,
+    Subtree,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from quorum.core.output import (
+    AbandonDownload,
+    AdvanceLogStart,
+    Append,
+    BeginDownload,
+    CondemnLog,
+    Effect,
+    FreezeDownload,
+    ReplaceLogWith,
+    SaveElectionState,
+    StoreHighWatermark,
+    Truncate,
+    WriteChunk,
+)
+from quorum.errors import ErrorCode
+from quorum.types import ElectionState, Founding
+
+_NAMES: dict[type, str] = {
+    BeginQuorumEpochRequest: "BeginQuorumEpoch",
+    BeginQuorumEpochResponse: "BeginQuorumEpochResponse",
+    EndQuorumEpochRequest: "EndQuorumEpoch",
+    EndQuorumEpochResponse: "EndQuorumEpochResponse",
+    FetchRequest: "Fetch",
+    FetchResponse: "FetchResponse",
+    FetchSnapshotRequest: "FetchSnapshot",
+    FetchSnapshotResponse: "FetchSnapshotResponse",
+    ReadPositionRequest: "ReadPosition",
+    ReadPositionResponse: "ReadPositionResponse",
+    FoundingRequest: "Founding",
+    FoundingResponse: "FoundingResponse",
+    VoteResponse: "VoteResponse",
+    ChainDigestRequest: "ChainDigest",
+    ChainDigestResponse: "ChainDigestResponse",
+    UpdateVoterRequest: "UpdateVoter",
+    AddVoterRequest: "AddVoter",
+    RemoveVoterRequest: "RemoveVoter",
+    VoterChangeResponse: "VoterChangeResponse",
+}
+
+
+def type_name(message: Message) -> str:
+    """What scripts call a message; a pre-vote is a type of its own."""
+    if isinstance(message, VoteRequest):
+        return "PreVote" if message.pre_vote else "Vote"
+    return _NAMES[type(message)]
+
+
+def message_line(message: Message) -> str:
+    """One message without sender and receiver."""
+    return f"{type_name(message)} {_fields(message)}"
+
+
+def _fields(message: Message) -> str:  # noqa: C901, PLR0912 - one arm for each kind
+    match message:
+        case VoteRequest():
+            return f"epoch={message.epoch} last={message.last}"
+        case VoteResponse():
+            verdict = "granted" if message.granted else "rejected"
+            return _answer(message, "" if message.error else verdict)
+        case BeginQuorumEpochRequest() | ReadPositionRequest():
+            return f"epoch={message.epoch}"
+        case EndQuorumEpochRequest():
+            names = ",".join(str(key.id) for key in message.preferred_successors)
+            return f"epoch={message.epoch} successors=({names})" + (
+                " stand=now" if message.stand_now else ""
+            )
+        case FoundingRequest():
+            return f"epoch={message.epoch} {_roster(message.roster)}"
+        case FoundingResponse():
+            return _answer(message, _roster(message.roster))
+        case FetchRequest():
+            barred = " barred" if message.is_barred else ""
+            lost = " lost_records" if message.has_lost_records else ""
+            return (
+                f"epoch={message.epoch} offset={message.fetch_offset} "
+                f"last_epoch={message.last_fetched_epoch} hw={message.high_watermark}"
+                f"{_subtree(message.subtree)}{barred}{lost}"
+            )
+        case FetchResponse():
+            return _fetch_response(message)
+        case FetchSnapshotRequest():
+            return f"epoch={message.epoch} {message.snapshot_id} position={message.position}"
+        case FetchSnapshotResponse():
+            return _answer(
+                message,
+                f"{message.snapshot_id} position={message.position} "
+                f"bytes={len(message.chunk)} size={message.size}",
+            )
+        case UpdateVoterRequest() | AddVoterRequest():
+            return f"epoch={message.epoch} voter={message.voter.key.id}"
+        case RemoveVoterRequest():
+            return f"epoch={message.epoch} voter={message.voter.id}"
+        case VoterChangeResponse():
+            return _answer(message, message.message)
+        case ReadPositionResponse():
+            return _answer(message, f"read_offset={message.read_offset}")
+        case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
+            return _answer(message, "")
+        case _:
+            return _chain_fields(message)
+
+
+def _chain_fields(message: ChainDigestRequest | ChainDigestResponse) -> str:
+    if isinstance(message, ChainDigestRequest):
+        return f"epoch={message.epoch} offsets=({_numbers(message.offsets)})"
+    known = [point.offset for point in message.points]
+    return _answer(message, f"boundaries=({_numbers(known)})")
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return ",".join(str(each) for each in values)
+
+
+def _answer(
+    message: VoteResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | ReadPositionResponse
+    | ChainDigestResponse
+    | VoterChangeResponse
+    | FoundingResponse,
+    text: str,
+) -> str:
+    parts = [f"epoch={message.epoch}"]
+    if message.error != ErrorCode.NONE:
+        return f"{parts[0]} error={message.error.name} leader={_node(message.leader_id)}"
+    if isinstance(message, VoteResponse):
+        parts.append(f"leader={_node(message.leader_id)}")
+    return " ".join([*parts, text] if text else parts)
+
+
+def _fetch_response(message: FetchResponse) -> str:
+    if message.diverging is not None:
+        answer = f"diverging={message.diverging}"
+    elif message.snapshot_id is not None:
+        answer = f"snapshot={message.snapshot_id}"
+    elif message.records:
+        headers = scan_batches(message.records, verify_crc=False)
+        answer = f"records=[{headers[0].base_offset},{headers[-1].end_offset})"
+    else:
+        answer = "records=0"
+    way = ">".join(str(key.id) for key in message.path)
+    relayed = f" path={way} age={message.contact_age_ms}" if way else ""
+    return _answer(
+        message,
+        f"{answer} hw={message.high_watermark} lso={message.log_start_offset}{relayed}",
+    )
+
+
+def _subtree(subtree: Subtree | None) -> str:
+    return "" if subtree is None else f" subtree={subtree.members} low={subtree.low}"
+
+
+def _roster(roster: Roster) -> str:
+    return f"roster=({','.join(str(key) for key, _ in roster)})" if roster else "fresh"
+
+
+def _node(node_id: int) -> str:
+    return "none" if node_id < 0 else str(node_id)
+
+
+def election_text(state: ElectionState) -> str:
+    """What ``quorum-state`` says."""
+    voted = "none" if state.voted is None else str(state.voted.id)
+    floor = "" if state.vote_floor is None else f" vote_floor={state.vote_floor}"
+    founding = "" if state.founding is None else f" {_founding(state.founding)}"
+    barred = " barred" if state.barred else ""
+    election = f"epoch={state.epoch} leader={_node(state.leader_id)} voted={voted}"
+    return f"{election}{floor}{founding}{barred}"
+
+
+def _founding(founding: Founding) -> str:
+    return "founded" if founding.is_complete else _roster(founding.roster)
+
+
+def effect_text(effect: Effect) -> str:
+    """What the disk was told to do."""
+    match effect:
+        case SaveElectionState(state=state):
+            return f"election {election_text(state)}"
+        case Append():
+            return f"append [{effect.base_offset},{effect.end_offset}) epoch={effect.epoch}"
+        case Truncate():
+            return f"truncate to {effect.end_offset}"
+        case AdvanceLogStart():
+            names = ",".join(str(each) for each in effect.delete)
+            return f"log start {effect.start}" + (f" delete ({names})" if names else "")
+        case BeginDownload():
+            return f"begin download {effect.snapshot_id}"
+        case WriteChunk():
+            return f"write {effect.snapshot_id} at {effect.position} bytes={len(effect.chunk)}"
+        case FreezeDownload():
+            return f"freeze {effect.snapshot_id}"
+        case AbandonDownload():
+            return f"abandon {effect.snapshot_id}"
+        case ReplaceLogWith():
+            return f"replace log with {effect.snapshot_id}"
+        case StoreHighWatermark():
+            return f"high watermark {effect.high_watermark}"
+        case CondemnLog():
+            return f"condemn from {effect.first_offset} on"

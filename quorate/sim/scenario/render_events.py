@@ -1,0 +1,191 @@
+"""What a node decided and why, as one line per event of the core."""
+
+from __future__ import annotations
+
+from quorum.core.events import (
+    ChunkReceived,
+    DigestDiffers,
+    DigestNotComparable,
+    DiskRecovered,
+    DiskStalled,
+    DisputeOpened,
+    DisputeSettled,
+    DownloadEnded,
+    DownloadStarted,
+    Event,
+    FetchClassified,
+    LeaderLost,
+    LogCondemned,
+    LogDiverged,
+    LogStartAdvanced,
+    MessageIgnored,
+    OwnEntryAnswered,
+    OwnEntryAsked,
+    QuorumFounded,
+    RecordsAppended,
+    ReplicaRegressed,
+    RequestRefused,
+    RoleChanged,
+    RosterAgreed,
+    StandingRefused,
+    TransferEnded,
+    TransferStarted,
+    TruncationRefused,
+    UpstreamChanged,
+    VoteDecided,
+    VoteFloorReached,
+    VoterChangeEnded,
+    VoterChangeStarted,
+    VoterSetChanged,
+    VotesNoMore,
+    VotingBarred,
+    WatermarkMoved,
+)
+from quorum.types import NodeId
+
+
+def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each kind
+    """One event without the node it happened on."""
+    match event:
+        case RoleChanged():
+            leader = f" leader={event.leader_id}" if event.leader_id >= 0 else ""
+            return f"{event.before} -> {event.role} epoch={event.epoch}{leader} ({event.reason})"
+        case VoteDecided():
+            kind = "pre-vote" if event.pre_vote else "vote"
+            verdict = "granted" if event.granted else f"rejected: {event.reason}"
+            return f"{kind} of {event.candidate.id} in epoch {event.epoch} {verdict}"
+        case FetchClassified():
+            return (
+                f"classify {event.replica.id} offset={event.offset} "
+                f"last_epoch={event.last_fetched_epoch} -> {event.answer} {event.detail}"
+            )
+        case RequestRefused():
+            return f"refused {event.request} of {event.sender}: {event.error.name}"
+        case MessageIgnored():
+            mark = " (violation)" if event.is_violation else ""
+            return f"ignored {event.message} of {event.sender}: {event.reason}{mark}"
+        case RecordsAppended():
+            return f"appended [{event.base_offset},{event.end_offset}) epoch={event.epoch}"
+        case LogDiverged():
+            cut = f"log cut to {event.end_offset}, was {event.old_end}"
+            return f"{cut}, leader said {event.leader_said}"
+        case WatermarkMoved():
+            return f"high watermark {event.before} -> {event.high_watermark}"
+        case TruncationRefused():
+            return f"truncation to {event.asked_end} refused: high watermark {event.high_watermark}"
+        case ReplicaRegressed():
+            return (
+                f"replica {event.replica.id} fetched {event.fetch_offset} "
+                f"after acknowledging {event.acknowledged}"
+            )
+        case StandingRefused():
+            return f"may not stand in epoch {event.epoch}: {event.reason}"
+        case VoteFloorReached():
+            return f"vote floor {event.floor} reached at {event.log_end}"
+        case RosterAgreed() | QuorumFounded() | VotingBarred():
+            return _founding_line(event)
+        case LeaderLost():
+            return f"leader {event.leader_id} of epoch {event.epoch} is gone"
+        case (
+            VoterSetChanged()
+            | VoterChangeStarted()
+            | VoterChangeEnded()
+            | OwnEntryAsked()
+            | OwnEntryAnswered()
+            | VotesNoMore()
+        ):
+            return _voter_line(event)
+        case TransferStarted():
+            return f"hands over to {event.target.id}: writes wait at {event.end_offset}"
+        case TransferEnded():
+            return f"transfer to {event.target.id} ends: {event.outcome}"
+        case DiskStalled():
+            return f"the disk has completed nothing for {event.waited_ms} ms"
+        case DiskRecovered():
+            return f"the disk goes on after {event.waited_ms} ms"
+        case (
+            DigestDiffers()
+            | DigestNotComparable()
+            | DisputeOpened()
+            | DisputeSettled()
+            | LogCondemned()
+        ):
+            return _chain_line(event)
+        case _:
+            return _source_line(event)
+
+
+def _founding_line(event: RosterAgreed | QuorumFounded | VotingBarred) -> str:
+    match event:
+        case RosterAgreed():
+            return f"agreed to found a quorum of {_names(event.voters)}"
+        case QuorumFounded():
+            return f"quorum of {_names(event.voters)} is founded"
+        case VotingBarred():
+            return f"barred from voting in epoch {event.epoch}: {event.reason}"
+
+
+def _chain_line(
+    event: DigestDiffers | DigestNotComparable | DisputeOpened | DisputeSettled | LogCondemned,
+) -> str:
+    match event:
+        case DigestDiffers():
+            return f"digest of {event.replica.id} at {event.offset} differs"
+        case DigestNotComparable():
+            return f"digest of {event.replica.id} at {event.offset} cannot be compared"
+        case DisputeOpened():
+            return f"dispute with {event.opponent} below {event.end_offset}: {event.reason}"
+        case DisputeSettled():
+            where = f" (first different offset {event.first_offset})" * (event.first_offset >= 0)
+            return f"dispute with {event.opponent} settled: {event.outcome}{where}"
+        case LogCondemned():
+            return f"log condemned from {event.first_offset} on, vote floor {event.vote_floor}"
+
+
+def _names(node_ids: tuple[NodeId, ...]) -> str:
+    return f"({','.join(str(each) for each in node_ids)})"
+
+
+def _source_line(
+    event: UpstreamChanged | DownloadStarted | ChunkReceived | DownloadEnded | LogStartAdvanced,
+) -> str:
+    match event:
+        case UpstreamChanged():
+            way = "".join(f" > relay {each}" for each in event.path)
+            return f"fetches from {event.peer}{way or ' > leader'}"
+        case DownloadStarted():
+            return f"download {event.snapshot_id} from {event.leader_id} begins"
+        case ChunkReceived():
+            end = event.position + event.chunk_bytes
+            return f"download {event.snapshot_id} has {end} of {event.size} bytes"
+        case DownloadEnded():
+            return f"download {event.snapshot_id} ends: {event.outcome}"
+        case LogStartAdvanced():
+            return f"log start {event.start}"
+
+
+def _voter_line(
+    event: VoterSetChanged
+    | VoterChangeStarted
+    | VoterChangeEnded
+    | OwnEntryAsked
+    | OwnEntryAnswered
+    | VotesNoMore,
+) -> str:
+    match event:
+        case VoterSetChanged():
+            names = ",".join(str(each) for each in event.voters)
+            return f"voters ({names}) at {event.offset}"
+        case VoterChangeStarted():
+            return f"{event.change} voter {event.voter.id} begins"
+        case VoterChangeEnded():
+            at = f" at {event.offset}" if event.offset >= 0 else ""
+            why = f" ({event.reason})" if event.reason else ""
+            return f"{event.change} voter {event.voter.id}{at} ends: {event.error.name}{why}"
+        case OwnEntryAsked():
+            return f"asks {event.leader_id} to {event.change} its voter entry"
+        case OwnEntryAnswered():
+            why = f" ({event.message})" if event.message else ""
+            return f"its voter entry: {event.error.name}{why}"
+        case VotesNoMore():
+            return f"does not vote: {event.reason}"

@@ -1,0 +1,308 @@
+"""Clients: idempotent writers that retry until they know, and readers that want the truth.
+
+A write that was not answered is *unknown* and sent again under the same sequence number, to
+whoever may lead. Now and then an earlier copy of a request arrives late. As in the client library
+only the answer to the newest copy counts.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.controller.requests import Answer, RequestContext
+from quorate.replica.replica import Replica
+from quorate.sim.commands import CommandMix
+from quorate.sim.invariants.violation import Violation
+from quorum.errors import RETRIABLE_CODES, ErrorCode
+from quorum.types import NO_NODE, NodeId
+from statemachine.commands import BrokerHeartbeat, Command, InitProducerId
+from statemachine.sections.producers import PRODUCER_WINDOW
+
+if TYPE_CHECKING:
+    from quorate.sim.cluster import Cluster
+
+ANSWER_TIMEOUT_US = 120_000
+WINDOW = 3
+LATE_SHARE = 0.1
+"""Of the requests, those of which an earlier copy is still on its way."""
+LATE_US_MAX = (10_000, 30_000, 300_000)
+"""How long it may be, drawn per copy."""
+
+
+@dataclass(slots=True)
+class Write:
+    """A command until its writer knows what became of it."""
+
+    sequence: int
+    command: Command
+    attempts: int = 0
+    """Copies sent; each may reach a server, in any order."""
+    is_done: bool = False
+
+
+class Client:
+    """One writer and reader."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random, name: int) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._name = name
+        self._target: NodeId = rng.choice(cluster.voter_ids)
+        self._producer: tuple[int, int] | None = None
+        self._next_sequence = 0
+        self._open: dict[int, Write] = {}
+        self.done: dict[tuple[int, int, int], int] = {}
+        """Acknowledged: producer id, epoch and sequence, to the offset of the answer."""
+        self._mix = CommandMix(cluster.cluster_id, rng, name)
+        self._initial = Write(-1, InitProducerId())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it knows of everything it ever asked for."""
+        return not self._open and (self._producer is not None or not self._initial.attempts)
+
+    def step(self) -> None:
+        """Send something new, if there is room, and come back later."""
+        rng = self._rng
+        if self._cluster.clients.is_stopped and not self._initial.attempts:
+            return
+        if self._producer is None:
+            self._send(self._initial)
+            pause = ANSWER_TIMEOUT_US
+        elif self._cluster.clients.is_stopped:
+            return
+        else:
+            if rng.random() < 0.3:
+                self._read()
+            elif self._has_room():
+                write = Write(self._next_sequence, self._mix.draw())
+                self._next_sequence += 1
+                self._open[write.sequence] = write
+                self._send(write)
+            pause = rng.randint(500, 12_000)
+        self._cluster.scheduler.after(pause, self.step)
+
+    def _has_room(self) -> bool:
+        oldest = min(self._open, default=self._next_sequence)
+        return len(self._open) < WINDOW and self._next_sequence - oldest < PRODUCER_WINDOW
+
+    # ------------------------------------------------------------------ writing
+
+    def _send(self, write: Write) -> None:
+        if write.is_done:
+            return
+        self._cluster.recording.called(self._name, write.sequence, write.command, self._producer)
+        scheduler, rng = self._cluster.scheduler, self._rng
+        if not self._cluster.is_healed and rng.random() < LATE_SHARE:
+            # It left on an earlier stream, or went to an earlier leader, and arrives after all.
+            late = rng.randint(2_000, rng.choice(LATE_US_MAX))
+            node_id = rng.choice((self._target, rng.choice(self._cluster.voter_ids)))
+            write.attempts += 1
+            scheduler.after(
+                late, self._arrive, node_id, write, write.attempts, self._context(write)
+            )
+        write.attempts += 1
+        is_lost = not self._cluster.is_healed and rng.random() < self._cluster.plan.loss
+        is_lost = is_lost or not self._reaches(self._target)
+        if not is_lost:
+            travel = rng.randint(50, 2_000)
+            scheduler.after(
+                travel, self._arrive, self._target, write, write.attempts, self._context(write)
+            )
+        scheduler.after(ANSWER_TIMEOUT_US, self._timed_out, write, write.attempts)
+
+    def _reaches(self, node_id: NodeId) -> bool:
+        is_cut = not self._cluster.network.reaches_client(node_id)
+        self._cluster.counts.cut_from_clients += is_cut
+        return not is_cut
+
+    def _timed_out(self, write: Write, attempt: int) -> None:
+        if not write.is_done and write.attempts == attempt:
+            self._target = self._rng.choice(self._cluster.voter_ids)
+            self._send(write)
+
+    def _context(self, write: Write) -> RequestContext:
+        context = RequestContext(f"client-{self._name}")
+        if write.sequence >= 0 and self._producer is not None:
+            context.producer_id, context.producer_epoch = self._producer
+            context.sequence = write.sequence
+            context.oldest_open = min(self._open, default=write.sequence)
+            context.oldest_open = min(context.oldest_open, write.sequence)
+            context.is_repeat = write.attempts > 1
+        return context
+
+    def _arrive(self, node_id: NodeId, write: Write, attempt: int, context: RequestContext) -> None:
+        key = (context.producer_id, context.producer_epoch, write.sequence)
+        is_repeat = self._cluster.clients.is_committed(key)
+        floor = self._cluster.witness.acknowledged_end
+
+        def answered(answer: Answer) -> None:
+            self._answered(node_id, write, attempt, key, answer, is_repeat=is_repeat)
+            self._check_claim(node_id, write.command, key, floor, answer)
+
+        def submit(replica: Replica) -> None:
+            replica.controller.submit(write.command, context, answered)
+
+        self._cluster.members[node_id].serve(
+            f"c{self._name} write seq={write.sequence} try={attempt}", submit
+        )
+
+    def _answered(
+        self,
+        node_id: NodeId,
+        write: Write,
+        attempt: int,
+        key: tuple[int, int, int],
+        answer: Answer,
+        *,
+        is_repeat: bool,
+    ) -> None:
+        cluster = self._cluster
+        if answer.code == ErrorCode.NONE:
+            # What may change nothing has no place of its own in the log.
+            has_place = key[0] >= 0 and self._mix.must_apply(write.command)
+            cluster.witness.acknowledged(node_id, answer.offset, key if has_place else None)
+            cluster.ages.acknowledged(cluster.scheduler.now_us, answer.offset)
+            cluster.counts.acknowledged += 1
+            cluster.counts.duplicates += is_repeat
+        cluster.note(node_id, "answer", f"c{self._name} seq={write.sequence} {answer.code.name}")
+        is_lost = not cluster.is_healed and self._rng.random() < cluster.plan.loss
+        if is_lost or write.is_done or not self._reaches(node_id):
+            return
+        cluster.scheduler.after(
+            self._rng.randint(50, 2_000), self._hear, node_id, write, attempt, key, answer
+        )
+
+    def _check_claim(
+        self,
+        node_id: NodeId,
+        command: Command,
+        key: tuple[int, int, int],
+        floor: int,
+        answer: Answer,
+    ) -> None:
+        """A refusal or a no-op reads: it must see all that was acknowledged before it came."""
+        witness = self._cluster.witness
+        is_done = answer.code == ErrorCode.NONE
+        # What has a batch of its own says what is in the log, nothing of the present.
+        if answer.offset < 0 or witness.sequences.get(key) == answer.offset:
+            return
+        # A heartbeat that writes nothing tells what its leader believes, without proof.
+        if not (is_done and isinstance(command, BrokerHeartbeat)):
+            witness.read_confirmed(node_id, floor, answer.offset)
+
+    def _hear(
+        self,
+        node_id: NodeId,
+        write: Write,
+        attempt: int,
+        key: tuple[int, int, int],
+        answer: Answer,
+    ) -> None:
+        must_apply = write.sequence < 0 or self._mix.must_apply(write.command)
+        is_final = must_apply and answer.code == ErrorCode.NONE
+        if write.is_done or (write.attempts != attempt and not is_final):
+            # A client has left the stream of an older copy. That one may have changed nothing,
+            # while a newer one still will.
+            return
+        if answer.code == ErrorCode.NONE:
+            write.is_done = True
+            self._cluster.recording.answered(self._name, write.sequence, answer)
+            if write.sequence < 0:
+                self._producer = (
+                    int(str(answer.result["producer_id"])),
+                    int(str(answer.result["producer_epoch"])),
+                )
+            else:
+                self._open.pop(write.sequence)
+                self._mix.learn(write.command, answer.result)
+                if self._mix.must_apply(write.command):
+                    self.done[key] = answer.offset
+        elif answer.code in RETRIABLE_CODES or answer.code == ErrorCode.RESOURCE_EXHAUSTED:
+            hint = answer.leader_hint
+            self._target = hint if hint != NO_NODE else self._rng.choice(self._cluster.voter_ids)
+            self._cluster.scheduler.after(
+                self._rng.randint(1_000, 20_000), self._again, write, attempt
+            )
+        elif write.sequence >= 0 and not self._mix.must_apply(write.command):
+            # Refused for good: nothing was changed under this number, and nothing will be.
+            write.is_done = True
+            self._open.pop(write.sequence)
+            self._cluster.recording.refused(self._name, write.sequence, answer, key[:2])
+        else:
+            raise Violation(
+                "client-served",
+                "an open command was refused",
+                node=node_id,
+                client=self._name,
+                command=key,
+                code=answer.code.name,
+                message=answer.message,
+            )
+
+    def _again(self, write: Write, attempt: int) -> None:
+        if write.attempts == attempt:
+            self._send(write)
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self) -> None:
+        floor = self._cluster.witness.acknowledged_end
+        cluster = self._cluster
+        # Who was leader once may believe that it still is.
+        node_id = self._target
+        if self._rng.random() < 0.5:
+            node_id = self._rng.choice(cluster.voter_ids)
+
+        def ask(replica: Replica) -> None:
+            def confirmed(offset: int | None) -> None:
+                if offset is not None:
+                    cluster.witness.read_confirmed(node_id, floor, offset)
+                    cluster.counts.reads += 1
+                    replica.controller.wait_applied(offset, lambda: None)
+
+            now_ms = member.clock.now_ms()
+            cluster.ages.check(
+                node_id,
+                replica.node.currency(now_ms),
+                now_ms=now_ms,
+                now_us=cluster.scheduler.now_us,
+            )
+            replica.controller.confirm_read(confirmed)
+
+        member = cluster.members[node_id]
+        member.serve(f"c{self._name} read floor={floor}", ask)
+
+
+class Clients:
+    """All clients of a cluster."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random, count: int) -> None:
+        self._cluster = cluster
+        self.is_stopped = False
+        self.all = [
+            Client(cluster, random.Random(rng.getrandbits(64)), name) for name in range(count)
+        ]
+
+    def stop(self) -> None:
+        """Begin nothing new; what was begun goes on until its outcome is known."""
+        self.is_stopped = True
+
+    def are_settled(self) -> bool:
+        """Whether nothing is open."""
+        return self.is_stopped and all(client.is_settled for client in self.all)
+
+    def start(self) -> None:
+        """Let every client take its first step."""
+        for number, client in enumerate(self.all):
+            self._cluster.scheduler.after(1_000 * number, client.step)
+
+    def is_committed(self, key: tuple[int, int, int]) -> bool:
+        """Whether a command with this producer and sequence is committed by now."""
+        return key in self._cluster.witness.sequences
+
+    def acknowledged(self) -> dict[tuple[int, int, int], int]:
+        """Every acknowledged command and where it ended."""
+        return {key: offset for client in self.all for key, offset in client.done.items()}

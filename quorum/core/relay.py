@@ -1,0 +1,60 @@
+"""What a relay keeps of the observers that fetch from it. A container with the arithmetic.
+
+Only what a relay needs: positions for the report upstream, and held Fetches. Nothing here is ever
+counted towards a commit, a read or check quorum.
+
+See: KIP-630 (630.5: the log is trimmed only below what live replicas still need).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quorum.core.held_fetches import HeldFetches
+from quorum.core.messages import Subtree
+from quorum.core.progress import ReplicaProgress
+from quorum.types import ReplicaKey
+
+
+@dataclass(slots=True)
+class Relay:
+    """The subtree of one relay. Bounded by the caller through ``len(downstream)``."""
+
+    downstream: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
+    held: HeldFetches = field(default_factory=HeldFetches)
+    subtree: Subtree | None = None
+    """What is reported upstream. Its low is never above the truth: positions only rise between
+    two ``refresh`` calls, and one that is lower is taken in by ``note``."""
+    upkeep_due_ms: int = 0
+    answered_to: int = 0
+    """The high watermark with which held Fetches were last looked through."""
+
+    def note(self, progress: ReplicaProgress) -> None:
+        """A replica has told its position."""
+        low = needed_from(progress)
+        known = self.subtree
+        if known is None or low < known.low:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Count the subtree anew: O(downstream)."""
+        if not self.downstream:
+            self.subtree = None
+            return
+        every = self.downstream.values()
+        self.subtree = Subtree(
+            low=min(needed_from(each) for each in every),
+            members=sum(1 + (each.subtree.members if each.subtree else 0) for each in every),
+        )
+
+    def forget_silent(self, limit_ms: int) -> bool:
+        """Drop observers not heard of since ``limit_ms``; whether there were any."""
+        silent = [key for key, each in self.downstream.items() if each.live_since_ms < limit_ms]
+        for key in silent:
+            del self.downstream[key]
+        return bool(silent)
+
+
+def needed_from(progress: ReplicaProgress) -> int:
+    """The lowest offset that a replica or anybody below it still has to fetch; at least 0."""
+    return max(0, progress.trim_position)

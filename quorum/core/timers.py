@@ -1,0 +1,145 @@
+"""Every timer of the core: what it is for, how long it runs, what happens when it fires.
+
+A timer fires where its conversation finds its time come and acts on it; it is counted there, and
+nowhere else (``CoreState.fired``). ``deadlines`` says when the node has to be woken for one.
+Waiting periods that nothing wakes for, such as an observer's session, are looked at in a leader's
+upkeep and counted when they turn out to be over.
+
+See: raft-protocol section 12 (KRaft's timers).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class TimerKind(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    length: str
+    """The settings that it runs for; [E, 2E) is a random time of that range."""
+    action: str
+    """What is done when it fires."""
+
+
+_E = "[E, 2E) of `election_timeout_ms`"
+_REQUEST = "`request_timeout_ms`"
+_BACKOFF = "`retry_backoff_ms`, doubling up to 16 times"
+
+
+class Timer(Enum):
+    """All timers."""
+
+    ELECTION = TimerKind("election", _E, "a voter without a leader asks for pre-votes")
+    FETCH = TimerKind("fetch", "`fetch_timeout_ms`", "a follower whose leader is silent stands")
+    LOST_LEADER = TimerKind(
+        "lost leader",
+        "up to `lost_leader_jitter_ms`, or as an EndQuorumEpoch implies",
+        "a follower whose leader is gone stands",
+    )
+    PRE_VOTE_ROUND = TimerKind("pre-vote round", _E, "Prospective gives the round up")
+    VOTE_ROUND = TimerKind("vote round", _E, "a candidate not elected asks for pre-votes again")
+    LOST_LEADER_RETRY = TimerKind(
+        "lost leader retry",
+        "up to `lost_leader_retry_ms`",
+        "a rejected round is asked again, because the leader is gone",
+    )
+    VOTE_REQUEST = TimerKind("vote request", _REQUEST, "no answer: a pause, then again")
+    VOTE_RETRY = TimerKind("vote retry", _BACKOFF, "the vote is asked for again")
+    RESIGNATION = TimerKind("resignation", _E, "a resigned leader leaves its epoch")
+    FAREWELL_REQUEST = TimerKind("farewell request", _REQUEST, "no answer: a pause, then again")
+    FAREWELL_RETRY = TimerKind("farewell retry", _BACKOFF, "EndQuorumEpoch is sent again")
+    FETCH_REQUEST = TimerKind("Fetch request", _REQUEST, "no answer: that peer is left alone")
+    SNAPSHOT_REQUEST = TimerKind(
+        "FetchSnapshot request", _REQUEST, "no answer: that peer is left alone"
+    )
+    FETCH_RETRY = TimerKind("Fetch retry", _BACKOFF, "a peer that failed is asked again")
+    SEARCH_END = TimerKind(
+        "search end", _BACKOFF, "a question to another peer gives way to one to the leader"
+    )
+    DISCOVERY = TimerKind(
+        "discovery",
+        "a quarter of `election_timeout_ms`",
+        "a voter without a leader begins to ask others who leads",
+    )
+    DOWNLOAD_CONTACT = TimerKind(
+        "download contact",
+        "a quarter of `fetch_timeout_ms`",
+        "a sign of life to the leader while a checkpoint is verified",
+    )
+    CHECK_QUORUM = TimerKind(
+        "check quorum", "1.5 times `fetch_timeout_ms`", "a leader without a majority resigns"
+    )
+    UPKEEP = TimerKind(
+        "upkeep",
+        "half of `fetch_timeout_ms`",
+        "a leader looks after silent replicas, the log start and its own entry",
+    )
+    BEGIN_QUORUM = TimerKind(
+        "begin quorum", "half of `fetch_timeout_ms`", "a silent voter is told who leads"
+    )
+    BEGIN_RETRY = TimerKind("begin quorum retry", _BACKOFF, "BeginQuorumEpoch is sent again")
+    HELD_FETCH = TimerKind(
+        "held fetch", "the Fetch's own, at most `fetch_max_wait_ms`", "it is answered empty-handed"
+    )
+    WATERMARK_DELAY = TimerKind(
+        "watermark delay",
+        "`high_watermark_delay_ms`",
+        "a held Fetch is answered to tell the high watermark",
+    )
+    SNAPSHOT_HOLD = TimerKind(
+        "snapshot hold",
+        "`start_offset_lag_max_ms`",
+        "the log is trimmed although a live replica needs more of it",
+    )
+    OBSERVER_SESSION = TimerKind(
+        "observer session", "`observer_session_ms`", "a silent observer is forgotten"
+    )
+    TRANSFER = TimerKind("transfer", "`transfer_timeout_ms`", "the leader takes writes again")
+    CHANGE = TimerKind(
+        "membership change",
+        "`request_timeout_ms`, or less if asked for",
+        "a change of the voter set is given up",
+    )
+    PROBE_RETRY = TimerKind("endpoint probe retry", _BACKOFF, "the endpoint is probed again")
+    OWN_ENTRY = TimerKind(
+        "own entry", "twice `fetch_timeout_ms`", "a voter asks for its entry to be corrected"
+    )
+    AUTO_JOIN = TimerKind(
+        "auto join", "twice `fetch_timeout_ms`", "a replica asks to become a voter"
+    )
+    READ_PATIENCE = TimerKind(
+        "read patience", "twice `fetch_timeout_ms`", "a read that waits for a leader fails"
+    )
+    READ_REQUEST = TimerKind("ReadPosition request", _REQUEST, "no answer: a pause, then again")
+    READ_RETRY = TimerKind("ReadPosition retry", _BACKOFF, "the position is asked for again")
+    WATERMARK_STORE = TimerKind(
+        "watermark store", "`high_watermark_store_ms`", "the high watermark is written down"
+    )
+    DISK_SUSPECTED = TimerKind(
+        "hung disk, first look", "7/8 of `disk_stall_ms`", "the disk is looked at once more"
+    )
+    DISK_STALLED = TimerKind(
+        "hung disk, second look", "1/8 of `disk_stall_ms`", "a leader resigns; nobody gets a vote"
+    )
+    DIGEST_REQUEST = TimerKind("ChainDigest request", _REQUEST, "no answer: a pause, then again")
+    DIGEST_RETRY = TimerKind("ChainDigest retry", _BACKOFF, "the digests are asked for again")
+    FOUNDING_REQUEST = TimerKind("Founding request", _REQUEST, "no answer: a pause, then again")
+    FOUNDING_RETRY = TimerKind("Founding retry", _BACKOFF, "a bootstrap voter is asked again")
+    RELAY_PATIENCE = TimerKind(
+        "relay patience",
+        "one to two times `relay_patience_ms`",
+        "an observer that no relay answers asks the leader",
+    )
+    RELAY_RETRY = TimerKind("relay retry", "`relay_retry_ms`", "the relays are tried again")
+    RELAY_HELD_FETCH = TimerKind(
+        "relay's held fetch",
+        "the Fetch's own, at most `fetch_max_wait_ms`",
+        "it is answered empty-handed",
+    )
+    RELAY_AGE = TimerKind(
+        "relay age", "`relay_age_max_ms`", "a relay whose leader is silent sends its observers away"
+    )
+    RELAY_UPKEEP = TimerKind("relay upkeep", "one second", "a relay counts its subtree anew")

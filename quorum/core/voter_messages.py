@@ -1,0 +1,58 @@
+"""What a replica asks its leader about its own entry in the voter set, and the answer.
+
+An operator's wishes do not come this way but by ``notice``; a replica speaks for itself only.
+
+See: KIP-853 (UpdateRaftVoter, auto join); raft-protocol sections 1.7 to 1.9 and 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorum.errors import ErrorCode
+from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, Voter
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateVoterRequest:
+    """A voter says where it is, on which disk, and what it supports."""
+
+    request_id: int
+    cluster_id: str
+    voter: Voter
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class AddVoterRequest:
+    """An observer asks to vote (auto join); it does not wait for the commit."""
+
+    request_id: int
+    cluster_id: str
+    voter: Voter
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoterRequest:
+    """An observer asks that the entry of its number with another disk goes (auto join)."""
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    """Who asks."""
+    voter: ReplicaKey
+    """The entry to remove: the same number, another directory."""
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChangeResponse:
+    """Answer to all three. ``message`` says why not, for a human."""
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    message: str = ""
+    leader_endpoints: tuple[Endpoint, ...] = ()

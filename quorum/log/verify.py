@@ -1,0 +1,158 @@
+"""Reading a log's own files again: checksums of every batch, and the chain over all of them.
+
+Read-only and without locks, so that a worker can do it while the writer goes on. What the
+files give is compared with what is stored beside the segments and with the digest that the
+running log holds in memory, which rot on the disk cannot have changed.
+
+See: architecture decision 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from quorum.digest import EMPTY_LOG_DIGEST
+from quorum.errors import LogDamagedError, StorageError
+from quorum.log.config import LogConfig
+from quorum.log.digest_file import read_digest_file
+from quorum.log.layout import segment_bases, segment_path
+from quorum.log.scan import SegmentScan, scan_segment
+from quorum.log.trail import Trail
+from quorum.ports import FileSystem
+from quorum.types import DigestAt
+
+
+class Verified(NamedTuple):
+    """How much was read, and the first thing that is wrong with it."""
+
+    batches: int
+    size_bytes: int
+    damage: LogDamagedError | None
+
+
+@dataclass(slots=True)
+class _Progress:
+    batches: int = 0
+    size_bytes: int = 0
+
+
+def verify_log(
+    fs: FileSystem,
+    directory: Path,
+    end: DigestAt,
+    *,
+    config: LogConfig | None = None,
+) -> Verified:
+    """Prove the segments of ``directory`` up to ``end``, a batch boundary that is on disk.
+
+    ``end.value`` is the digest that the running log knows there; empty when it knows none.
+    Segments that trimming removes meanwhile are left out. Changes nothing.
+
+    Raises:
+        StorageError: The disk failed.
+    """
+    config = config or LogConfig()
+    progress = _Progress()
+    try:
+        _verify(fs, directory, end, config, progress)
+    except LogDamagedError as damage:
+        if not _is_gone(fs, damage):
+            return Verified(progress.batches, progress.size_bytes, damage)
+    return Verified(progress.batches, progress.size_bytes, None)
+
+
+def _is_gone(fs: FileSystem, damage: LogDamagedError) -> bool:
+    """Whether the file complained about has been removed: it was cut or trimmed meanwhile."""
+    return not fs.exists(Path(str(damage.path)))
+
+
+def _verify(
+    fs: FileSystem, directory: Path, end: DigestAt, config: LogConfig, progress: _Progress
+) -> None:
+    bases = [base for base in segment_bases(fs.list_directory(directory)) if base < end.offset]
+    trail: Trail | None = None
+    for index, base in enumerate(bases):
+        stored = EMPTY_LOG_DIGEST if base == 0 else read_digest_file(fs, directory, base) or b""
+        if trail is None:
+            trail = Trail(base, 0, 0, stored)
+        path = segment_path(directory, base)
+        if trail.end_offset != base:
+            raise LogDamagedError(
+                f"a segment of base {base} follows", path=path, position=0, offset=trail.end_offset
+            )
+        if stored and trail.digest and stored != trail.digest:
+            before = segment_path(directory, bases[index - 1])
+            raise LogDamagedError(
+                "the log digest differs from the stored one",
+                path=before,
+                position=trail.position,
+                offset=bases[index - 1],
+            )
+        trail = trail._replace(position=0, unindexed_bytes=0, digest=trail.digest or stored)
+        scan = _scan(fs, path, trail, end, config)
+        if scan is None:
+            trail = None  # trimmed away between listing and opening
+            continue
+        progress.batches += scan.batch_count
+        progress.size_bytes += scan.trail.position
+        _check(path, base, scan, end)
+        trail = scan.trail
+    if trail is not None and bases and trail.end_offset < end.offset:
+        raise LogDamagedError(
+            f"the log was on disk up to offset {end.offset} and ends here",
+            path=segment_path(directory, bases[-1]),
+            position=trail.position,
+            offset=trail.end_offset,
+        )
+
+
+def _scan(
+    fs: FileSystem, path: Path, trail: Trail, end: DigestAt, config: LogConfig
+) -> SegmentScan | None:
+    try:
+        file = fs.open(path)
+    except StorageError:
+        if fs.exists(path):
+            raise
+        return None
+    try:
+        return scan_segment(
+            file,
+            path,
+            trail,
+            window_bytes=config.scan_bytes,
+            index_interval=config.index_interval_bytes,
+            mark=end.offset,
+        )
+    finally:
+        file.close()
+
+
+def _check(path: Path, base: int, scan: SegmentScan, end: DigestAt) -> None:
+    """What was found below ``end``; bytes behind it may be half-written and do not count."""
+    found = scan.trail
+    if scan.digest_at_mark is not None:
+        if end.value and scan.digest_at_mark and scan.digest_at_mark != end.value:
+            raise LogDamagedError(
+                "the files give another log digest than was computed when they were written",
+                path=path,
+                position=found.position,
+                offset=base,
+            )
+        return
+    if scan.problem is not None:
+        raise LogDamagedError(
+            f"damaged batch, {scan.problem.cause}",
+            path=path,
+            position=scan.problem.position,
+            offset=found.end_offset,
+        )
+    if found.end_offset > end.offset:
+        raise LogDamagedError(
+            f"no batch ends at {end.offset}",
+            path=path,
+            position=found.position,
+            offset=found.end_offset,
+        )

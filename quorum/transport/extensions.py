@@ -1,0 +1,98 @@
+"""Optional parts of packed frames: ``tag, length, bytes`` each, between fixed fields and tail.
+
+A reader of an older version skips them all, because the tail position says where its own part goes
+on; a newer tag is skipped by its length. A frame without them is what it was before they existed.
+
+Tags of Fetch: 1 subtree. Tags of its response: 1 the way through relays. Numbers are never reused.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from quorum.core.messages import Subtree
+from quorum.errors import PeerProtocolError
+from quorum.types import ReplicaKey
+
+SUBTREE: Final = 1
+WAY: Final = 1
+PATH_KEYS_MAX: Final = 64
+"""Relays named in one answer; far more than any chain that is not refused."""
+
+_PART: Final = Struct(">BH")
+_SUBTREE: Final = Struct(">qi")
+_AGE: Final = Struct(">i")
+_AGE_MS_MAX: Final = (1 << 31) - 1
+_KEY: Final = Struct(">i16s")
+
+
+def pack_part(tag: int, content: bytes) -> bytes:
+    """One optional part."""
+    return _PART.pack(tag, len(content)) + content
+
+
+def unpack_parts(data: bytes) -> dict[int, bytes]:
+    """Every part by tag, of a repeated one the last. What is no part ends them: it is newer."""
+    parts: dict[int, bytes] = {}
+    position = 0
+    while position + _PART.size <= len(data):
+        tag, size = _PART.unpack_from(data, position)
+        begin = position + _PART.size
+        position = begin + size
+        if position > len(data):
+            break
+        parts[tag] = data[begin:position]
+    return parts
+
+
+def pack_subtree(subtree: Subtree) -> bytes:
+    """The part of a Fetch that reports a relay's observers.
+
+    Raises:
+        StructError: A number does not fit its field.
+    """
+    return pack_part(SUBTREE, _SUBTREE.pack(subtree.low, subtree.members))
+
+
+def unpack_subtree(data: bytes) -> Subtree | None:
+    """Inverse of ``pack_subtree`` for all optional parts of a Fetch; None when it is not there.
+
+    Raises:
+        PeerProtocolError: Not such bytes.
+    """
+    content = unpack_parts(data).get(SUBTREE)
+    if content is None:
+        return None
+    if len(content) < _SUBTREE.size:
+        raise PeerProtocolError(f"a subtree of {len(content)} bytes")
+    low, members = _SUBTREE.unpack_from(content)
+    return Subtree(low, members)
+
+
+def pack_way(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:
+    """The part of a Fetch response that says which relays it came through.
+
+    Raises:
+        StructError: A number does not fit its field.
+    """
+    keys = b"".join(_KEY.pack(key.id, key.directory_id) for key in path)
+    return pack_part(WAY, _AGE.pack(min(contact_age_ms, _AGE_MS_MAX)) + keys)
+
+
+def unpack_way(data: bytes) -> tuple[tuple[ReplicaKey, ...], int]:
+    """Inverse of ``pack_way`` for all optional parts of a response; empty when it is not there.
+
+    Raises:
+        PeerProtocolError: Not such bytes.
+    """
+    content = unpack_parts(data).get(WAY)
+    if content is None:
+        return (), 0
+    keys = len(content) - _AGE.size
+    if keys < 0 or keys % _KEY.size or keys > PATH_KEYS_MAX * _KEY.size:
+        raise PeerProtocolError(f"a way of {len(content)} bytes")
+    if keys == 0:
+        return (), 0
+    (age_ms,) = _AGE.unpack_from(content)
+    return tuple(ReplicaKey(*found) for found in _KEY.iter_unpack(content[_AGE.size :])), age_ms

@@ -1,0 +1,90 @@
+"""``python -m tests.chaos --minutes 30``: break a real cluster and check what its clients saw."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+from pathlib import Path
+
+from tests.chaos.run import Result, Run, default_folder
+
+
+def main() -> int:
+    """0: all well; 3: something was violated or undecided; the folder is kept then."""
+    parser = argparse.ArgumentParser(prog="tests.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=3.0, help="how long faults go on")
+    parser.add_argument("--seed", type=int, help="repeats a schedule; drawn when not given")
+    parser.add_argument("--voters", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where logs and the history go")
+    parser.add_argument("--keep", action="store_true", help="keep the folder in any case")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, too")
+    parser.add_argument("--quiet", action="store_true", help="do not print each fault")
+    given = parser.parse_args()
+    seed = random.SystemRandom().getrandbits(32) if given.seed is None else given.seed
+    folder = given.folder or default_folder(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"seed {seed}, {given.voters} voters, {given.minutes:g} min, below {folder}")
+    run = Run(
+        folder,
+        seed=seed,
+        seconds=given.minutes * 60,
+        voters=given.voters,
+        say=lambda line: None if given.quiet else say(line),
+    )
+    try:
+        result = run.execute()
+    except BaseException:
+        complain(run.cluster.report())
+        tell_how_to_look(folder, seed, given.minutes)
+        raise
+    say("\n".join(table(result)))
+    if given.json:
+        say(json.dumps(result.document(), indent=2))
+    if not result.is_good:
+        complain("\n".join([*result.report.explanation(), *result.problems]))
+        tell_how_to_look(folder, seed, given.minutes)
+        return 3
+    if not given.keep and given.folder is None:
+        shutil.rmtree(folder)
+    return 0
+
+
+def say(text: str) -> None:
+    """A line of the report, at once."""
+    print(text, flush=True)
+
+
+def complain(text: str) -> None:
+    """What went wrong, and what to do about it."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def tell_how_to_look(folder: Path, seed: int, minutes: float) -> None:
+    """Where everything is, and how to check and to repeat it."""
+    complain(
+        f"kept: {folder} (history.jsonl, node-*/server.log, node-*/data)\n"
+        f"check again: quorate history check {folder / 'history.jsonl'}\n"
+        f"same schedule: python -m tests.chaos --seed {seed} --minutes {minutes:g}",
+    )
+
+
+def table(result: Result) -> list[str]:
+    """The run on one screen."""
+    document = result.document()
+    lines = ["", f"{'FAULTS':44} COUNT"]
+    lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.faults.items())]
+    lines += [f"{'all':44} {document['faults']:5}", "", f"{'OPERATIONS':44} COUNT"]
+    lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.report.outcomes.items())]
+    lines += [f"{'watched changes':44} {result.report.handed:5}"]
+    for name in ("checked", "keys", "log_batches", "log_gaps", "log_offsets_unread", "lost",
+                 "duplicated", "stale", "not_linearizable", "check_seconds",
+                 "verdict"):  # fmt: skip
+        lines.append(f"{name.replace('_', ' '):44} {document[name]:>5}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""A cluster of processes whose every connection goes through proxies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from quorate.demo.local_cluster import HOST, LocalNode
+from quorate.demo.ports import free_ports
+from tests.chaos.disk import NAME
+from tests.chaos.proxy import CLIENT, Links, Proxy
+from tests.integration.processes import Processes
+
+PROXY = "grpc_proxy"
+"""gRPC reads this variable wherever it connects to."""
+SETTINGS: dict[str, object] = {
+    "log.segment_bytes": 1 << 20,
+    "snapshot.max_bytes_between": 4 << 20,
+    "snapshot.min_changed_records_ratio": 0.2,
+    "node.filesystem": NAME,
+}
+"""Small enough for segments, checkpoints and trimmed logs within minutes."""
+
+
+class ChaosCluster(Processes):
+    """Nodes that reach one another through proxies.
+
+    ``session`` names one life of a node, for local reads.
+    """
+
+    def __init__(
+        self, folder: Path, *, voters: int = 3, settings: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(
+            folder, voters=voters, settings={**SETTINGS, **(settings or {})}, cluster_id="chaos"
+        )
+        self.links = Links()
+        self._lives: dict[int, int] = dict.fromkeys(self.nodes, 0)
+        self._log_sizes: dict[int, int] = dict.fromkeys(self.nodes, 0)
+        self._is_certain: dict[int, bool] = dict.fromkeys(self.nodes, False)
+        targets = {node.port: node.id for node in self.nodes.values()}
+        self._proxies = {
+            source: Proxy(self.links, source, HOST, port, targets)
+            for source, port in zip((CLIENT, *self.nodes), free_ports(len(self.nodes) + 1))
+        }
+
+    async def open_proxies(self) -> None:
+        """Also makes every client of this process go through a proxy."""
+        for proxy in self._proxies.values():
+            await proxy.start()
+        os.environ[PROXY] = self._proxies[CLIENT].url
+
+    async def close_proxies(self) -> None:
+        os.environ.pop(PROXY, None)
+        for proxy in self._proxies.values():
+            await proxy.close()
+
+    def start(self, node: LocalNode) -> None:
+        self.environment[PROXY] = self._proxies[node.id].url
+        super().start(node)
+        self._lives[node.id] += 1
+        self._log_sizes[node.id] = node.log_path.stat().st_size
+        self._is_certain[node.id] = True
+
+    def life_ends(self, node: LocalNode) -> None:
+        """Call before a node may die: what it answers from now on belongs to no session."""
+        self._is_certain[node.id] = False
+
+    def has_served(self, node: LocalNode) -> bool:
+        """Whether the present, or last, life got as far as opening its ports."""
+        with node.log_path.open("rb") as file:
+            file.seek(self._log_sizes[node.id])
+            return b"event=serving" in file.read()
+
+    def session(self, node_id: int) -> str:
+        """The node's present life; empty while it may be dying."""
+        return f"n{node_id}.{self._lives[node_id]}" if self._is_certain.get(node_id) else ""

@@ -1,0 +1,116 @@
+"""Operations of a history as calls of the client library, and answers as results."""
+
+from __future__ import annotations
+
+from quorate.client.client import Client
+from quorate.client.pending import Applied
+from quorate.client.queries import LINEARIZABLE, LOCAL, at_least
+from quorate.history.operation import Action, Level, Operation, Value
+from quorum.v1 import commands_pb2 as wire
+from quorum.v1 import common_pb2, metadata_pb2
+
+TOPIC = "topic:"
+METRICS = "metrics:"
+"""Client metrics subscriptions: resources that exist by being named."""
+CONFIGS = {TOPIC: "quorate.note", METRICS: "metrics"}
+"""The one configuration of each sort that histories use."""
+BROKERS = (1001, 1002, 1003)
+_RESOURCES = {
+    TOPIC: wire.CONFIG_RESOURCE_TYPE_TOPIC,
+    METRICS: wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS,
+}
+_WAYS = {
+    "set": wire.CONFIG_OPERATION_SET,
+    "delete": wire.CONFIG_OPERATION_DELETE,
+    "append": wire.CONFIG_OPERATION_APPEND,
+}
+
+
+def resource(key: str) -> tuple[str, str]:
+    """The sort of a key, with its colon, and the name."""
+    sort, colon, name = key.partition(":")
+    return sort + colon, name
+
+
+def command(operation: Operation) -> wire.Command:
+    """A write as a command."""
+    sort, name = resource(operation.key)
+    arguments = operation.arguments
+    made = wire.Command()
+    if operation.action is Action.CREATE:
+        made.create_topic.name = name
+        made.create_topic.assignments.extend(_assignments(0, int(str(arguments["partitions"]))))
+    elif operation.action is Action.DELETE:
+        made.delete_topic.name = name
+        given = arguments.get("topic_id")
+        if given:
+            made.delete_topic.topic_id = bytes.fromhex(str(given))
+    elif operation.action is Action.GROW:
+        made.create_partitions.topic_name = name
+        made.create_partitions.partition_count = int(str(arguments["partitions"]))
+    else:
+        change = made.incremental_alter_configs
+        change.resource_type = _RESOURCES[sort]
+        change.resource_name = name
+        for config, way, value in arguments["changes"]:
+            alteration = change.alterations.add(name=config, operation=_WAYS[way])
+            if value is not None:
+                alteration.value = value
+    return made
+
+
+def _assignments(first: int, end: int) -> list[wire.ReplicaAssignment]:
+    return [
+        wire.ReplicaAssignment(partition=each, broker_ids=BROKERS) for each in range(first, end)
+    ]
+
+
+def written(operation: Operation, applied: Applied) -> dict[str, Value]:
+    """What a write yields."""
+    if operation.action is Action.CREATE:
+        return {"topic_id": applied.result.create_topic.topic_id.hex()}
+    return {}
+
+
+def read_options(operation: Operation) -> metadata_pb2.ReadOptions:
+    if operation.level is Level.LINEARIZABLE:
+        return LINEARIZABLE
+    return LOCAL if operation.level is Level.LOCAL else at_least(operation.at_least)
+
+
+async def read(
+    client: Client, operation: Operation, *, configs: bool
+) -> tuple[metadata_pb2.ReadPosition, dict[str, Value]]:
+    """Look at the operation's key: its configuration, or the topic itself."""
+    sort, name = resource(operation.key)
+    options = read_options(operation)
+    if configs or sort != TOPIC:
+        answer = await client.describe_configs([(_RESOURCES[sort], name)], read=options)
+        return answer.position, _configs_seen(answer.resources[0], CONFIGS[sort])
+    described = await client.describe_topics([name], read=options)
+    (topic,) = described.topics
+    return described.position, _topic_seen(topic)
+
+
+def _configs_seen(found: metadata_pb2.ResourceConfigs, name: str) -> dict[str, Value]:
+    if found.error_code == common_pb2.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION:
+        return {"exists": False}
+    value = next(
+        (
+            entry.value
+            for entry in found.entries
+            if entry.name == name and entry.source == metadata_pb2.CONFIG_SOURCE_RESOURCE
+        ),
+        None,
+    )
+    return {"exists": True, "configs": {name: value}}
+
+
+def _topic_seen(found: metadata_pb2.TopicDescription) -> dict[str, Value]:
+    if found.error_code == common_pb2.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION:
+        return {"exists": False}
+    return {
+        "exists": True,
+        "topic_id": found.topic_id.hex(),
+        "partitions": len(found.partitions),
+    }

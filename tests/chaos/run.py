@@ -1,0 +1,235 @@
+"""One run: a cluster, its clients, its nemesis, and the verdict on what the clients saw."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorate.client.client import Client
+from quorate.demo.local_cluster import ClusterError
+from quorate.demo.workload import Workload
+from quorate.history.check import Report, check
+from quorate.history.history import History
+from quorate.history.recorder import Recorder
+from quorate.history.search import Verdict
+from quorate.history.storage import save
+from tests.chaos.cluster import ChaosCluster
+from tests.chaos.nemesis import Nemesis
+from tests.chaos.observers import LogReader, Watcher
+from tests.chaos.requests import BROKERS
+from tests.chaos.schedule import NETWORK, PROCESS, Weights
+from tests.chaos.workload import Work
+from tests.integration.write_check import log_violations, read_log
+
+WATCHERS = 2
+SETTLE_SECONDS_MAX = 60.0
+POLL_SECONDS = 0.1
+
+
+@dataclass(slots=True)
+class Result:
+    """What a run came to."""
+
+    seed: int
+    seconds: float
+    faults: dict[str, int]
+    report: Report
+    problems: list[str] = field(default_factory=list)
+    """Violations that are no matter of histories: files that differ, calls that hang."""
+    check_seconds: float = 0.0
+
+    @property
+    def is_good(self) -> bool:
+        return self.report.verdict is Verdict.VALID and not self.problems
+
+    def count(self, *rules: str) -> int:
+        return sum(each.rule in rules for each in self.report.violations)
+
+    def document(self) -> dict[str, object]:
+        """For programs."""
+        report = self.report
+        return {
+            "seed": self.seed,
+            "seconds": round(self.seconds, 1),
+            "faults": sum(self.faults.values()),
+            "faults_by_kind": self.faults,
+            "operations": report.operations,
+            "operations_by_outcome": report.outcomes,
+            "keys": report.keys,
+            "log_batches": report.batches,
+            "log_gaps": report.gaps,
+            "log_offsets_unread": report.unread,
+            "watched": report.handed,
+            "checked": report.operations + report.handed,
+            "lost": self.count("lost-write"),
+            "duplicated": self.count("applied-twice"),
+            "stale": self.count("stale-read", "stale-write", "session-went-back", "at-least"),
+            "not_linearizable": self.count("linearizable", "prefix"),
+            "verdict": report.verdict.value if not self.problems else Verdict.INVALID.value,
+            "undecided": report.undecided,
+            "violations": [str(each) for each in report.violations],
+            "problems": self.problems,
+            "search_steps": report.steps,
+            "check_seconds": round(self.check_seconds, 1),
+        }
+
+
+class Run:
+    """Use it once. Everything it leaves is below ``folder``."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        seconds: float,
+        voters: int = 3,
+        settings: dict[str, object] | None = None,
+        weights: tuple[Weights, Weights] = (PROCESS, NETWORK),
+        settle_seconds: float = SETTLE_SECONDS_MAX,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._folder = folder
+        self._seed = seed
+        self._seconds = seconds
+        self._say = say
+        self._weights = weights
+        self._settle_seconds = settle_seconds
+        self.cluster = ChaosCluster(folder, voters=voters, settings=settings)
+        self.history = History(notes={"seed": seed, "voters": voters})
+
+    def execute(self) -> Result:
+        """Run and judge. Keeps ``history.jsonl`` and ``result.json`` in the folder.
+
+        Raises:
+            ClusterError: The cluster does not come back after all faults have ended.
+        """
+        self.cluster.format_all()
+        try:
+            faults, problems = asyncio.run(self._run())
+        finally:
+            self.cluster.end_all()
+            save(self.history, self._folder / "history.jsonl")
+        return self.judge(faults, problems)
+
+    def judge(self, faults: dict[str, int], problems: list[str]) -> Result:
+        """Check the history as it is now, and write the result down."""
+        began = time.monotonic()
+        report = check(self.history)
+        result = Result(self._seed, self._seconds, faults, report, problems)
+        result.check_seconds = time.monotonic() - began
+        document = json.dumps(result.document(), indent=2)
+        (self._folder / "result.json").write_text(document + "\n")
+        return result
+
+    async def _run(self) -> tuple[dict[str, int], list[str]]:
+        cluster = self.cluster
+        began = time.monotonic()
+        await cluster.open_proxies()
+        await asyncio.to_thread(cluster.start_all)
+        recorder = Recorder(self.history, lambda: int((time.monotonic() - began) * 1e6))
+        work = Work(cluster, recorder, self._seed)
+        nemesis = Nemesis(
+            cluster, self._seed, self._weights, lambda text: self._say(self._now(began, text))
+        )
+        helper = Client(cluster.addresses, client_id="helper", timeout_seconds=30)
+        brokers = Workload(helper, cluster.cluster_id, seed=self._seed, brokers=len(BROKERS))
+        await brokers.start_brokers()
+        reader = LogReader(self._reader("reader"), self.history)
+        watchers = [
+            Watcher(self._reader(f"watcher{each}"), self.history, f"watcher{each}")
+            for each in range(WATCHERS)
+        ]
+        tasks = [asyncio.create_task(each.run()) for each in (reader, *watchers)]
+        try:
+            async with brokers.heartbeats():
+                working = asyncio.create_task(work.run())
+                await nemesis.run(self._seconds, self._settle_seconds)
+                await self._settle(work)
+                work.stop()
+                await working
+                await work.look_at_everything()
+            await self._read_to_the_end(reader, watchers)
+            await self._equal_images(helper)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await work.close()
+            await helper.close()
+            problems = [*nemesis.problems, *work.faults, *reader.faults]
+            problems += [fault for each in watchers for fault in each.faults]
+            problems += await self._stop_and_compare(reader)
+            await cluster.close_proxies()
+        return dict(nemesis.counts), problems
+
+    def _reader(self, name: str) -> Client:
+        return Client(self.cluster.addresses, client_id=name, timeout_seconds=5)
+
+    @staticmethod
+    def _now(began: float, text: str) -> str:
+        return f"{time.monotonic() - began:7.1f} s  {text}"
+
+    async def _settle(self, work: Work) -> None:
+        """With all faults over, writes must be acknowledged again."""
+        wanted = work.acknowledged + 20
+        await self._until("writes after the last fault", lambda: work.acknowledged >= wanted)
+
+    async def _read_to_the_end(self, reader: LogReader, watchers: list[Watcher]) -> None:
+        end = max((each.offset for each in self.history.operations), default=0)
+        followers = (reader, *watchers)
+        await self._until(
+            "readers at the end of the log",
+            lambda: all(each.offset >= end or each.faults for each in followers),
+        )
+
+    async def _equal_images(self, client: Client) -> None:
+        """All nodes come to the same image, digests compared at equal offsets."""
+        del client
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settle_seconds
+        while True:
+            seen = set()
+            for node in self.cluster.voters:
+                async with Client([node.address], client_id="check") as each:
+                    answer = await each.describe_image()
+                    seen.add((answer.position.offset, answer.state_digest))
+            if len(seen) == 1:
+                return
+            if loop.time() > deadline:
+                raise ClusterError(f"images stay different: {seen}")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _until(self, what: str, is_done: Callable[[], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settle_seconds
+        while not is_done():
+            if loop.time() > deadline:
+                raise ClusterError(f"{what}: not within {self._settle_seconds:g} s")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _stop_and_compare(self, reader: LogReader) -> list[str]:
+        """Stop all nodes and hold their files against each other and against what was read."""
+        cluster = self.cluster
+        problems = []
+        for node in cluster.voters:
+            if node.is_running:
+                try:
+                    status = await asyncio.to_thread(cluster.stop, node)
+                except ClusterError as error:
+                    problems.append(str(error))
+                    continue
+                if status != 0:
+                    problems.append(f"node {node.id} ended with {status} when asked to stop")
+        logs = {node.id: read_log(node.data_dir, reader.offset) for node in cluster.voters}
+        return problems + log_violations(logs, reader.records)
+
+
+def default_folder(seed: int) -> Path:
+    """Where a run is kept unless told otherwise."""
+    return Path(os.environ.get("TMPDIR", "/tmp")) / f"quorate-chaos-{seed}-{os.getpid()}"

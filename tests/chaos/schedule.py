@@ -1,0 +1,92 @@
+"""Which faults happen when: a plan drawn from one seed, in two lanes that run side by side."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """One sort of fault; the values are what reports call them."""
+
+    KILL = "SIGKILL"
+    KILL_ALL = "SIGKILL of all nodes at once"
+    KILL_MAJORITY = "SIGKILL of a majority at once"
+    STOP = "SIGTERM"
+    PAUSE = "SIGSTOP, SIGCONT"
+    DISK_FULL = "disk full"
+    SYNC_FAILS = "fsync error"
+    DISK_HANGS = "fsync hangs"
+    ISOLATE = "node isolated, connections held"
+    ISOLATE_RESET = "node isolated, connections reset"
+    ONE_WAY_IN = "nothing reaches a node"
+    ONE_WAY_OUT = "nothing leaves a node"
+    PAIR = "two nodes parted"
+    DELAY = "slow links of a node"
+    FLAP = "links of a node flap"
+    CLIENT_RESET = "clients reset by a node"
+    CLIENT_ONE_WAY = "answers of a node held"
+    CLIENT_DELAY = "slow link between clients and a node"
+
+
+Weights = dict[Kind, int]
+PROCESS: Weights = {
+    Kind.KILL: 8,
+    Kind.KILL_ALL: 2,
+    Kind.KILL_MAJORITY: 2,
+    Kind.STOP: 2,
+    Kind.PAUSE: 6,
+    Kind.DISK_FULL: 2,
+    Kind.SYNC_FAILS: 2,
+    Kind.DISK_HANGS: 3,
+}
+NETWORK: Weights = {
+    Kind.ISOLATE: 4,
+    Kind.ISOLATE_RESET: 3,
+    Kind.ONE_WAY_IN: 3,
+    Kind.ONE_WAY_OUT: 3,
+    Kind.PAIR: 4,
+    Kind.DELAY: 3,
+    Kind.FLAP: 2,
+    Kind.CLIENT_RESET: 3,
+    Kind.CLIENT_ONE_WAY: 3,
+    Kind.CLIENT_DELAY: 2,
+}
+SECONDS_LONGEST = 5.0
+CALM_SECONDS = (2.0, 8.0)
+"""Bounds of the pause between two faults of one lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault, for ``seconds``, after ``calm_seconds`` without one in its lane."""
+
+    number: int
+    kind: Kind
+    is_at_leader: bool
+    """Whether it hits whoever leads then; otherwise the ``place``-th node."""
+    place: int
+    seconds: float
+    calm_seconds: float
+    amount: float
+    """Between 0 and 1: how much of whatever the kind has in degrees."""
+
+
+def draw_faults(rng: random.Random, weights: Weights, nodes: int) -> Iterator[Fault]:
+    """Faults without end."""
+    number = 0
+    while True:
+        (kind,) = rng.choices(list(weights), list(weights.values()))
+        is_long = rng.random() < 0.3
+        yield Fault(
+            number,
+            kind,
+            is_at_leader=rng.random() < 0.5,
+            place=rng.randrange(nodes),
+            seconds=rng.uniform(2.0, SECONDS_LONGEST) if is_long else rng.uniform(0.1, 2.0),
+            calm_seconds=rng.uniform(*CALM_SECONDS),
+            amount=rng.random(),
+        )
+        number += 1

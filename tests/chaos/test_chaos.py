@@ -1,0 +1,90 @@
+"""The chaos lanes: minutes of faults on real processes, and what clients saw checked in full.
+
+Three minutes with every run of the tests, thirty with the nightly ones; ``make chaos MINUTES=30``
+does the same with a report on the way. A build that does not sync is shown to be found out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from quorate.demo.local_cluster import ClusterError
+from quorate.history.search import Verdict
+from tests.chaos.__main__ import table
+from tests.chaos.run import Result, Run
+from tests.chaos.schedule import Kind
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+SHORT_SECONDS = 180.0
+SHORT_FAULTS_MIN = 30
+SHORT_OPERATIONS_MIN = 20_000
+"""Far below what an idle machine does: the lane must show faults and work, not speed."""
+LONG_SECONDS = 1800.0
+NO_SYNC_SECONDS = 20.0
+NO_SYNC_SETTLE_SECONDS = 5.0
+FILESYSTEM = "node.filesystem"
+NO_SYNC = "tests.chaos.disk:NoSyncChaosFileSystem"
+LONG_FAULTS_MIN = 300
+LONG_OPERATIONS_MIN = 500_000
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """``--sim-seed`` repeats a schedule; the moments stay the machine's."""
+    given = request.config.getoption("--sim-seed")
+    return secrets.randbits(32) if given is None else int(given)
+
+
+def execute(folder: Path, seed: int, seconds: float) -> Result:
+    run = Run(folder, seed=seed, seconds=seconds)
+    print(f"seed {seed}, history and logs below {folder}")
+    try:
+        result = run.execute()
+    except BaseException as error:
+        error.add_note(run.cluster.report())
+        raise
+    print("\n".join(table(result)))
+    assert [*result.report.explanation(), *result.problems] == []
+    assert result.report.verdict is Verdict.VALID
+    # Of what was trimmed before it was read the log cannot show whether it was lost.
+    assert result.report.unread < result.report.batches
+    return result
+
+
+def test_three_minutes(tmp_path: Path, seed: int) -> None:
+    result = execute(tmp_path, seed, SHORT_SECONDS)
+    assert sum(result.faults.values()) >= SHORT_FAULTS_MIN
+    assert result.report.operations >= SHORT_OPERATIONS_MIN
+
+
+@pytest.mark.nightly
+def test_thirty_minutes(tmp_path: Path, seed: int) -> None:
+    result = execute(tmp_path, seed, LONG_SECONDS)
+    assert sum(result.faults.values()) >= LONG_FAULTS_MIN
+    assert result.report.operations + result.report.handed >= LONG_OPERATIONS_MIN
+    assert len(result.faults) >= 15, "hardly any kind of fault is missing"
+
+
+def test_a_build_without_fsync_is_found_out(tmp_path: Path, seed: int) -> None:
+    """All nodes die at once, again and again, on disks that only claim to sync."""
+    run = Run(
+        tmp_path,
+        seed=seed,
+        seconds=NO_SYNC_SECONDS,
+        settings={FILESYSTEM: NO_SYNC},
+        weights=({Kind.KILL_ALL: 1}, {}),
+        settle_seconds=NO_SYNC_SETTLE_SECONDS,
+    )
+    try:
+        result = run.execute()
+    except ClusterError:
+        # The cluster may not even come back: its epochs fell, and clients believe nobody.
+        result = run.judge({}, [])
+    print("\n".join(table(result)))
+    assert result.report.verdict is Verdict.INVALID
+    found = {each.rule for each in result.report.violations}
+    assert found & {"stale-read", "stale-write", "prefix", "linearizable", "lost-write"}, found

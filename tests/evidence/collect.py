@@ -1,0 +1,83 @@
+"""Runs a lane's command and keeps what came out, failures included."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.evidence import readers
+from tests.evidence.lanes import Figures, Lane
+from tests.evidence.record import ROOT, Entry
+
+PLACE = "FILE"
+OUTPUT_CHARACTERS = 2_000
+
+
+def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
+    """Run it in this folder, the root of the checkout; the second value ends what it printed.
+
+    A command that fails is recorded as failed, with whatever figures it left. One that says it
+    passed and left none is recorded as failed, too: it proves nothing.
+    """
+    commit = commit_of_checkout()
+    began = time.perf_counter()
+    date = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="quorate-evidence-") as made:
+        place = Path(made) / "figures"
+        arguments = [each.replace(PLACE, str(place)) for each in lane.arguments(scale)]
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        told = (done.stdout + done.stderr)[-OUTPUT_CHARACTERS:]
+        status = done.returncode
+        try:
+            figures = read_figures(lane, done.stdout, place)
+        except readers.UnreadableError as error:
+            figures = {"unreadable": str(error)}
+            status = status or 1
+    seconds = round(time.perf_counter() - began, 1)
+    entry = Entry(
+        lane.name, scale, lane.command(scale), commit, date, seconds, round(load, 1), status,
+        figures,
+    )  # fmt: skip
+    return entry, told
+
+
+def read_figures(lane: Lane, printed: str, place: Path) -> dict[str, Any]:
+    """From where this lane's command leaves them.
+
+    Raises:
+        readers.UnreadableError: It left none.
+    """
+    if lane.figures is Figures.PRINTED:
+        return readers.printed_json(printed)
+    return (readers.junit if lane.figures is Figures.JUNIT else readers.json_file)(place)
+
+
+def commit_of_checkout() -> str:
+    """The short hash; ``+`` behind it where tracked files differ from the commit.
+
+    The record and its page do not count: collecting changes them.
+    """
+    commit = _git("rev-parse", "--short=10", "HEAD")
+    changed = _git(
+        "status", "--porcelain", "--untracked-files=no",
+        "--", ".", ":!docs/evidence.json", ":!docs/evidence.md",
+    )  # fmt: skip
+    return commit + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -1,0 +1,112 @@
+"""The sentences of docs/guarantees.md and what backs each of them.
+
+A promise is a paragraph that begins with a bold label (``**D1.**``) and ends with a line
+``Shown by:`` and its backing, each in backticks and separated by commas:
+
+* ``path/of/test_file.py::test_name``: a test;
+* ``folder/name.scn``: a scenario below tests/scenario/testdata;
+* ``invariant name``: a standing invariant of the simulator, checked after every event;
+* ``rule name``: a rule of the history checker.
+
+``python -m tests.evidence.guarantees [PYTEST OPTION...]`` runs all tests and scenarios named.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from quorate.sim.invariants.table import ALL
+from tests.evidence.record import ROOT
+
+PAGE = ROOT / "docs" / "guarantees.md"
+SCENARIOS = ROOT / "tests" / "scenario" / "testdata"
+_LABEL = re.compile(r"^\*\*([A-Z]+\d+)\.\*\* ", re.M)
+_BACKED = re.compile(r"^Shown by: (.+)", re.M | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One labelled sentence."""
+
+    label: str
+    backing: tuple[str, ...]
+
+
+def promises(text: str) -> list[Promise]:
+    """All of a page, in order."""
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        label = _LABEL.match(paragraph)
+        if label is None:
+            continue
+        backed = _BACKED.search(paragraph)
+        names = re.findall(r"`([^`]+)`", backed[1]) if backed else []
+        found.append(Promise(label[1], tuple(names)))
+    return found
+
+
+def problem_with(name: str) -> str:
+    """Why this backs nothing; empty if it exists."""
+    kind, _, rest = name.partition(" ")
+    if rest and kind == "invariant":
+        known = rest in {each.name for each in ALL}
+    elif rest and kind == "rule":
+        known = rest in _rules()
+    elif name.endswith(".scn"):
+        known = (SCENARIOS / name).is_file()
+    else:
+        path, _, test = name.partition("::")
+        known = bool(test) and test in _tests_of(ROOT / path)
+    return "" if known else f"{name} does not exist"
+
+
+@cache
+def _rules() -> frozenset[str]:
+    """Rules are plain texts where violations are made."""
+    sources = (ROOT / "quorate" / "history").glob("*.py")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    return frozenset(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', text))
+
+
+@cache
+def _tests_of(path: Path) -> frozenset[str]:
+    """Test functions, and methods as ``Class::name``. Parsed, not imported."""
+    if not path.is_file():
+        return frozenset()
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found.add(f"{node.name}::{each.name}")
+    return frozenset(name for name in found if name.rpartition(":")[2].startswith("test_"))
+
+
+def node_ids(found: list[Promise]) -> list[str]:
+    """What pytest runs, each once, in the order of the page."""
+    ids = []
+    for promise in found:
+        for name in promise.backing:
+            if name.endswith(".scn"):
+                ids.append(f"tests/scenario/testdata/{name}")
+            elif "::" in name:
+                ids.append(name)
+    return list(dict.fromkeys(ids))
+
+
+def main(arguments: list[str]) -> int:
+    """Run everything that is named."""
+    return int(pytest.main([*node_ids(promises(PAGE.read_text(encoding="utf-8"))), *arguments]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,159 @@
+"""What there is to run: one lane per claim, in two sizes, with the command of each."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from enum import Enum
+
+from quorate.sim.explore.models import MODELS
+from quorate.sim.profiles import PROFILES
+
+QUICK_SEEDS = 100
+FULL_SEEDS = 2_000
+CHAOS_SEED = 7
+KILL_SEED = 7
+_REPORT = ("-o", "junit_family=xunit1", "--junit-xml=FILE")
+"""The older form of the report is the one that holds what tests record."""
+
+
+class Figures(Enum):
+    """Where a command leaves its figures."""
+
+    PRINTED = "JSON at the end of standard output"
+    FILE = "JSON in the file that it is given"
+    JUNIT = "a JUnit report"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One claim and how to repeat it. ``FILE`` in an argument stands for where figures go."""
+
+    name: str
+    shows: str
+    quick: tuple[str, ...]
+    full: tuple[str, ...]
+    figures: Figures
+
+    def arguments(self, scale: str) -> tuple[str, ...]:
+        """Behind ``python -m``."""
+        return self.full if scale == "full" else self.quick
+
+    def command(self, scale: str) -> str:
+        """As a person types it."""
+        return shlex.join(("python", "-m", *self.arguments(scale)))
+
+
+def _simulation(profile: str) -> Lane:
+    def arguments(seeds: int) -> tuple[str, ...]:
+        return ("quorate", "sim", "run", "--seeds", str(seeds), "--faults", profile, "-o", "json")
+
+    return Lane(
+        f"simulation-{profile}",
+        f"faults of the profile {profile}: no invariant breaks, and the cluster heals",
+        arguments(QUICK_SEEDS),
+        arguments(FULL_SEEDS),
+        Figures.PRINTED,
+    )
+
+
+def _exploration(model: str) -> Lane:
+    arguments = ("quorate", "sim", "explore", model, "-o", "json")
+    return Lane(
+        f"model-{model}",
+        f"every interleaving of: {MODELS[model].goal}",
+        arguments,
+        arguments,
+        Figures.PRINTED,
+    )
+
+
+def _tests(name: str, shows: str, *arguments: str) -> Lane:
+    common = ("pytest", *arguments, *_REPORT)
+    return Lane(name, shows, common, common, Figures.JUNIT)
+
+
+def _chaos(minutes: int) -> tuple[str, ...]:
+    return (
+        "tests.chaos", "--minutes", str(minutes), "--seed", str(CHAOS_SEED), "--quiet", "--json",
+    )  # fmt: skip
+
+
+def _bench(*arguments: str) -> tuple[str, ...]:
+    return ("bench", *arguments, "--output", "FILE")
+
+
+LANES: tuple[Lane, ...] = (
+    *(_simulation(profile) for profile in PROFILES),
+    *(_exploration(name) for name in MODELS),
+    Lane(
+        "chaos",
+        "real processes under faults: nothing lost, nothing twice, nothing stale",
+        _chaos(3),
+        _chaos(30),
+        Figures.PRINTED,
+    ),
+    Lane(
+        "failover",
+        "from SIGKILL of the leader to the next acknowledged write",
+        _bench("--only", "failover", "--peers", "--kills", "50"),
+        _bench("--only", "failover", "--kills", "50"),
+        Figures.FILE,
+    ),
+    Lane(
+        "calm",
+        "full load and starved processors cause no election",
+        ("bench.calm", "--minutes", "3"),
+        ("bench.calm", "--minutes", "60"),
+        Figures.PRINTED,
+    ),
+    _tests(
+        "kill-nine",
+        "fifty SIGKILLs under load, half of the lives on disks that lose what was not synced",
+        "tests/integration/test_kill_nine.py",
+        f"--sim-seed={KILL_SEED}",
+    ),
+    _tests(
+        "rolling-restart",
+        "every node stopped and started twice under load",
+        "tests/integration/test_rolling_restart.py",
+    ),
+    _tests(
+        "relay-processes",
+        "twenty observers behind two relays cost the leader what two cost",
+        "tests/integration/test_relay_load.py",
+    ),
+    Lane(
+        "relay-scale",
+        "the leader's messages and bytes by number of observers",
+        ("quorate.sim.relay_scale", "-o", "json", "100", "1000"),
+        ("quorate.sim.relay_scale", "-o", "json", "100", "1000", "10000"),
+        Figures.PRINTED,
+    ),
+    _tests(
+        "scenarios",
+        "every scenario prints what it says, and together they show what is counted",
+        "tests/scenario",
+    ),
+    _tests(
+        "history-checker",
+        "the checker refuses hand-made bad histories and agrees with a second one",
+        "tests/unit/history",
+    ),
+    Lane(
+        "guarantees",
+        "every test and scenario that backs a sentence of docs/guarantees.md",
+        ("tests.evidence.guarantees", "-m", "not nightly", *_REPORT),
+        ("tests.evidence.guarantees", *_REPORT),
+        Figures.JUNIT,
+    ),
+    Lane(
+        "bench",
+        "throughput, latency, checkpoints and loading, beside etcd and ZooKeeper if installed",
+        _bench("--only", "floors", "writes", "image", "--rounds", "1", "--peers"),
+        _bench(),
+        Figures.FILE,
+    ),
+)
+
+BY_NAME = {lane.name: lane for lane in LANES}

@@ -1,0 +1,43 @@
+"""docs/evidence.md: its generated parts, filled from the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.evidence import tables
+from tests.evidence.record import ROOT, Entry, load
+from tests.support.doc_regions import rendered
+
+PAGE = ROOT / "docs" / "evidence.md"
+TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
+    "evidence-runs": tables.runs,
+    "evidence-simulation": tables.simulation,
+    "evidence-faults": tables.faults,
+    "evidence-models": tables.models,
+    "evidence-chaos": tables.chaos,
+    "evidence-failover": tables.failover,
+    "evidence-calm": tables.calm,
+    "evidence-kill-nine": tables.kill_nine,
+    "evidence-rolling-restart": tables.rolling_restart,
+    "evidence-relay": tables.relay,
+    "evidence-tests": tables.counted_tests,
+    "evidence-bench": tables.bench,
+}
+
+
+def render(entries: Mapping[str, Entry]) -> None:
+    """Fill the page anew; what stands between the generated parts is left alone."""
+    makers = {name: _maker(make, entries) for name, make in TABLES.items()}
+    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), makers), encoding="utf-8")
+
+
+def _maker(
+    make: Callable[[Mapping[str, Entry]], str], entries: Mapping[str, Entry]
+) -> Callable[[], str]:
+    return lambda: make(entries)
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    name: (lambda make=make: make(load())) for name, make in TABLES.items()
+}
+"""For the test that holds every generated part of the documents to what it is made from."""

@@ -1,0 +1,67 @@
+"""From what a command leaves to figures: JSON it prints, JSON in a file, or a JUnit report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+
+class UnreadableError(Exception):
+    """A command that should have left figures left something else."""
+
+
+def printed_json(text: str) -> dict[str, Any]:
+    """The JSON document that output ends with; lines before it are a report for people."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith(("{", "[")):
+            try:
+                return _as_object(json.loads("\n".join(lines[number:])))
+            except json.JSONDecodeError:
+                continue
+    raise UnreadableError("no JSON at the end of the output")
+
+
+def json_file(path: Path) -> dict[str, Any]:
+    """What a command wrote where it was told to."""
+    try:
+        return _as_object(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, json.JSONDecodeError) as error:
+        raise UnreadableError(str(error)) from error
+
+
+def junit(path: Path) -> dict[str, Any]:
+    """Counts of a pytest run, and what its tests recorded with ``record_property``."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        raise UnreadableError(str(error)) from error
+    cases = list(root.iter("testcase"))
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    failed = sum(
+        case.find("failure") is not None or case.find("error") is not None for case in cases
+    )
+    recorded: dict[str, Any] = {}
+    for each in root.iter("property"):
+        recorded[each.get("name", "")] = _value(each.get("value", ""))
+    return {
+        "tests": len(cases),
+        "passed": len(cases) - skipped - failed,
+        "failed": failed,
+        "skipped": skipped,
+        "recorded": recorded,
+    }
+
+
+def _value(text: str) -> Any:
+    """Reports hold text only: numbers and objects were written as JSON."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _as_object(document: Any) -> dict[str, Any]:
+    return document if isinstance(document, dict) else {"rows": document}

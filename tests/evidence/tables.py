@@ -1,0 +1,266 @@
+"""The generated parts of docs/evidence.md, made from the record. What was not run says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from quorate.sim.cluster import Counts
+from tests.evidence.lanes import BY_NAME, LANES
+from tests.evidence.record import Entry
+from tests.support.doc_regions import table
+
+Entries = Mapping[str, Entry]
+_SIMULATION = "simulation-"
+_MODEL = "model-"
+_RELAY_COLUMNS = (
+    "observers", "relays", "direct", "messages_per_s", "kib_per_s", "p50_ms", "p99_ms", "max_ms",
+    "missing",
+)  # fmt: skip
+_OUTCOMES = tuple(each.name for each in fields(Counts) if each.name != "acts")
+
+
+def runs(entries: Entries) -> str:
+    """Every lane: when, of which commit, how long, with which command, and whether it passed."""
+    rows = []
+    for lane in LANES:
+        entry = entries.get(lane.name)
+        if entry is None:
+            rows.append([lane.name, lane.shows, "not run", "", "", "", f"`{lane.command('full')}`"])
+            continue
+        verdict = "passed" if entry.has_passed else f"**failed** ({entry.exit_code})"
+        rows.append(
+            [
+                lane.name, lane.shows, f"{verdict}, {entry.scale}", entry.date, entry.commit,
+                f"{entry.seconds:,.0f} s, load {entry.load_average:g}", f"`{entry.command}`",
+            ]
+        )  # fmt: skip
+    return table(["Lane", "Shows", "Result", "UTC", "Commit", "Took", "Command"], rows)
+
+
+def _of(name: str, make: Callable[[Entry], str]) -> Callable[[Entries], str]:
+    """A part made from one lane, with where it comes from above it."""
+
+    def made(entries: Entries) -> str:
+        entry = entries.get(name)
+        if entry is None:
+            return not_run(name)
+        return f"{origin(entry)}\n\n{make(entry)}"
+
+    return made
+
+
+def not_run(name: str) -> str:
+    """What stands where figures are missing."""
+    return f"Not run yet: `{BY_NAME[name].command('full')}`"
+
+
+def origin(entry: Entry) -> str:
+    """Which run the figures below are of."""
+    failed = "" if entry.has_passed else f" **This run failed** (exit code {entry.exit_code})."
+    return (
+        f"`{entry.command}` ({entry.scale}), commit {entry.commit}, {entry.date} UTC, "
+        f"{entry.seconds:,.0f} s.{failed}"
+    )
+
+
+def _pairs(pairs: Iterable[tuple[str, object]]) -> str:
+    return table(["Figure", "Value"], [(name, shown(value)) for name, value in pairs])
+
+
+def shown(value: object) -> str:
+    """Numbers as people read them."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _simulated(entries: Entries) -> dict[str, Entry]:
+    return {
+        name.removeprefix(_SIMULATION): entry
+        for name, entry in entries.items()
+        if name.startswith(_SIMULATION) and "seeds" in entry.figures
+    }
+
+
+def _counts(entry: Entry) -> dict[str, int]:
+    return {row["what"]: row["count"] for row in entry.figures["rows"]}
+
+
+def simulation(entries: Entries) -> str:
+    """One row for each profile."""
+    rows = []
+    for profile, entry in _simulated(entries).items():
+        figures, counts = entry.figures, _counts(entry)
+        acts = sum(count for name, count in counts.items() if name not in _OUTCOMES)
+        rows.append(
+            [
+                profile, figures["seeds"], len(figures["failed_seeds"]), counts["events"],
+                figures["events_per_cpu_second"], figures["simulated_seconds"], acts,
+                counts["acknowledged"], counts["reads"], figures["longest_healing_ms"],
+                entry.commit,
+            ]
+        )  # fmt: skip
+    if not rows:
+        return not_run(f"{_SIMULATION}default")
+    head = [
+        "Profile", "Seeds", "Failed", "Events", "Events per CPU second", "Simulated s",
+        "Acts of harm", "Acknowledged writes", "Reads", "Longest healing ms", "Commit",
+    ]  # fmt: skip
+    return table(head, [[shown(cell) for cell in row] for row in rows])
+
+
+def faults(entries: Entries) -> str:
+    """What happened, by kind, one column for each profile."""
+    simulated = _simulated(entries)
+    if not simulated:
+        return not_run(f"{_SIMULATION}default")
+    columns = {profile: _counts(entry) for profile, entry in simulated.items()}
+    kinds = sorted({name for counts in columns.values() for name in counts})
+    ordered = [*(each for each in _OUTCOMES if each in kinds)]
+    ordered += [each for each in kinds if each not in _OUTCOMES]
+    rows = [
+        [name, *(shown(counts.get(name, 0)) for counts in columns.values())] for name in ordered
+    ]
+    return table(["What", *columns], rows)
+
+
+def models(entries: Entries) -> str:
+    """One row for each model that was explored."""
+    names = [lane.name for lane in LANES if lane.name.startswith(_MODEL)]
+    head = ("states", "transitions", "depth", "steps_of_the_core", "to_the_end", "seconds")
+    rows = []
+    for name in names:
+        entry = entries.get(name)
+        if entry is None or "states" not in entry.figures:
+            rows.append([name.removeprefix(_MODEL), *[""] * len(head), "not run"])
+            continue
+        cells = [shown(entry.figures[each]) for each in head]
+        rows.append([name.removeprefix(_MODEL), *cells, entry.commit])
+    return table(["Model", *(each.replace("_", " ") for each in head), "Commit"], rows)
+
+
+def _chaos(entry: Entry) -> str:
+    figures = entry.figures
+    names = (
+        "seed", "faults", "operations", "watched", "checked", "log_batches", "lost", "duplicated",
+        "stale", "not_linearizable", "verdict",
+    )  # fmt: skip
+    parts = [_pairs((name.replace("_", " "), figures.get(name, "")) for name in names)]
+    for head, name in (("Fault", "faults_by_kind"), ("Operations", "operations_by_outcome")):
+        rows = sorted(figures.get(name, {}).items())
+        parts.append(table([head, "Count"], [(each, shown(count)) for each, count in rows]))
+    return "\n\n".join(parts)
+
+
+def _failover(entry: Entry) -> str:
+    figures = entry.figures
+    found = {"Quorate": figures.get("failover", {})}
+    for name, peer in figures.get("peers", {}).items():
+        found[name] = peer.get("failover", {})
+    rows = [
+        [name, len(each["all"]), *(f"{each[key]:.0f}" for key in ("p50_ms", "min_ms", "max_ms"))]
+        for name, each in found.items()
+        if each
+    ]
+    return table(["System", "Kills", "p50 ms", "Least ms", "Most ms"], rows)
+
+
+def _calm(entry: Entry) -> str:
+    figures = entry.figures
+    rates = figures.get("rates") or [0]
+    return _pairs(
+        [
+            ("minutes", figures.get("minutes", 0)),
+            ("elections", figures.get("elections", "")),
+            ("acknowledged writes", figures.get("writes", 0)),
+            ("writes per second, least and most", f"{min(rates):,} and {max(rates):,}"),
+            ("longest write, ms", figures.get("worst_ms", 0)),
+            ("load average, most", figures.get("load_average", 0)),
+        ]
+    )
+
+
+def recorded(entry: Entry) -> str:
+    """What the tests of a lane recorded, and how they ended."""
+    figures = entry.figures
+    pairs: list[tuple[str, object]] = [
+        ("tests passed", f"{figures.get('passed', 0)} of {figures.get('tests', 0)}")
+    ]
+    for name, value in figures.get("recorded", {}).items():
+        pairs.append((name.replace("_", " "), _inline(value)))
+    return _pairs(pairs)
+
+
+def _inline(value: Any) -> object:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
+    return value
+
+
+def relay(entries: Entries) -> str:
+    """Simulated trees, then real processes."""
+    parts = []
+    entry = entries.get("relay-scale")
+    if entry is None or "rows" not in entry.figures:
+        parts.append(not_run("relay-scale"))
+    else:
+        rows = entry.figures["rows"]
+        head = _RELAY_COLUMNS
+        parts.append(origin(entry))
+        parts.append(
+            table(
+                [each.replace("_", " ") for each in head],
+                [[shown(row[name]) for name in head] for row in rows],
+            )
+        )
+    parts.append(_of("relay-processes", recorded)(entries))
+    return "\n\n".join(parts)
+
+
+def counted_tests(entries: Entries) -> str:
+    """Lanes that are counts of tests."""
+    rows = []
+    for name in ("scenarios", "history-checker", "guarantees"):
+        entry = entries.get(name)
+        if entry is None:
+            rows.append([name, BY_NAME[name].shows, "not run", "", "", ""])
+            continue
+        count = entry.figures.get
+        rows.append(
+            [name, BY_NAME[name].shows, count("passed", 0), count("failed", 0), count("skipped", 0),
+             entry.commit]
+        )  # fmt: skip
+    return table(["Lane", "Shows", "Passed", "Failed", "Skipped", "Commit"], rows)
+
+
+def _bench(entry: Entry) -> str:
+    figures = entry.figures
+    parts = []
+    systems = {"Quorate": figures.get("writes", [])}
+    for name, peer in figures.get("peers", {}).items():
+        systems[name] = peer.get("writes", [])
+    rows = [
+        [system, row["writers"], shown(round(row["rate"])), *(shown(row[key]) for key in _TIMES)]
+        for system, loads in systems.items()
+        for row in loads
+    ]
+    if rows:
+        parts.append(table(["System", "Writers", "Writes/s", "p50 ms", "p99 ms"], rows))
+    if "image" in figures:
+        rate = shown(round(figures["image"]["p50"]))
+        parts.append(f"Checkpoint to image: {rate} records/s.")
+    if "snapshot" in figures:
+        parts.append(f"FetchSnapshot, verified: {figures['snapshot']['p50']:.0f} MB/s.")
+    return "\n\n".join(parts)
+
+
+_TIMES = ("p50_ms", "p99_ms")
+
+chaos = _of("chaos", _chaos)
+failover = _of("failover", _failover)
+calm = _of("calm", _calm)
+kill_nine = _of("kill-nine", recorded)
+rolling_restart = _of("rolling-restart", recorded)
+bench = _of("bench", _bench)

@@ -1,0 +1,32 @@
+"""An hour of full write load and starved processors, and nobody stands for election."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.calm import measure_calm
+
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
+
+MINUTES = 60.0
+WRITERS = 64
+WRITES_PER_SECOND_MIN = 50
+
+
+def test_full_load_and_contention_cause_no_election(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """``--soak-minutes`` shortens it; ``python -m bench.calm`` prints the figures."""
+    minutes = request.config.getoption("--soak-minutes")
+    seen = measure_calm(
+        tmp_path,
+        minutes=MINUTES if minutes is None else float(minutes),
+        writers=WRITERS,
+        spinning=os.cpu_count() or 1,
+    )
+    print(seen)
+    assert seen.elections == 0
+    assert seen.writes > seen.minutes * 60 * WRITES_PER_SECOND_MIN

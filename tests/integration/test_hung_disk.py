@@ -1,0 +1,81 @@
+"""A disk that hangs under a running node: the cluster goes on, the node says so and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quorate.demo.local_cluster import LocalNode
+from tests.integration import hanging_disk
+from tests.integration.processes import Processes, running
+from tests.integration.traffic import config_value, wait_equal_images, write_configs
+
+pytestmark = pytest.mark.integration
+
+STALL_MS = 1000
+SETTINGS: dict[str, object] = {
+    "node.filesystem": hanging_disk.NAME,
+    "quorum.disk_stall_ms": STALL_MS,
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Processes]:
+    """Three voters whose disks can be hung one by one."""
+    with running(tmp_path, settings=SETTINGS) as cluster:
+        yield cluster
+
+
+def switch(node: LocalNode) -> Path:
+    return node.folder / hanging_disk.SWITCH
+
+
+def test_another_leads_while_the_leaders_disk_hangs(cluster: Processes) -> None:
+    write_configs(cluster, ["1", "2"])
+    hung = cluster.leader()
+    epoch = cluster.metric(hung, "quorate_raft_epoch")
+    assert epoch is not None
+    switch(hung).touch()
+    # Acknowledged by the two others, the first ones still under the old leader.
+    write_configs(cluster, [str(value) for value in range(3, 30)])
+    line = cluster.until_logged(hung, "event=disk_stalled")
+    assert "waited_ms=" in line
+    cluster.until_logged(hung, "the disk has completed no write for")
+    others = [node for node in cluster.voters if node is not hung]
+    leader = cluster.until(
+        "another leader", lambda: next((n for n in others if cluster.find_leader() is n), None)
+    )
+    write_configs(cluster, ["30"])
+    assert "disk_writes" in cluster.readiness(hung)
+    assert not cluster.is_ready(hung)
+    assert cluster.metric(hung, "quorate_raft_disk_stalls_total") == 1
+    # It leads no more while its disk hangs, also when nobody else could.
+    cluster.kill(leader)
+    cluster.until_logged(hung, "event=standing_refused")
+    assert cluster.find_leader() is None
+    cluster.start(leader)
+    cluster.until("a leader again", cluster.find_leader)
+    switch(hung).unlink()
+    cluster.until_logged(hung, "event=disk_recovered")
+    cluster.wait_ready(cluster.voters)
+    write_configs(cluster, ["31"])
+    assert config_value(cluster) == "31"
+    wait_equal_images(cluster, cluster.voters)
+
+
+def test_a_node_with_a_hung_disk_can_be_stopped(cluster: Processes) -> None:
+    """It cannot write what it was given, says so, and ends all the same."""
+    write_configs(cluster, ["1"])
+    hung = next(node for node in cluster.voters if node is not cluster.leader())
+    switch(hung).touch()
+    write_configs(cluster, ["2"])
+    cluster.until_logged(hung, "event=disk_stalled")
+    assert cluster.stop(hung) != 0
+    assert "the disk hangs" in hung.log_tail(5)
+    switch(hung).unlink()
+    cluster.start(hung)
+    cluster.wait_ready(cluster.voters)
+    write_configs(cluster, ["3"])
+    wait_equal_images(cluster, cluster.voters)

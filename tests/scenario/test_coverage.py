@@ -1,0 +1,47 @@
+"""What the protocol's tables declare is shown by scenarios, and nothing else happens in any.
+
+Counted from the events and messages of all runs. ``python -m tests.scenario --coverage FILE...``
+prints the counts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quorate.sim.scenario.coverage import Coverage, declared_answers, declared_transitions
+from quorate.sim.scenario.grammar import parse
+from quorate.sim.scenario.runner import run_scenario
+from quorum.core.timers import Timer
+
+TESTDATA = Path(__file__).parent / "testdata"
+
+
+@pytest.fixture(scope="module")
+def shown() -> Coverage:
+    """What all scenarios together show."""
+    coverage = Coverage()
+    for path in sorted(TESTDATA.rglob("*.scn")):
+        run_scenario(parse(path, path.read_text(encoding="utf-8")), coverage)
+    return coverage
+
+
+def test_every_change_of_role_is_shown(shown: Coverage) -> None:
+    """Goal: the table of roles is neither too wide nor too narrow. Method: RoleChanged events."""
+    assert sorted(set(shown.transitions) ^ declared_transitions()) == []
+
+
+def test_every_answer_is_shown(shown: Coverage) -> None:
+    """Goal: every error code of every request. Method: responses, paired with what was asked."""
+    assert sorted(set(shown.answers) ^ declared_answers()) == []
+
+
+def test_every_timer_is_shown(shown: Coverage) -> None:
+    """Goal: no timer that nobody has seen fire. Method: the nodes' own counts."""
+    assert sorted(set(shown.timers) ^ {timer.value.name for timer in Timer}) == []
+
+
+def test_nodes_that_wake_up_and_act_have_a_timer_as_the_reason(shown: Coverage) -> None:
+    """Goal: the list of timers is whole. Method: what was done in ticks without one."""
+    assert not shown.wakes

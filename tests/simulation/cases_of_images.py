@@ -1,0 +1,98 @@
+"""Cardboard clusters that break one property of images, stamps, or of what watchers are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from quorate.controller.publishing import Published
+from quorum.types import ElectionState
+from statemachine.delta import ImageDelta
+from statemachine.image import EMPTY_IMAGE, Provenance
+from statemachine.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from tests.support.cardboard_cluster import Stage, batch_of
+
+
+def _publish(stage: Stage, begin: int, end: int, *data: bytes) -> None:
+    images = [EMPTY_IMAGE.at(Provenance(offset, 1, 0)) for offset in (begin, end)]
+    stage.subscribers[0](Published(*images, data))
+
+
+def watch_with_a_gap(stage: Stage) -> None:
+    for node_id in (1, 2):
+        for offset in (0, 1, 2):
+            stage.append(node_id, offset, 1)
+    stage.commit(1, end_offset=3, epoch=1)
+    _publish(stage, 0, 1, batch_of(0, 1))
+    _publish(stage, 2, 3, batch_of(2, 1))
+
+
+def watch_of_the_uncommitted(stage: Stage) -> None:
+    stage.append(1, 0, 1)
+    _publish(stage, 0, 1, batch_of(0, 1))
+
+
+def watch_that_lacks_records(stage: Stage) -> None:
+    for node_id in (1, 2):
+        for offset in (0, 1):
+            stage.append(node_id, offset, 1)
+    stage.commit(1, end_offset=2, epoch=1)
+    _publish(stage, 0, 2, batch_of(0, 1))
+
+
+def _partition_with(stage: Stage, *, fenced: bool, leader: int, isr: tuple[int, ...]) -> None:
+    delta = ImageDelta(EMPTY_IMAGE)
+    for broker_id in (7, 8):
+        delta.replay(
+            RegisterBrokerRecord(broker_id, incarnation_id=b"i" * 16, broker_epoch=5, fenced=fenced)
+        )
+    delta.replay(TopicRecord("t", b"t" * 16))
+    delta.replay(
+        PartitionRecord(
+            0,
+            b"t" * 16,
+            replicas=(7, 8),
+            isr=isr,
+            leader=leader,
+            leader_epoch=0,
+            partition_epoch=0,
+        )
+    )
+    # As a checkpoint that replaces the image: there are no records to compare.
+    stage.subscribers[0](Published(EMPTY_IMAGE, delta.view(), (), None))
+
+
+def fenced_broker_leads(stage: Stage) -> None:
+    _partition_with(stage, fenced=True, leader=7, isr=(7,))
+
+
+def fenced_brokers_in_sync(stage: Stage) -> None:
+    _partition_with(stage, fenced=True, leader=-1, isr=(7, 8))
+
+
+def leader_not_in_sync(stage: Stage) -> None:
+    _partition_with(stage, fenced=False, leader=7, isr=(8,))
+
+
+def stamps_fall(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1, timestamp=5)
+        stage.append(node_id, 1, 1, timestamp=4)
+    stage.commit(1, end_offset=2, epoch=1)
+
+
+def sound_log_set_aside(stage: Stage) -> None:
+    stage.reports[1] = SimpleNamespace(losses=[("a tail", None)], corrupt_snapshots=[])
+    stage.open(1, ElectionState())
+
+
+CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
+    (watch_with_a_gap, "watch-is-prefix"),
+    (watch_of_the_uncommitted, "watch-is-prefix"),
+    (watch_that_lacks_records, "watch-is-prefix"),
+    (fenced_broker_leads, "in-sync-brokers"),
+    (fenced_brokers_in_sync, "in-sync-brokers"),
+    (leader_not_in_sync, "in-sync-brokers"),
+    (stamps_fall, "timestamps-rise"),
+    (sound_log_set_aside, "damage-imagined"),
+)

@@ -1,0 +1,34 @@
+"""The check of stated ages can fail, and allows for slow clocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.sim.ages import Ages
+from quorate.sim.invariants.violation import Violation
+from quorum.core.currency import Currency
+
+
+def check(*, age_ms: int, end_offset: int) -> None:
+    """Ten seconds after offset 7 was acknowledged, at 50 s of the node's clock."""
+    ages = Ages()
+    ages.acknowledged(1_000_000, 5)
+    ages.acknowledged(2_000_000, 7)
+    ages.check(1, Currency(50_000 - age_ms, end_offset), now_ms=50_000, now_us=12_000_000)
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "end_offset"), [(0, 7), (4_000, 7), (100, 9), (9_999, 5), (9_200, 5)]
+)
+def test_what_a_replica_may_say(age_ms: int, end_offset: int) -> None:
+    check(age_ms=age_ms, end_offset=end_offset)
+
+
+@pytest.mark.parametrize(("age_ms", "end_offset"), [(0, 6), (4_000, 5), (8_900, 5)])
+def test_a_replica_that_claims_too_much_is_found(age_ms: int, end_offset: int) -> None:
+    with pytest.raises(Violation, match="stated-age"):
+        check(age_ms=age_ms, end_offset=end_offset)
+
+
+def test_a_replica_that_cannot_say_is_left_alone() -> None:
+    Ages().check(1, Currency(-1, -1), now_ms=5, now_us=9_000_000)

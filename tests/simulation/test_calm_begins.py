@@ -1,0 +1,28 @@
+"""What the end of all faults finds half done does not keep the cluster from coming right."""
+
+from __future__ import annotations
+
+from quorate.sim.cluster import Cluster
+from quorate.sim.options import Options
+from quorate.sim.trace import Trace
+from quorum.core.notices import ShutDown
+
+
+def test_a_node_that_was_told_to_go_has_gone_and_is_back() -> None:
+    """It would not stand any more, and alone it would never lead."""
+    cluster = Cluster(1, Trace(), Options("crash", voters=(1,), observers=(0,)))
+    cluster.start()
+    (member,) = cluster.members.values()
+    while not member.is_up:
+        cluster.scheduler.step()
+    life = member.life
+    member.tell(ShutDown())
+    assert member.is_stopping
+    cluster.heal()
+    assert member.life > life
+    assert not member.is_stopping
+    until_us = cluster.scheduler.now_us + 5_000_000
+    while cluster.scheduler.now_us < until_us:
+        cluster.scheduler.step()
+    assert member.replica is not None
+    assert member.replica.node.is_leader

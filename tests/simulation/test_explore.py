@@ -1,0 +1,171 @@
+"""Small clusters of the real core in every interleaving, and what is found when it is broken.
+
+The models here are those of ``quorate sim explore`` within bounds that take seconds; the whole
+ones run at night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from quorate.sim.explore.freeze import fingerprint
+from quorate.sim.explore.models import MODELS
+from quorate.sim.explore.search import Report, explore
+from quorate.sim.explore.space import Space
+from quorate.sim.explore.telling import told
+from quorate.sim.invariants.violation import Violation
+from quorum.core import election, majority, membership_checks, snapshot_install
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+
+
+def _clean(report: Report) -> Report:
+    assert report.violation is None, "\n".join(told(report))
+    return report
+
+
+def test_three_voters_two_epochs_and_one_record_to_the_end() -> None:
+    """Every state is visited, both epochs are led, and the record is committed in some."""
+    report = _clean(explore(replace(MODELS["records"], records=1)))
+    assert report.is_complete
+    assert report.led_epochs == 2
+    assert report.committed_max == 3 + 1 + 1  # opening of epoch 1, leader change of 2, the record
+    assert report.states > 10_000
+
+
+def test_a_checkpoint_brings_the_voters_of_its_end() -> None:
+    report = _clean(explore(MODELS["checkpoint"], states_max=15_000))
+    assert report.led_epochs >= 1
+
+
+def test_the_same_model_has_the_same_states_every_time() -> None:
+    model = replace(MODELS["records"], records=0, epochs=1)
+    first, second = explore(model), explore(model)
+    assert first.is_complete
+    assert (first.states, first.transitions) == (second.states, second.transitions)
+
+
+def test_a_fingerprint_tells_contents_and_not_objects() -> None:
+    one, other = [1, {"a": (2, b"x")}], [1, {"a": (2, b"x")}]
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one) != fingerprint([1, {"a": (2, b"y")}])
+
+
+def _half_is_enough(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(majority, "quorum_size", lambda count: max(1, count // 2))
+
+
+def _looks_at_no_log(patch: pytest.MonkeyPatch) -> None:
+    grant = election.why_not_grant
+
+    def lax(core: CoreState, request: object) -> str:
+        reason = grant(core, request)  # type: ignore[arg-type]
+        return "" if "is behind" in reason else reason
+
+    patch.setattr(election, "why_not_grant", lax)
+
+
+def _no_barrier(patch: pytest.MonkeyPatch) -> None:
+    """The 2015 bug: voters are changed before the leader committed anything of its epoch."""
+    ask = membership_checks._why_not_now
+
+    def hasty(core: CoreState, leader: Leader) -> membership_checks.Refusal | None:
+        before, leader.can_write = leader.can_write, True
+        try:
+            return ask(core, leader)
+        finally:
+            leader.can_write = before
+
+    patch.setattr(membership_checks, "_why_not_now", hasty)
+
+
+def _stale_voters(patch: pytest.MonkeyPatch) -> None:
+    install = snapshot_install.replace_log
+    patch.setattr(
+        snapshot_install, "replace_log", lambda core, made_of, _: install(core, made_of, ())
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "break_it", "caught_by"),
+    [
+        ("records", _half_is_enough, "committed-on-majority"),
+        ("records", _looks_at_no_log, "leader-completeness"),
+        ("checkpoint", _stale_voters, "leader-completeness"),
+        pytest.param("removals", _no_barrier, "leader-completeness", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_broken_core_is_shown_the_way_it_fails(
+    model: str,
+    break_it: Callable[[pytest.MonkeyPatch], None],
+    caught_by: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Break one rule; the explorer ends with the shortest way to the violation."""
+    break_it(monkeypatch)
+    report = explore(MODELS[model])
+    assert report.violation is not None
+    assert report.violation.name == caught_by
+    story = list(told(report))
+    assert story[-1].startswith("VIOLATED")
+    assert len([line for line in story if line[:3].strip().isdigit()]) == len(report.trace)
+
+
+STORY_OF_2015 = """
+1 timer | 2 VoteRequest 1 | 1 VoteResponse 2 | 3 VoteRequest 1 | 1 VoteResponse 3
+1 remove 4
+2 timer | 3 VoteRequest 2 | 2 VoteResponse 3 | 4 VoteRequest 2 | 2 VoteResponse 4
+2 remove 1
+4 BeginQuorumEpochRequest 2 | 2 FetchRequest 4 | 4 FetchResponse 2 | 2 FetchRequest 4
+1 BeginQuorumEpochRequest 2 | 1 timer | 3 VoteRequest 1 | 1 VoteResponse 3
+"""
+"""Two leaders each remove a voter, and neither has committed anything of its epoch before."""
+
+
+def _follow(space: Space, story: str) -> str:
+    """Take these steps, each of which the explorer must offer; what stopped the story."""
+    state = space.first()
+    for line in story.replace("|", "\n").strip().splitlines():
+        node, what, *about = line.split()
+        for step in space.steps(state):
+            name, packet = step.event[0], step.packet
+            if name == "deliver":
+                under_way = space.table.packets[packet]
+                name, who = type(under_way.message).__name__, under_way.sender
+            else:
+                who = step.event[1] if len(step.event) > 1 else 0
+            if (str(space.ids[step.node]), name) == (node, what) and about in ([], [str(who)]):
+                break
+        else:
+            return f"not offered: {line}"
+        try:
+            made = space.take(state, step)
+        except Violation as violation:
+            return violation.name
+        if made is None:
+            return f"refused: {line}"
+        state = made
+    return "no violation"
+
+
+def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sound core refuses the first removal; without the barrier the story ends as it did."""
+    assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "refused: 1 remove 4"
+    _no_barrier(monkeypatch)
+    assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "leader-completeness"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"crashes"}))
+def test_a_model_holds_to_the_end(name: str) -> None:
+    assert _clean(explore(MODELS[name])).is_complete
+
+
+@pytest.mark.nightly
+def test_crashes_do_no_harm_in_the_first_million_states() -> None:
+    """As far as a night has time; ``quorate sim explore crashes`` goes on to the end."""
+    report = _clean(explore(MODELS["crashes"], states_max=1_000_000))
+    assert report.led_epochs == 2

@@ -1,0 +1,76 @@
+"""Every episode's history is checked, and what clients saw is enough to notice broken replicas.
+
+The standing invariants look inside and would be faster; here they are switched off, so that only
+the answers of the replicas speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from quorate.controller import group
+from quorate.controller.controller import Controller
+from quorate.sim import cluster as cluster_module
+from quorate.sim import episode, recording
+from quorate.sim.invariants.witness import Witness
+from tests.simulation.zoo.bug import Patch
+from tests.simulation.zoo.committing import duplicates_not_recognised
+from tests.simulation.zoo.reading import read_from_cached_leadership
+
+SEEDS_MAX = 120
+
+
+def waits_for_nothing(patch: Patch) -> None:
+    """A replica answers at once, although it has not applied what the read waits for."""
+
+    def wait_applied(
+        controller: Controller, offset: int, on_applied: Callable[[], None]
+    ) -> Callable[[], None]:
+        on_applied()
+        return lambda: None
+
+    patch.setattr(Controller, "wait_applied", wait_applied)
+
+
+def refusals_leave_their_number(patch: Patch) -> None:
+    """What a repeated command is refused may still be applied by a copy that comes late."""
+    patch.setattr(group, "_needs_fence", lambda command: False)
+
+
+def repeats_are_judged_anew(patch: Patch) -> None:
+    """Without its fences too, which replay would refuse as applied twice before anybody hears."""
+    duplicates_not_recognised(patch)
+    refusals_leave_their_number(patch)
+
+
+BROKEN = {
+    read_from_cached_leadership: "stale-read",
+    repeats_are_judged_anew: "wrong-offset",
+    waits_for_nothing: "at-least",
+    refusals_leave_their_number: "applied-though-refused",
+}
+
+
+@pytest.fixture
+def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No invariant but the history, and no look at the replicas in the end."""
+    monkeypatch.setattr(cluster_module, "watch", lambda: Witness(()))
+    monkeypatch.setattr(episode, "_check_end", lambda cluster: None)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_blind")
+@pytest.mark.parametrize("install", BROKEN, ids=lambda each: each.__name__)
+def test_clients_notice(install: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds in order, until the history alone shows that something is wrong, and how."""
+    install(monkeypatch)
+    caught = None
+    for seed in range(1, SEEDS_MAX + 1):
+        violation = episode.run(seed).violation
+        if violation is not None and violation.name == recording.NAME:
+            caught = str(violation)
+            break
+    assert caught is not None, f"not noticed within {SEEDS_MAX} seeds"
+    assert BROKEN[install] in caught

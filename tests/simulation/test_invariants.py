@@ -1,0 +1,349 @@
+"""Every standing invariant can fail: a witness is shown a cluster that breaks just that one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from quorate.sim.invariants.table import ALL
+from quorate.sim.invariants.violation import Violation
+from quorum.control_records import Voters
+from quorum.core.messages import BeginQuorumEpochRequest, FetchRequest, VoteRequest
+from quorum.core.output import (
+    AdvanceLogStart,
+    ReplaceLogWith,
+    SaveElectionState,
+    Truncate,
+)
+from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, Voter
+from statemachine.delta import ImageDelta
+from statemachine.image import EMPTY_IMAGE, Provenance
+from statemachine.records import (
+    FeatureLevelRecord,
+    InitProducerRecord,
+    ProducerStateRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.simulation import cases_of_images
+from tests.support.cardboard_cluster import Stage, batch_of, key_of
+
+
+def _campaign(stage: Stage, node_id: int, epoch: int) -> None:
+    stage.witness.sent(
+        node_id,
+        3,
+        VoteRequest(9, "c", key_of(node_id), key_of(3), epoch, LOG_BEGINNING, pre_vote=False),
+    )
+
+
+def _vote_for(stage: Stage, node_id: int, epoch: int, candidate: int, leader: int = -1) -> None:
+    stage.write(node_id, SaveElectionState(ElectionState(epoch, leader, key_of(candidate))))
+
+
+def two_leaders(stage: Stage) -> None:
+    for node_id in (1, 2):
+        _vote_for(stage, node_id, 1, node_id, leader=node_id)
+        stage.step(node_id, is_leader=True, epoch=1)
+
+
+def epoch_falls(stage: Stage) -> None:
+    stage.step(1, epoch=2)
+    stage.step(1, epoch=1)
+
+
+def durable_epoch_falls(stage: Stage) -> None:
+    stage.write(1, SaveElectionState(ElectionState(2)))
+    stage.write(1, SaveElectionState(ElectionState(1)))
+
+
+def two_votes(stage: Stage) -> None:
+    _vote_for(stage, 1, 1, 2)
+    _vote_for(stage, 1, 1, 3)
+
+
+def two_campaigns(stage: Stage) -> None:
+    _vote_for(stage, 1, 1, 1)
+    _campaign(stage, 1, 1)
+    stage.open(1, ElectionState(1, voted=key_of(1)))
+    _campaign(stage, 1, 1)
+
+
+def two_histories(stage: Stage) -> None:
+    stage.append(1, 0, 1, b"one")
+    stage.append(2, 0, 1, b"other")
+
+
+def a_log_nobody_wrote(stage: Stage) -> None:
+    stage.open(1, log=batch_of(0, 1))
+
+
+def two_commits(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1, b"one")
+    stage.append(3, 0, 2, b"other")
+    stage.commit(1, 3, end_offset=1, epoch=1)
+
+
+def committed_is_cut(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    stage.commit(1, end_offset=1, epoch=1)
+    stage.write(2, Truncate(0))
+
+
+def leader_without(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    stage.commit(1, end_offset=1, epoch=1)
+    _vote_for(stage, 3, 2, 3, leader=3)
+    stage.step(3, is_leader=True, epoch=2)
+
+
+def one_disk_only(stage: Stage) -> None:
+    stage.append(1, 0, 1)
+    stage.append(2, 0, 1, durable=False)
+    stage.commit(1, end_offset=1, epoch=1)
+
+
+def older_epoch_counted(stage: Stage) -> None:
+    _vote_for(stage, 1, 2, 1, leader=1)
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    stage.step(1, is_leader=True, epoch=2, high_watermark=1)
+
+
+def applied_too_far(stage: Stage) -> None:
+    stage.append(1, 0, 1)
+    stage.replicas[1].controller.image = EMPTY_IMAGE.at(Provenance(1, 1, 0))
+    stage.step(1)
+
+
+def start_without_checkpoint(stage: Stage) -> None:
+    stage.replicas[1].stores.log.start = OffsetAndEpoch(5, 1)
+    stage.write(1, AdvanceLogStart(OffsetAndEpoch(5, 1)))
+
+
+def two_images(stage: Stage) -> None:
+    position = Provenance(16, 1, 0)
+    delta = ImageDelta(EMPTY_IMAGE)
+    delta.replay(FeatureLevelRecord(name="metadata.version", feature_level=7))
+    for node_id, image in ((1, EMPTY_IMAGE), (2, delta.view())):
+        for offset in range(16):
+            stage.append(node_id, offset, 1)
+        stage.replicas[node_id].controller.image = image.at(position)
+    stage.commit(1, 2, end_offset=16, epoch=1)
+
+
+def two_checkpoints(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    stage.commit(1, end_offset=1, epoch=1)
+    snapshot_id = OffsetAndEpoch(1, 1)
+    for node_id, content in ((1, b"one"), (2, b"other")):
+        store = stage.replicas[node_id].stores.snapshots
+        store.list = lambda: (snapshot_id,)
+        store._open = lambda _, content=content: SimpleNamespace(
+            size=lambda: len(content), read_at=lambda *_: content, close=lambda: None
+        )
+        stage.witness.checkpointed(node_id, snapshot_id)
+
+
+def acknowledged_too_early(stage: Stage) -> None:
+    stage.write(1, SaveElectionState(ElectionState(1)))
+    stage.append(1, 0, 1, durable=False)
+    stage.witness.sent(1, 2, FetchRequest(1, "c", key_of(1), 1, 1, 1))
+
+
+def voted_too_early(stage: Stage) -> None:
+    stage.write(1, SaveElectionState(ElectionState(1)))
+    _campaign(stage, 1, 1)
+
+
+def led_too_early(stage: Stage) -> None:
+    _vote_for(stage, 1, 1, 1)
+    stage.witness.sent(1, 2, BeginQuorumEpochRequest(1, "c", key_of(2), key_of(1), 1))
+
+
+def led_before_durable(stage: Stage) -> None:
+    stage.step(1, is_leader=True, epoch=1)
+
+
+def vote_lost(stage: Stage) -> None:
+    _vote_for(stage, 1, 1, 2)
+    stage.open(1, ElectionState(1))
+
+
+def records_lost(stage: Stage) -> None:
+    stage.append(1, 0, 1)
+    stage.open(1)
+
+
+def applied_twice(stage: Stage) -> None:
+    for node_id in (1, 2):
+        for offset in (0, 1):
+            stage.append(node_id, offset, 1, producer_id=5, producer_epoch=0, base_sequence=7)
+    stage.commit(1, end_offset=2, epoch=1)
+
+
+def acknowledged_uncommitted(stage: Stage) -> None:
+    stage.append(1, 0, 1)
+    stage.witness.acknowledged(1, 1)
+
+
+def acknowledged_elsewhere(stage: Stage) -> None:
+    for node_id in (1, 2):
+        for offset in (0, 1):
+            stage.append(node_id, offset, 1, producer_id=5, producer_epoch=0, base_sequence=offset)
+    stage.commit(1, end_offset=2, epoch=1)
+    stage.witness.acknowledged(1, 2, (5, 0, 0))
+
+
+def read_too_old(stage: Stage) -> None:
+    stage.witness.read_confirmed(1, 3, 2)
+
+
+def read_too_new(stage: Stage) -> None:
+    stage.witness.read_confirmed(1, 0, 2)
+
+
+def leader_cuts(stage: Stage) -> None:
+    _vote_for(stage, 1, 1, 1, leader=1)
+    stage.append(1, 0, 1)
+    stage.step(1, is_leader=True, epoch=1)
+    stage.write(1, Truncate(0))
+
+
+def leader_loads(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    _vote_for(stage, 1, 1, 1, leader=1)
+    stage.step(1, is_leader=True, epoch=1)
+    stage.write(1, ReplaceLogWith(OffsetAndEpoch(1, 1)))
+
+
+def _voters(*node_ids: int, removed: tuple[int, ...] = ()) -> Voters:
+    keys = tuple(key_of(each) for each in removed)
+    return Voters(tuple(Voter(key_of(each)) for each in node_ids), removed=keys)
+
+
+def two_removed_at_once(stage: Stage) -> None:
+    stage.commit_voters(_voters(1, 2, 3))
+    stage.commit_voters(_voters(1, removed=(2, 3)), base=1)
+
+
+def removed_is_forgotten(stage: Stage) -> None:
+    stage.commit_voters(_voters(1, 2, 3))
+    stage.commit_voters(_voters(1, 2, removed=(3,)), base=1)
+    stage.commit_voters(_voters(1, 2), base=2)
+
+
+def node_forgets_removed(stage: Stage) -> None:
+    stage.commit_voters(_voters(1, 2, 3))
+    stage.replicas[1].node.removed_voters = (key_of(3),)
+    stage.commit_voters(_voters(1, 2, removed=(3,)), base=1)
+    stage.step(2, high_watermark=2, voters_offset=1)
+
+
+def command_not_remembered(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1, producer_id=5, producer_epoch=0, base_sequence=7)
+    delta = ImageDelta(EMPTY_IMAGE)
+    delta.replay(ProducerStateRecord(producer_id=5, producer_epoch=0, last_sequence=6))
+    stage.replicas[1].controller.image = delta.view().at(Provenance(1, 1, 0))
+    stage.commit(1, end_offset=1, epoch=1)
+
+
+def one_topic_id_twice(stage: Stage) -> None:
+    stage.commit_records(TopicRecord("a", b"t" * 16))
+    stage.commit_records(TopicRecord("b", b"t" * 16), base=1)
+
+
+def one_producer_id_twice(stage: Stage) -> None:
+    stage.commit_records(InitProducerRecord(7, 0))
+    stage.commit_records(InitProducerRecord(7, 0), base=1)
+
+
+def one_broker_epoch_twice(stage: Stage) -> None:
+    for base, broker_id in enumerate((1, 2)):
+        stage.commit_records(
+            RegisterBrokerRecord(broker_id, incarnation_id=b"i" * 16, broker_epoch=5), base=base
+        )
+
+
+def wrong_digest(stage: Stage) -> None:
+    stage.folds[1] = b"wrong"
+    stage.append_batch(1, batch_of(0, 1), 1, folds=False)
+
+
+CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
+    (two_leaders, "one-leader"),
+    (epoch_falls, "monotone"),
+    (durable_epoch_falls, "monotone"),
+    (two_votes, "one-vote"),
+    (two_campaigns, "one-campaign"),
+    (two_histories, "log-matching"),
+    (a_log_nobody_wrote, "log-matching"),
+    (two_commits, "committed-stays"),
+    (committed_is_cut, "committed-stays"),
+    (leader_without, "leader-completeness"),
+    (one_disk_only, "committed-on-majority"),
+    (older_epoch_counted, "committed-on-majority"),
+    (applied_too_far, "bounds"),
+    (start_without_checkpoint, "log-start-covered"),
+    (two_images, "equal-images"),
+    (two_checkpoints, "equal-checkpoints"),
+    (acknowledged_too_early, "promises"),
+    (voted_too_early, "promises"),
+    (led_too_early, "promises"),
+    (led_before_durable, "promises"),
+    (vote_lost, "durable-survives"),
+    (records_lost, "durable-survives"),
+    (applied_twice, "acknowledged-survives"),
+    (acknowledged_uncommitted, "acknowledged-survives"),
+    (acknowledged_elsewhere, "acknowledged-survives"),
+    (read_too_old, "confirmed-reads"),
+    (read_too_new, "confirmed-reads"),
+    (leader_cuts, "leader-append-only"),
+    (leader_loads, "leader-append-only"),
+    (two_removed_at_once, "one-change-at-a-time"),
+    (removed_is_forgotten, "tombstones"),
+    (node_forgets_removed, "tombstones"),
+    (command_not_remembered, "dedupe-table"),
+    (one_topic_id_twice, "unique-ids"),
+    (one_producer_id_twice, "unique-ids"),
+    (one_broker_epoch_twice, "broker-epochs"),
+    (wrong_digest, "hash-chain"),
+    *cases_of_images.CASES,
+)
+
+
+@pytest.mark.parametrize(("play", "name"), CASES, ids=lambda case: getattr(case, "__name__", None))
+def test_an_invariant_fails_when_its_property_does(
+    play: Callable[[Stage], None], name: str
+) -> None:
+    """Let a cardboard cluster break one property and expect the invariant that states it."""
+    with pytest.raises(Violation) as caught:
+        play(Stage())
+
+    assert caught.value.name == name, str(caught.value)
+
+
+def test_every_invariant_has_a_case() -> None:
+    """No property without a proof that its check can fail."""
+    assert {kind.name for kind in ALL} == {name for _, name in CASES}
+
+
+def test_a_sound_cluster_passes() -> None:
+    """A record that is written, committed, acknowledged and read as it should be."""
+    stage = Stage()
+    _vote_for(stage, 1, 1, 1, leader=1)
+    for node_id in (1, 2, 3):
+        stage.append(node_id, 0, 1)
+    stage.step(1, is_leader=True, epoch=1, high_watermark=1)
+    stage.commit(2, 3, end_offset=1, epoch=1)
+    stage.witness.acknowledged(1, 1)
+    stage.witness.read_confirmed(1, 1, 1)
+    stage.open(1, ElectionState(1, 1, key_of(1)), batch_of(0, 1))

@@ -1,0 +1,73 @@
+"""Profiles name acts that exist, every act is in one, and every profile is clean."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from quorate.sim.episode import run
+from quorate.sim.harm.table import ACTS
+from quorate.sim.lanes import run_lane
+from quorate.sim.minima import MINIMA
+from quorate.sim.options import Options
+from quorate.sim.profiles import PROFILES
+
+SEEDS = range(1, 21)
+
+
+def test_profiles_and_acts_know_each_other() -> None:
+    named = {act for profile in PROFILES.values() for act in profile.acts}
+    assert named == set(ACTS)
+    assert set(MINIMA) == set(PROFILES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_the_first_seeds_of_a_profile_are_clean(name: str) -> None:
+    report = run_lane(SEEDS, Options(name))
+    assert not report.failures, report.failures[0][1]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_a_night_of_a_profile_is_clean_and_eventful(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    count = (request.config.getoption("--sim-runs") or 2_000) // 4
+    report = run_lane(range(1, 1 + max(count, 100)), Options(name))
+    assert not report.failures, "\n\n".join(text for _, text in report.failures[:3])
+    assert not report.shortfalls(), f"{report.shortfalls()}; {report.counts}"
+
+
+def test_every_fault_gives_the_same_trace_in_every_process() -> None:
+    """The profile with all acts, in two processes whose hashes of strings differ."""
+    script = (
+        "from quorate.sim.episode import run; from quorate.sim.options import Options\n"
+        "print([run(seed, Options('everything', events=600)).trace_hash for seed in (3, 4, 5)])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(printed) == 1
+
+
+def test_options_name_the_command_line_that_means_them() -> None:
+    assert Options().arguments() == ""
+    options = Options("crash", (3, 5), (0,), 100)
+    assert options.arguments() == " --faults crash --voters 3,5 --observers 0 --events 100"
+
+
+def test_the_shape_asked_for_is_the_shape() -> None:
+    lines: list[str] = []
+    run(1, Options(voters=(5,), observers=(2,), events=20), on_line=lines.append)
+    assert "voters=(1, 2, 3, 4, 5) nodes=7" in lines[0]

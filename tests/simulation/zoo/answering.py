@@ -1,0 +1,154 @@
+"""Broken replicas that tell clients what is not so, or not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.controller.group import Group, GroupFormer, PendingAnswer
+from quorate.controller.proposer import Proposer
+from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.controller.speculation import Speculation
+from quorum.core import leadership
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from statemachine import producers
+from statemachine.commands import Command
+from statemachine.producers import Duplicate, Fresh
+from statemachine.sections.producers import ProducerState
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def answer_before_commit(patch: Patch) -> None:
+    """A leader answers a write as soon as it has appended it."""
+    append = Proposer._append
+
+    def append_and_answer(
+        proposer: Proposer, former: GroupFormer, now_ms: int, *, must_replay: bool = False
+    ) -> None:
+        answers = list(former.answers)
+        former.answers.clear()
+        append(proposer, former, now_ms, must_replay=must_replay)
+        for pending in answers:
+            pending.on_answer(pending.answer)
+
+    patch.setattr(Proposer, "_append", append_and_answer)
+
+
+def duplicate_answered_before_commit(patch: Patch) -> None:
+    """A command sent again gets its first answer at once, though that is not committed yet."""
+    judge = GroupFormer.judge
+
+    def judge_and_repeat(
+        former: GroupFormer, command: Command, context: RequestContext, on_answer: OnAnswer
+    ) -> None:
+        judge(former, command, context, on_answer)
+        if former.answers[-1].is_repeat:
+            pending = former.answers.pop()
+            pending.on_answer(pending.answer)
+
+    patch.setattr(GroupFormer, "judge", judge_and_repeat)
+
+
+def open_writes_called_done(patch: Patch) -> None:
+    """A leader that loses its office tells the clients of open writes that they are done."""
+
+    def survivors(self: Group, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
+        for pending in self.answers:
+            yield pending, True
+
+    patch.setattr(Group, "survivors", survivors)
+
+
+def writes_judged_before_the_log_is_applied(patch: Patch) -> None:
+    """A new leader takes writes before what earlier epochs wrote is committed and applied."""
+    establish = leadership.establish
+
+    def establish_and_write(core: CoreState, leader: Leader) -> None:
+        establish(core, leader)
+        leader.can_write = True
+        core.announce_leadership()
+
+    patch.setattr(leadership, "establish", establish_and_write)
+
+
+def expectations_kept_after_losing_office(patch: Patch) -> None:
+    """A deposed leader keeps what it had expected to be committed."""
+
+    def keep(speculation: Speculation, *, is_replayed: bool) -> None:
+        del speculation, is_replayed
+
+    patch.setattr(Speculation, "drop", keep)
+
+
+def only_the_last_sequence_known(patch: Patch) -> None:
+    """Of a producer only the newest answer is known; an older command sent again counts as new."""
+    judge_in_epoch = producers._judge_in_epoch
+
+    def judge_by_last(
+        state: ProducerState, producer_id: int, sequence: int, oldest_open: int, window: int
+    ) -> Fresh | Duplicate:
+        if sequence < state.last_sequence:
+            return Fresh()
+        return judge_in_epoch(state, producer_id, sequence, oldest_open, window)
+
+    patch.setattr(producers, "_judge_in_epoch", judge_by_last)
+
+
+def stamps_follow_the_wall_clock(patch: Patch) -> None:
+    """Records are stamped by the wall clock, also when somebody has set it back."""
+    begin_group = Proposer._begin_group
+
+    def begin_at_wall_time(proposer: Proposer, now_ms: int, wall_ms: int) -> GroupFormer:
+        former = begin_group(proposer, now_ms, wall_ms)
+        former.timestamp_ms = wall_ms
+        return former
+
+    patch.setattr(Proposer, "_begin_group", begin_at_wall_time)
+
+
+BUGS = (
+    Bug(
+        "answer-before-commit",
+        answer_before_commit,
+        ("acknowledged-survives",),
+        "Raft 5.3; MongoDB w:1 (Jepsen)",
+    ),
+    Bug(
+        "duplicate-answered-before-commit",
+        duplicate_answered_before_commit,
+        ("acknowledged-survives",),
+        "Raft 8; dissertation 6.3",
+    ),
+    Bug(
+        "open-writes-called-done",
+        open_writes_called_done,
+        ("acknowledged-survives",),
+        "Redpanda 21.10 (Jepsen)",
+    ),
+    Bug(
+        "writes-judged-before-the-log-is-applied",
+        writes_judged_before_the_log_is_applied,
+        ("confirmed-reads", "no-crash", "acknowledged-survives", "unique-ids", "history"),
+        "Raft 8: a leader must commit in its term first",
+        seeds=1_000,
+    ),
+    Bug(
+        "expectations-kept-after-losing-office",
+        expectations_kept_after_losing_office,
+        ("acknowledged-survives", "no-crash", "equal-images", "liveness", "dedupe-table"),
+        "architecture, decision 12",
+        seeds=1_000,
+    ),
+    Bug(
+        "only-the-last-sequence-known",
+        only_the_last_sequence_known,
+        ("no-crash", "acknowledged-survives", "client-served"),
+        "KAFKA-5494: more than one request in flight",
+    ),
+    Bug(
+        "stamps-follow-the-wall-clock",
+        stamps_follow_the_wall_clock,
+        ("timestamps-rise",),
+        "requirements 360.5; CockroachDB clock jumps (Jepsen)",
+    ),
+)

@@ -1,0 +1,165 @@
+"""Broken replicas whose checkpoints, or what they do with them, lack something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from quorate.controller.controller import Controller
+from quorate.replica import checkpoints
+from quorate.replica.checkpoints import CheckpointKeeper
+from quorate.sim.options import Options
+from quorum.core import snapshot_install, trimming
+from quorum.core.messages import VotersAt
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.types import OffsetAndEpoch, SnapshotId
+from statemachine import dump
+from statemachine.image import MetadataImage
+from statemachine.records import MetadataRecord, ProducerIdsRecord, ProducerStateRecord
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def _leaving_out(patch: Patch, kind: type[MetadataRecord]) -> None:
+    plain_records = dump._plain_records
+
+    def without(image: MetadataImage, *, own_types: bool) -> Iterator[MetadataRecord]:
+        for record in plain_records(image, own_types=own_types):
+            if not isinstance(record, kind):
+                yield record
+
+    patch.setattr(dump, "_plain_records", without)
+
+
+def dedupe_table_not_in_checkpoints(patch: Patch) -> None:
+    """Checkpoints do not contain what producers were answered."""
+    _leaving_out(patch, ProducerStateRecord)
+
+
+def next_producer_id_not_in_checkpoints(patch: Patch) -> None:
+    """Checkpoints do not say which producer ids were handed out."""
+    _leaving_out(patch, ProducerIdsRecord)
+
+
+def uncommitted_records_in_checkpoints(patch: Patch) -> None:
+    """A leader's checkpoint holds what it expects to be committed."""
+    write_now = CheckpointKeeper.write_now
+
+    def write_ahead(keeper: CheckpointKeeper) -> SnapshotId | None:
+        groups = keeper._controller._speculation.groups
+        if not groups:
+            return write_now(keeper)
+        ahead = groups[-1].image
+        digested = checkpoints.DigestedValues
+
+        def values(image: MetadataImage, *, kafka: bool) -> object:
+            return digested(ahead.at(image.provenance), kafka=kafka)
+
+        try:
+            checkpoints.DigestedValues = values  # type: ignore[assignment, misc]
+            return write_now(keeper)
+        finally:
+            checkpoints.DigestedValues = digested  # type: ignore[misc]
+
+    patch.setattr(CheckpointKeeper, "write_now", write_ahead)
+
+
+def trimmed_beyond_the_checkpoint(patch: Patch) -> None:
+    """A leader trims its log to the high watermark, whether a checkpoint covers that or not."""
+
+    def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
+        end = core.high_watermark
+        if core.snapshots.latest is None or end <= core.log.start.offset:
+            return None
+        return OffsetAndEpoch(end, core.log.epochs.epoch_before(end))
+
+    patch.setattr(trimming, "trim_target", trim_target)
+
+
+def checkpoint_moves_only_the_position(patch: Patch) -> None:
+    """An installed checkpoint moves the image's position, and leaves its content as it was."""
+    on_snapshot = Controller.on_snapshot
+
+    def move(controller: Controller, snapshot_id: SnapshotId) -> None:
+        before = controller.image
+        on_snapshot(controller, snapshot_id)
+        if before.provenance.end_offset:
+            controller._machine.image = before.at(controller.image.provenance)
+
+    patch.setattr(Controller, "on_snapshot", move)
+
+
+def voters_kept_at_snapshot_install(patch: Patch) -> None:
+    """A replica that installs a checkpoint goes on with the voters it knew before."""
+    replace_log = snapshot_install.replace_log
+
+    def replace_and_keep(
+        core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]
+    ) -> None:
+        kept = VotersAt(snapshot_id.offset - 1, core.voters.latest.voters)
+        replace_log(core, snapshot_id, (kept,) if voters else ())
+
+    patch.setattr(snapshot_install, "replace_log", replace_and_keep)
+
+
+def removed_voters_forgotten_at_snapshot_install(patch: Patch) -> None:
+    """A replica that installs a checkpoint forgets which voters were removed."""
+    replace_log = snapshot_install.replace_log
+
+    def replace_and_forget(
+        core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]
+    ) -> None:
+        replace_log(core, snapshot_id, tuple(replace(each, removed=()) for each in voters))
+
+    patch.setattr(snapshot_install, "replace_log", replace_and_forget)
+
+
+BUGS = (
+    Bug(
+        "dedupe-table-not-in-checkpoints",
+        dedupe_table_not_in_checkpoints,
+        ("no-crash", "dedupe-table", "equal-images", "equal-checkpoints"),
+        "Raft dissertation 6.3: sessions belong to the state",
+    ),
+    Bug(
+        "next-producer-id-not-in-checkpoints",
+        next_producer_id_not_in_checkpoints,
+        ("no-crash", "unique-ids", "equal-images"),
+        "KIP-730: a block of producer ids handed out twice after failover",
+    ),
+    Bug(
+        "uncommitted-records-in-checkpoints",
+        uncommitted_records_in_checkpoints,
+        ("equal-checkpoints", "equal-images", "dedupe-table", "no-crash"),
+        "KIP-630: snapshots hold committed records only",
+        seeds=1_000,
+    ),
+    Bug(
+        "trimmed-beyond-the-checkpoint",
+        trimmed_beyond_the_checkpoint,
+        ("log-start-covered", "no-crash"),
+        "KIP-630; requirement 630.14",
+    ),
+    Bug(
+        "checkpoint-moves-only-the-position",
+        checkpoint_moves_only_the_position,
+        ("equal-images", "dedupe-table", "equal-checkpoints"),
+        "Raft 7, InstallSnapshot step 8: reset the state machine",
+    ),
+    Bug(
+        "voters-kept-at-snapshot-install",
+        voters_kept_at_snapshot_install,
+        ("one-leader", "committed-on-majority", "tombstones", "one-change-at-a-time"),
+        "openraft #1808",
+        seeds=1_000,
+        options=Options("membership"),
+    ),
+    Bug(
+        "removed-voters-forgotten-at-snapshot-install",
+        removed_voters_forgotten_at_snapshot_install,
+        ("tombstones",),
+        "KAFKA-19850",
+        seeds=1_000,
+        options=Options("membership"),
+    ),
+)

@@ -1,0 +1,97 @@
+"""Broken replicas that trust a disk too early, too much or too often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quorate.replica import boot
+from quorate.sim.options import Options
+from quorum.errors import StorageError
+from quorum.log import election_store, recovery
+from quorum.log.segmented_log import SegmentedLog
+from snapshot.naming import FileState, file_name
+from snapshot.writer import PartFile
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def failed_sync_retried(patch: Patch) -> None:
+    """A log whose sync has failed syncs again, and takes that for durable."""
+    flush = SegmentedLog.flush
+
+    def flush_again(log: SegmentedLog) -> None:
+        try:
+            flush(log)
+        except StorageError:
+            log._failure = ""
+            flush(log)
+
+    patch.setattr(SegmentedLog, "flush", flush_again)
+
+
+def checkpoint_renamed_before_sync(patch: Patch) -> None:
+    """A checkpoint gets its final name before its content is on disk."""
+
+    def freeze(part: PartFile, state: FileState = FileState.FROZEN) -> Path:
+        part._opened().close()
+        part._file = None
+        final = part._directory / file_name(part.snapshot_id, state)
+        part._fs.rename(part.path, final)
+        part._has_left = True
+        part._fs.sync_directory(part._directory)
+        return final
+
+    patch.setattr(PartFile, "freeze", freeze)
+
+
+def checksum_not_checked(patch: Patch) -> None:
+    """The checksum of ``quorum-state`` is read and not compared."""
+
+    def unseal(data: bytes) -> str:
+        return data.partition(b"\n")[0].decode()
+
+    patch.setattr(election_store, "unseal", unseal)
+
+
+def log_cut_to_the_stored_high_watermark(patch: Patch) -> None:
+    """A starting replica cuts its log to the high watermark it has stored."""
+    open_log = recovery.open_log
+
+    def open_and_cut(*arguments: object, **options: object) -> tuple[SegmentedLog, object]:
+        log, report = open_log(*arguments, **options)  # type: ignore[arg-type]
+        if log.start.offset <= log.high_watermark < log.end.offset:
+            log.truncate_to(log.high_watermark)
+        return log, report
+
+    patch.setattr(boot, "open_log", open_and_cut)
+
+
+BUGS = (
+    Bug(
+        "failed-sync-retried",
+        failed_sync_retried,
+        ("durable-survives", "no-crash"),
+        "fsyncgate; PostgreSQL, 2018",
+        seeds=1_000,
+        options=Options("disk"),
+    ),
+    Bug(
+        "checkpoint-renamed-before-sync",
+        checkpoint_renamed_before_sync,
+        ("durable-survives", "no-crash", "log-start-covered", "damage-imagined"),
+        "ext4 zero-length files, 2009; ALICE (OSDI 14)",
+        seeds=1_000,
+    ),
+    Bug(
+        "checksum-not-checked",
+        checksum_not_checked,
+        ("damage-detected", "no-crash"),
+        "NATS JetStream 2.12.1 (Jepsen): one flipped bit",
+        seeds=1_000,
+    ),
+    Bug(
+        "log-cut-to-the-stored-high-watermark",
+        log_cut_to_the_stored_high_watermark,
+        ("durable-survives",),
+        "KAFKA-1211; KIP-101",
+    ),
+)

@@ -1,0 +1,82 @@
+"""Looks for a bug: seeds in order, or the one scenario, until something that must hold does not."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from quorate.sim.episode import run
+from quorate.sim.invariants.violation import Violation
+from quorate.sim.scenario.grammar import ScenarioError
+from quorate.sim.scenario.runner import run_file
+from tests.simulation.zoo.bug import Bug
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenario" / "testdata"
+DIFFERS = "scenario output"
+"""What a scenario fails by when no invariant does, but it prints something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """How a bug was found."""
+
+    caught_by: str
+    """The name of the property, or ``DIFFERS``."""
+    evidence: str
+    seed: int
+    """0 for a scenario."""
+    seconds: float
+    """Processor time of the whole search."""
+
+
+def hunt(bug: Bug, seeds: Iterable[int]) -> Find | None:
+    """Break the replica and look until the bug shows; mended on return. None: it did not."""
+    began_s = time.process_time()
+    with pytest.MonkeyPatch.context() as patch:
+        bug.install(patch)
+        if bug.scenario:
+            seed, found = 0, _try_scenario(bug)
+        else:
+            seed, found = _try_seeds(bug, seeds)
+    if found is None:
+        return None
+    return Find(*found, seed, time.process_time() - began_s)
+
+
+def _try_seeds(bug: Bug, seeds: Iterable[int]) -> tuple[int, tuple[str, str] | None]:
+    seed = 0
+    for seed in seeds:
+        violation = violation_of(bug, seed)
+        if violation is not None:
+            return seed, violation
+    return seed, None
+
+
+def violation_of(bug: Bug, seed: int) -> tuple[str, str] | None:
+    """Run one seed of a bug, as broken as the replica is now: the property it violates."""
+    # A run is short and leaves nothing behind: looking for cycles in it is waste.
+    gc.disable()
+    try:
+        outcome = run(seed, bug.options)
+    finally:
+        gc.enable()
+    violation = outcome.violation
+    return None if violation is None else (violation.name, str(violation))
+
+
+def _try_scenario(bug: Bug) -> tuple[str, str] | None:
+    try:
+        differences = run_file(SCENARIOS / bug.scenario)
+    except Violation as violation:
+        return violation.name, str(violation)
+    except ScenarioError as error:
+        # What the next command speaks of never came.
+        return DIFFERS, str(error)
+    if not differences:
+        return None
+    return DIFFERS, differences[0].text(Path(bug.scenario))

@@ -1,0 +1,104 @@
+"""Broken state machines: what commands come to, and what records mean."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+from quorate.controller import group
+from statemachine import derivation
+from statemachine.commands import Command, CreateTopic, RegisterBroker
+from statemachine.prepare import brokers
+from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.view import View
+from statemachine.records import (
+    BrokerFencedEvent,
+    InitProducerRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+from statemachine.sections.producers import ProducersDelta
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def fenced_broker_kept_in_sync(patch: Patch) -> None:
+    """A broker that is fenced stays in sync, and leads on."""
+    derive = derivation.derive
+
+    def derive_nothing(view: Any, event: derivation.BrokerEvent) -> list[PartitionChangeRecord]:
+        return [] if isinstance(event, BrokerFencedEvent) else derive(view, event)
+
+    patch.setattr(derivation, "derive", derive_nothing)
+
+
+def topic_id_made_from_its_name(patch: Patch) -> None:
+    """A topic that is created again gets the id that it had before."""
+    create = group.JUDGES[CreateTopic]
+
+    def create_by_name(view: View, command: Command, context: JudgeContext) -> Prepared:
+        assert isinstance(command, CreateTopic)
+        name = hashlib.blake2b(command.name.encode(), digest_size=16).digest()
+
+        class Named:
+            """Chance that knows the name."""
+
+            def __getattr__(self, attribute: str) -> Any:
+                return getattr(context.rng, attribute)
+
+            def randbytes(self, size: int) -> bytes:
+                return name[:size]
+
+        return create(view, command, replace(context, rng=Named()))
+
+    patch.setattr(group, "JUDGES", {**group.JUDGES, CreateTopic: create_by_name})
+
+
+def broker_epoch_begins_anew(patch: Patch) -> None:
+    """Every registration of a broker gets the broker's own number for its epoch."""
+    registration = brokers._registration
+
+    def register(command: RegisterBroker, epoch: int, **flags: bool) -> RegisterBrokerRecord:
+        return registration(command, command.broker_id, **flags)
+
+    patch.setattr(brokers, "_registration", register)
+
+
+def replay_reads_a_clock(patch: Patch) -> None:
+    """A producer counts as heard of when its batch is replayed, by the clock of whoever replays."""
+    replay_init = ProducersDelta.replay_init
+    now_ms = [0]
+
+    def replay_now(delta: ProducersDelta, record: InitProducerRecord, timestamp_ms: int) -> None:
+        now_ms[0] += 1
+        replay_init(delta, record, timestamp_ms + now_ms[0])
+
+    patch.setattr(ProducersDelta, "replay_init", replay_now)
+
+
+BUGS = (
+    Bug(
+        "fenced-broker-kept-in-sync",
+        fenced_broker_kept_in_sync,
+        ("in-sync-brokers",),
+        "KAFKA-6880; KIP-841: fenced replicas must not join the ISR",
+    ),
+    Bug(
+        "topic-id-made-from-its-name",
+        topic_id_made_from_its_name,
+        ("unique-ids", "history"),
+        "KIP-516: a topic created again is another topic",
+    ),
+    Bug(
+        "broker-epoch-begins-anew",
+        broker_epoch_begins_anew,
+        ("broker-epochs",),
+        "KIP-380: control requests of a former life",
+    ),
+    Bug(
+        "replay-reads-a-clock",
+        replay_reads_a_clock,
+        ("equal-images", "equal-checkpoints", "no-crash"),
+        "Raft 5.4.3; CockroachDB: nondeterministic application below Raft",
+    ),
+)

@@ -1,0 +1,69 @@
+"""Broken replicas that get stuck, hold on to an office, or disturb those who work."""
+
+from __future__ import annotations
+
+from quorum.core import election, leader_view, leadership, membership, replication
+from quorum.core.disk_watch import DiskWatch
+from quorum.core.held_fetches import NEVER_MS
+from quorum.core.messages import VoteRequest
+from quorum.core.state import CoreState
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def hung_disk_not_noticed(patch: Patch) -> None:
+    """A leader whose disk hangs keeps its office, and its followers with it."""
+    patch.setattr(DiskWatch, "check", lambda watch, now_ms: False)
+
+
+def leader_without_a_majority_stays(patch: Patch) -> None:
+    """A leader that no majority hears goes on to lead."""
+    for module in (leadership, leader_view, membership):
+        patch.setattr(module, "check_quorum_deadline", lambda core: NEVER_MS)
+
+
+def pre_vote_against_a_living_leader(patch: Patch) -> None:
+    """Voters that hear their leader say yes to whoever would depose it."""
+    why_not_grant = election.why_not_grant
+
+    def grant_any_pre_vote(core: CoreState, request: VoteRequest) -> str:
+        reason = why_not_grant(core, request)
+        return "" if request.pre_vote and reason.startswith("fetches from") else reason
+
+    patch.setattr(election, "why_not_grant", grant_any_pre_vote)
+
+
+def different_digests_pass(patch: Patch) -> None:
+    """A leader that finds another history at a replica counts it as one that cannot be compared."""
+    patch.setattr(replication, "is_same_history", lambda core, progress, request: True)
+
+
+BUGS = (
+    Bug(
+        "hung-disk-not-noticed",
+        hung_disk_not_noticed,
+        ("scenario output",),
+        "hashicorp/raft #503",
+        scenario="disk/leader_hangs.scn",
+    ),
+    Bug(
+        "leader-without-a-majority-stays",
+        leader_without_a_majority_stays,
+        ("scenario output",),
+        "Raft dissertation 6.2; the Cloudflare outage of November 2020",
+        scenario="election/check_quorum.scn",
+    ),
+    Bug(
+        "pre-vote-against-a-living-leader",
+        pre_vote_against_a_living_leader,
+        ("scenario output",),
+        "Raft dissertation 9.6 and 4.2.3",
+        scenario="election/isolated_voter_returns.scn",
+    ),
+    Bug(
+        "different-digests-pass",
+        different_digests_pass,
+        ("scenario output",),
+        "etcd #14039: a check that could not compare was passed",
+        scenario="damage/follower_with_another_history.scn",
+    ),
+)

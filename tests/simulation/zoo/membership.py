@@ -1,0 +1,148 @@
+"""Broken replicas that lose sight of who votes, or of which disk it was."""
+
+from __future__ import annotations
+
+from quorate.sim.options import Options
+from quorum.core import commitment, membership_checks, replication
+from quorum.core.membership_checks import Refusal
+from quorum.core.messages import FetchRequest
+from quorum.core.progress import ReplicaProgress
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.core.voters import VoterHistory
+from tests.simulation.zoo.bug import Bug, Patch
+
+CHURN = Options("membership")
+
+
+def reformatted_voter_votes(patch: Patch) -> None:
+    """A freshly formatted voter votes at once, though its directory id may have voted before."""
+    patch.setattr(CoreState, "has_agreed_to_found", property(lambda core: True))
+
+
+def rolled_back_disk_accepted(patch: Patch) -> None:
+    """A leader forgets what a voter has acknowledged when that voter asks for it again."""
+
+    def went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+        progress.end_offset = min(progress.end_offset, request.fetch_offset)
+        return False
+
+    patch.setattr(replication, "_went_back", went_back)
+
+
+def change_before_own_commit(patch: Patch) -> None:
+    """A new leader changes the voters before it has committed a record of its own epoch."""
+    why_not_now = membership_checks._why_not_now
+
+    def without_barrier(core: CoreState, leader: Leader) -> Refusal | None:
+        can_write, leader.can_write = leader.can_write, True
+        try:
+            return why_not_now(core, leader)
+        finally:
+            leader.can_write = can_write
+
+    patch.setattr(membership_checks, "_why_not_now", without_barrier)
+
+
+def two_changes_at_once(patch: Patch) -> None:
+    """A change of the voters begins before the last one is committed."""
+    patch.setattr(membership_checks, "_why_not_now", lambda core, leader: None)
+
+
+def removed_leader_counts_itself(patch: Patch) -> None:
+    """A leader that has removed itself goes on to count its own disk."""
+
+    def voter_ends(core: CoreState, leader: Leader) -> list[int]:
+        ends = [progress.end_offset for progress in leader.remote.values()]
+        return [*ends, core.log.flushed_end]
+
+    patch.setattr(commitment, "voter_ends", voter_ends)
+
+
+def voters_not_reverted_by_truncation(patch: Patch) -> None:
+    """A voter set whose record is cut off stays in force."""
+
+    def keep(history: VoterHistory, end_offset: int) -> bool:
+        while len(history._offsets) > 1 and history._offsets[-1] >= end_offset:
+            history._offsets.pop(-2 if len(history._offsets) > 1 else -1)
+            del history._sets[-2]
+            history._offsets[-1] = min(history._offsets[-1], end_offset - 1)
+        return False
+
+    patch.setattr(VoterHistory, "truncate_to", keep)
+
+
+def change_in_force_only_when_committed(patch: Patch) -> None:
+    """A leader counts by the voters of before until their change is committed."""
+    voter_ends = commitment.voter_ends
+
+    def by_committed_set(core: CoreState, leader: Leader) -> list[int]:
+        if core.voters.latest_offset < core.high_watermark or len(core.voters._sets) < 2:
+            return voter_ends(core, leader)
+        before = core.voters._sets[-2]
+        replicas = {**leader.remote, **{key.id: each for key, each in leader.observers.items()}}
+        ends = [
+            replicas[voter.key.id].end_offset if voter.key.id in replicas else -1
+            for voter in before.others(core.me)
+        ]
+        if before.contains(core.me):
+            ends.append(core.log.flushed_end)
+        return ends
+
+    patch.setattr(commitment, "voter_ends", by_committed_set)
+
+
+BUGS = (
+    Bug(
+        "reformatted-voter-votes",
+        reformatted_voter_votes,
+        ("leader-completeness",),
+        "KIP-853: a wiped disk with the same directory id; Jepsen, TigerBeetle",
+        scenario="bootstrap/two_of_three_wiped.scn",
+    ),
+    Bug(
+        "rolled-back-disk-accepted",
+        rolled_back_disk_accepted,
+        ("scenario output",),
+        "ZOOKEEPER-4882; Jepsen, TigerBeetle: a stale copy put back",
+        scenario="bootstrap/rolled_back_disk.scn",
+    ),
+    Bug(
+        "change-before-own-commit",
+        change_before_own_commit,
+        ("scenario output",),
+        "the single-server bug of 2015 (raft-dev, Ongaro); also found by the model `removals`",
+        scenario="membership/no_change_before_a_commit_of_this_epoch.scn",
+    ),
+    Bug(
+        "two-changes-at-once",
+        two_changes_at_once,
+        ("one-change-at-a-time", "leader-completeness", "one-leader", "committed-on-majority"),
+        "Raft dissertation 4.1",
+        seeds=1_000,
+        options=CHURN,
+    ),
+    Bug(
+        "removed-leader-counts-itself",
+        removed_leader_counts_itself,
+        ("scenario output",),
+        "Raft dissertation 4.2.2; etcd #7625",
+        scenario="membership/leader_removes_itself.scn",
+    ),
+    Bug(
+        "voters-not-reverted-by-truncation",
+        voters_not_reverted_by_truncation,
+        ("equal-checkpoints", "committed-on-majority", "one-leader", "no-crash", "tombstones"),
+        "Raft dissertation 4.1: fall back to the previous configuration",
+        seeds=1_000,
+        options=CHURN,
+    ),
+    Bug(
+        "change-in-force-only-when-committed",
+        change_in_force_only_when_committed,
+        ("committed-on-majority", "one-leader"),
+        "etcd/raft applies changes when committed; raft-dev",
+        seeds=1_000,
+        options=CHURN,
+    ),
+)

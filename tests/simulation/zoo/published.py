@@ -1,0 +1,46 @@
+"""What the last full hunt found, kept beside the code: the documents' table and the CI lane."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+RESULT = Path(__file__).with_name("found.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bug and what became of it."""
+
+    name: str
+    what: str
+    source: str
+    ran: str
+    """The profile, or the scenario."""
+    seed: int
+    """The first that shows it, seeds drawn from 1 in order; 0 for a scenario, -1 if not found."""
+    caught_by: str
+    seconds: float
+    """Processor time from the first seed to the find."""
+    is_expected: bool = True
+    """Whether ``caught_by`` is one of those that it is known for."""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether anything noticed."""
+        return self.seed >= 0
+
+
+def publish(rows: list[Row]) -> None:
+    """Put rows in the place of those of the same bugs; the order is that of their names."""
+    known = {row.name: row for row in published()} | {row.name: row for row in rows}
+    content = [asdict(known[name]) for name in sorted(known)]
+    RESULT.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def published() -> list[Row]:
+    """The result as last published."""
+    if not RESULT.exists():
+        return []
+    return [Row(**each) for each in json.loads(RESULT.read_text(encoding="utf-8"))]

@@ -1,0 +1,151 @@
+"""Broken replicas whose reads show what is no longer, or not yet, true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.controller.controller import Controller
+from quorum.core import read_confirmation, read_forwarding, replication, snapshot_serving
+from quorum.core.messages import ReadPositionRequest, ReadRound
+from quorum.core.output import ReadConfirmed
+from quorum.core.progress import ReplicaProgress
+from quorum.core.reads import PendingRead, ReadRounds
+from quorum.core.roles import Leader
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def read_from_cached_leadership(patch: Patch) -> None:
+    """A leader answers reads at once, without asking whether it still leads."""
+
+    def add(core: CoreState, leader: Leader, read: PendingRead) -> None:
+        read_confirmation._tell(core, read)
+
+    patch.setattr(read_confirmation, "_add", add)
+
+
+def read_by_lease(patch: Patch) -> None:
+    """A leader answers reads at once if, by its own clock, a majority followed it lately."""
+    add = read_confirmation._add
+
+    def add_by_lease(core: CoreState, leader: Leader, read: PendingRead) -> None:
+        since_ms = leader.reads.as_of_ms
+        if since_ms >= 0 and core.now_ms - since_ms < core.config.fetch_timeout_ms:
+            read_confirmation._tell(core, read)
+        else:
+            add(core, leader, read)
+
+    patch.setattr(read_confirmation, "_add", add_by_lease)
+
+
+def read_joins_a_round_under_way(patch: Patch) -> None:
+    """A read is confirmed by a round that had begun before it came."""
+    add = ReadRounds.add
+
+    def join(rounds: ReadRounds, read: PendingRead, now_ms: int) -> bool:
+        if rounds._current:
+            rounds._current.append(read)
+            return False
+        return add(rounds, read, now_ms)
+
+    patch.setattr(ReadRounds, "add", join)
+
+
+def any_fetch_confirms_reads(patch: Patch) -> None:
+    """A leader takes every Fetch for an echo of its newest read round, also an old one."""
+    note_echo = read_confirmation.note_echo
+
+    def note_newest(
+        core: CoreState, leader: Leader, progress: ReplicaProgress, echo: ReadRound
+    ) -> None:
+        note_echo(core, leader, progress, leader.reads.stamp)
+
+    patch.setattr(replication, "note_echo", note_newest)
+    patch.setattr(snapshot_serving, "note_echo", note_newest)
+
+
+def read_before_own_commit(patch: Patch) -> None:
+    """A new leader confirms reads before it has committed a record of its own epoch."""
+    refusal = read_confirmation._refusal
+
+    def without_barrier(core: CoreState, request: ReadPositionRequest) -> ErrorCode | None:
+        error = refusal(core, request)
+        return None if error == ErrorCode.OFFSET_NOT_AVAILABLE else error
+
+    patch.setattr(read_confirmation, "_refusal", without_barrier)
+
+
+def follower_reads_its_own_watermark(patch: Patch) -> None:
+    """A follower answers linearizable reads at its own high watermark, asking nobody."""
+    ask_position = read_forwarding.ask_position
+
+    def answer_here(core: CoreState, token: int) -> None:
+        if isinstance(core.role, Leader):
+            ask_position(core, token)
+        else:
+            core.progress(ReadConfirmed(token, core.high_watermark))
+
+    patch.setattr(read_forwarding, "ask_position", answer_here)
+
+
+def read_without_waiting_for_the_image(patch: Patch) -> None:
+    """A confirmed read is answered from the image as it is, however far behind that may be."""
+
+    def wait_applied(
+        controller: Controller, offset: int, on_applied: Callable[[], None]
+    ) -> Callable[[], None]:
+        on_applied()
+        return lambda: None
+
+    patch.setattr(Controller, "wait_applied", wait_applied)
+
+
+BUGS = (
+    Bug(
+        "read-from-cached-leadership",
+        read_from_cached_leadership,
+        ("confirmed-reads", "history"),
+        "etcd #20418",
+    ),
+    Bug(
+        "read-by-lease",
+        read_by_lease,
+        ("confirmed-reads", "history"),
+        "Raft dissertation 6.4.1: leases rest on clocks",
+        scenario="reads/deposed_leader_confirms_nothing.scn",
+    ),
+    Bug(
+        "read-joins-a-round-under-way",
+        read_joins_a_round_under_way,
+        ("scenario output",),
+        "Raft dissertation 6.4; etcd ReadIndex batches",
+        scenario="reads/read_during_a_round.scn",
+    ),
+    Bug(
+        "any-fetch-confirms-reads",
+        any_fetch_confirms_reads,
+        ("scenario output",),
+        "Raft dissertation 6.4: a round of its own",
+        scenario="reads/echo_of_an_earlier_epoch.scn",
+    ),
+    Bug(
+        "read-before-own-commit",
+        read_before_own_commit,
+        ("confirmed-reads", "history"),
+        "Raft 8; etcd #741",
+        seeds=1_000,
+    ),
+    Bug(
+        "follower-reads-its-own-watermark",
+        follower_reads_its_own_watermark,
+        ("confirmed-reads", "history"),
+        "Raft 8; Jepsen, etcd 0.4 and Consul: stale reads",
+    ),
+    Bug(
+        "read-without-waiting-for-the-image",
+        read_without_waiting_for_the_image,
+        ("history",),
+        "Raft dissertation 6.4, step 3",
+    ),
+)

@@ -1,0 +1,113 @@
+"""Broken replicas that count, compare or remember votes wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorum.core import durability, election
+from quorum.core.messages import Message, VoteRequest
+from quorum.core.output import Send
+from quorum.core.state import CoreState
+from quorum.log.election_store import ElectionFile
+from quorum.types import NO_NODE, ElectionState, NodeId, OffsetAndEpoch
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def epoch_reset_at_start(patch: Patch) -> None:
+    """A restarted node has forgotten its epoch, and goes on from that of its log."""
+    load = ElectionFile.load
+
+    def load_without_epoch(file: ElectionFile) -> ElectionState:
+        return replace(load(file), epoch=0, leader_id=NO_NODE, voted=None)
+
+    patch.setattr(ElectionFile, "load", load_without_epoch)
+
+
+def second_vote_in_an_epoch(patch: Patch) -> None:
+    """A voter grants its vote to whoever asks next, although it has voted in this epoch."""
+    why_not_grant = election.why_not_grant
+
+    def forgets_its_vote(core: CoreState, request: VoteRequest) -> str:
+        reason = why_not_grant(core, request)
+        return "" if reason.startswith("voted for") else reason
+
+    patch.setattr(election, "why_not_grant", forgets_its_vote)
+
+
+def vote_before_durable(patch: Patch) -> None:
+    """Votes and requests for votes leave before the vote is on disk."""
+
+    def send(core: CoreState, to: NodeId, message: Message) -> None:
+        core.out.immediate.append(Send(to, message))
+
+    patch.setattr(CoreState, "send", send)
+
+
+def longest_log_wins(patch: Patch) -> None:
+    """A vote asks whose log is longer, not whose last record is of the newer epoch."""
+    why_not_grant = election.why_not_grant
+
+    def by_length(core: CoreState, request: VoteRequest) -> str:
+        reason = why_not_grant(core, request)
+        is_long = request.last.offset >= core.position.offset
+        return "" if reason.startswith("position") and is_long else reason
+
+    patch.setattr(election, "why_not_grant", by_length)
+
+
+def newest_epoch_wins(patch: Patch) -> None:
+    """A vote asks whose last record is of the newer epoch; equal epochs, and any length does."""
+    why_not_grant = election.why_not_grant
+
+    def by_epoch(core: CoreState, request: VoteRequest) -> str:
+        reason = why_not_grant(core, request)
+        is_new = request.last.epoch >= core.position.epoch
+        return "" if reason.startswith("position") and is_new else reason
+
+    patch.setattr(election, "why_not_grant", by_epoch)
+
+
+def vote_floor_lifted_early(patch: Patch) -> None:
+    """A replica that lost records forgets its vote floor with the first write that completes."""
+
+    def lift(core: CoreState, floor: OffsetAndEpoch) -> None:
+        state = core.election
+        core.save_election(ElectionState(state.epoch, state.leader_id, state.voted, None))
+
+    patch.setattr(durability, "_lift_vote_floor", lift)
+
+
+BUGS = (
+    Bug(
+        "epoch-reset-at-start",
+        epoch_reset_at_start,
+        ("durable-survives",),
+        "Raft figure 2: currentTerm is persistent",
+    ),
+    Bug(
+        "second-vote-in-an-epoch",
+        second_vote_in_an_epoch,
+        ("promises", "one-leader", "one-vote"),
+        "Raft 5.2; figure 2, votedFor",
+    ),
+    Bug("vote-before-durable", vote_before_durable, ("promises",), "PySyncObj #202; Raft 5"),
+    Bug(
+        "longest-log-wins",
+        longest_log_wins,
+        ("leader-completeness", "committed-stays"),
+        "Raft 5.4.1; KAFKA, leader by log end offset",
+    ),
+    Bug(
+        "newest-epoch-wins",
+        newest_epoch_wins,
+        ("leader-completeness", "committed-stays"),
+        "Raft 5.4.1",
+    ),
+    Bug(
+        "vote-floor-lifted-early",
+        vote_floor_lifted_early,
+        ("leader-completeness", "committed-stays"),
+        "architecture, decision 9",
+        seeds=400,
+    ),
+)

@@ -1,0 +1,159 @@
+"""A cluster of cardboard replicas that do whatever a test says, watched by the invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from quorate.controller.publishing import Published
+from quorate.sim.invariants.mirror import split
+from quorate.sim.invariants.table import watch
+from quorate.sim.invariants.witness import Witness
+from quorum.batch import encode_batch
+from quorum.control import encode_control_batch
+from quorum.control_records import Voters
+from quorum.core.output import (
+    Append,
+    Effect,
+)
+from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.runtime.ports import WriteGroup
+from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKey, Voter
+from statemachine.codec import encode_record
+from statemachine.image import EMPTY_IMAGE
+from statemachine.records import (
+    FeatureLevelRecord,
+    MetadataRecord,
+)
+
+
+class _Changing:
+    """A core that never looks as it did before, so that every step is looked at."""
+
+    def __getattr__(self, name: str) -> object:
+        return _Changing()
+
+
+class Stage:
+    """A cluster of three cardboard replicas that do whatever a test says."""
+
+    def __init__(self) -> None:
+        self.witness: Witness = watch()
+        self.replicas: dict[int, Any] = {}
+        self.folds: dict[int, bytes] = {0: EMPTY_LOG_DIGEST}
+        """Digests of one log, the only one that a cardboard replica knows."""
+        self.subscribers: list[Callable[[Published], None]] = []
+        self.reports: dict[int, Any] = {}
+        """What a node's next start found, if it is not to be sound."""
+        self._ticket = 0
+        for node_id in (1, 2, 3):
+            self.open(node_id)
+
+    def open(self, node_id: int, election: ElectionState | None = None, log: bytes = b"") -> None:
+        """Begin a life of a node, with what it found on its disk."""
+        end = len(log) and end_of(log)
+        stores = SimpleNamespace(
+            log=SimpleNamespace(
+                start=LOG_BEGINNING,
+                end=OffsetAndEpoch(end, 0),
+                read=lambda *_: log,
+                digest_at=lambda offset: self.folds[offset],
+            ),
+            machine=SimpleNamespace(image=EMPTY_IMAGE),
+            snapshots=SimpleNamespace(
+                list=lambda: (),
+                log_digest=self._digest_of,
+            ),
+            state=SimpleNamespace(log_start=LOG_BEGINNING, election=election or ElectionState()),
+            report=self.reports.get(node_id, SimpleNamespace(losses=[], corrupt_snapshots=[])),
+        )
+        node = SimpleNamespace(
+            _core=_Changing(),
+            epoch=0,
+            high_watermark=0,
+            log_end_offset=end,
+            log_start=LOG_BEGINNING,
+            is_leader=False,
+            voters=tuple(Voter(key_of(each)) for each in (1, 2, 3)),
+            voters_offset=-1,
+            removed_voters=(),
+        )
+        replica: Any = SimpleNamespace(
+            key=key_of(node_id),
+            stores=stores,
+            node=node,
+            controller=SimpleNamespace(image=EMPTY_IMAGE, subscribe=self.subscribers.append),
+        )
+        self.replicas[node_id] = replica
+        self.witness.opened(replica)
+
+    def _digest_of(self, snapshot_id: OffsetAndEpoch) -> bytes:
+        return self.folds.get(snapshot_id.offset, b"")
+
+    def write(self, node_id: int, effect: Effect, *, durable: bool = True) -> None:
+        """Hand an effect to a node's disk, and complete it unless told otherwise."""
+        self._ticket += 1
+        group = WriteGroup(self._ticket, (effect,))
+        self.witness.submitted(node_id, group)
+        self.replicas[node_id].node.log_end_offset = self.witness.nodes[node_id].written.end_offset
+        if durable:
+            self.witness.persisted(node_id, [group])
+
+    def append(self, node_id: int, offset: int, epoch: int, value: bytes = b"v", **kw: Any) -> None:
+        """One record at ``offset``."""
+        durable = kw.pop("durable", True)
+        data = batch_of(offset, epoch, value, **kw)
+        self.append_batch(node_id, data, epoch, durable=durable)
+
+    def append_batch(
+        self, node_id: int, data: bytes, epoch: int, *, durable: bool = True, folds: bool = True
+    ) -> None:
+        """A whole batch. With ``folds`` the log's digest follows."""
+        (batch,) = split(data)
+        if folds:
+            self.folds[batch.end_offset] = fold(self.folds.get(batch.base_offset, b""), data)
+        log = self.replicas[node_id].stores.log
+        log.end = OffsetAndEpoch(batch.end_offset, epoch)
+        effect = Append(batch.base_offset, batch.end_offset, epoch, data)
+        self.write(node_id, effect, durable=durable)
+
+    def commit_records(self, *records: MetadataRecord, base: int = 0) -> None:
+        """Every node writes one batch of metadata, and one node calls it committed."""
+        values = [encode_record(record) for record in records]
+        self._commit_batch(encode_batch(values, base_offset=base, epoch=1, timestamp=0))
+
+    def commit_voters(self, record: Voters, base: int = 0) -> None:
+        """As above, of a voters record."""
+        self._commit_batch(encode_control_batch([record], base_offset=base, epoch=1, timestamp=0))
+
+    def _commit_batch(self, data: bytes) -> None:
+        (batch,) = split(data)
+        for node_id in (1, 2, 3):
+            self.append_batch(node_id, data, 1)
+        self.commit(1, end_offset=batch.end_offset, epoch=1)
+
+    def step(self, node_id: int, **state: Any) -> None:
+        """Let the node be as given, and look at it."""
+        for name, value in state.items():
+            setattr(self.replicas[node_id].node, name, value)
+        self.witness.stepped(node_id)
+
+    def commit(self, *node_ids: int, end_offset: int, epoch: int) -> None:
+        """Nodes learn, one after the other, that everything below is committed."""
+        for node_id in node_ids:
+            self.step(node_id, high_watermark=end_offset, epoch=epoch)
+
+
+def key_of(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, bytes([node_id]) * 16)
+
+
+def batch_of(offset: int, epoch: int, value: bytes = b"v", **kw: Any) -> bytes:
+    record = FeatureLevelRecord(name=value.decode())
+    place = {"base_offset": offset, "epoch": epoch, "timestamp": 0, **kw}
+    return encode_batch([encode_record(record)], **place)
+
+
+def end_of(log: bytes) -> int:
+    return split(log)[-1].end_offset

@@ -1,0 +1,175 @@
+"""A node in every role, and one sound message of every type that it might then be sent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from quorum.config import QuorumConfig
+from quorum.core import messages as m
+from quorum.core.node import RaftNode
+from quorum.core.notices import AddVoter, Resign, TransferLeadership
+from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, Voter
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import Disk, disk_with, key, voter
+
+SNAPSHOT = OffsetAndEpoch(5, 1)
+LOG = "1:a 1:b 1:c 2:d"
+
+
+def _cluster(observers: tuple[NodeId, ...] = (), **more: Any) -> CoreCluster:
+    disks = {each: disk_with(LOG) for each in (1, 2, 3, *observers)}
+    return CoreCluster(observers=observers, disks={**disks, **more.pop("disks", {})}, **more)
+
+
+def _led(observers: tuple[NodeId, ...] = ()) -> CoreCluster:
+    cluster = _cluster(observers)
+    cluster.elect(1)
+    cluster.advance(600)
+    cluster.propose(1)
+    cluster.settle()
+    return cluster
+
+
+def _until(cluster: CoreCluster, node_id: NodeId, is_so: Callable[[], bool]) -> None:
+    """Let only that node's timers fire; deliver one message at a time until it is so."""
+    for _ in range(200):
+        if is_so():
+            return
+        if not cluster.deliver(count=1):
+            deadline_ms = cluster.members[node_id].deadline_ms
+            assert deadline_ms is not None
+            cluster.now_ms = max(cluster.now_ms, deadline_ms)
+            cluster.tick(node_id)
+    raise AssertionError(f"node {node_id} is {cluster[node_id].role_name}")
+
+
+def _becoming(role: str) -> tuple[CoreCluster, NodeId]:
+    cluster = _cluster()
+    _until(cluster, 1, lambda: cluster[1].role_name == role)
+    return cluster, 1
+
+
+def _leader_before_durable() -> tuple[CoreCluster, NodeId]:
+    cluster = _cluster()
+    _until(cluster, 1, lambda: cluster[1].role_name == "Candidate")
+    cluster.slow_disks.add(1)
+    _until(cluster, 1, lambda: cluster[1].role_name == "Leader")
+    assert not cluster[1].is_leader
+    return cluster, 1
+
+
+def _leader() -> tuple[CoreCluster, NodeId]:
+    cluster = _led()
+    assert cluster[1].held_fetches == 2
+    return cluster, 1
+
+
+def _noticed(fact: Any, observers: tuple[NodeId, ...] = ()) -> tuple[CoreCluster, NodeId]:
+    cluster = _led(observers)
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, fact))
+    return cluster, 1
+
+
+def _voter_to_be() -> Voter:
+    return Voter(key(9), (Endpoint("CONTROLLER", "elsewhere", 1),))
+
+
+def _founding() -> tuple[CoreCluster, NodeId]:
+    cluster = CoreCluster(disks={each: Disk(is_fresh=True) for each in (1, 2, 3)})
+    return cluster, 1
+
+
+def _downloading() -> tuple[CoreCluster, NodeId]:
+    serving = disk_with(
+        "2:d 2:e", start=SNAPSHOT, snapshots={SNAPSHOT: 40}, high_watermark=SNAPSHOT.offset
+    )
+    other = disk_with(
+        "2:d 2:e", start=SNAPSHOT, snapshots={SNAPSHOT: 40}, high_watermark=SNAPSHOT.offset
+    )
+    cluster = CoreCluster(
+        disks={1: serving, 2: other, 3: Disk()}, config=QuorumConfig(snapshot_chunk_bytes=16)
+    )
+    cluster.hold |= {(1, 3)}
+    cluster.elect(1)
+    cluster.hold.clear()
+    _until(cluster, 1, lambda: cluster[3].is_downloading)
+    return cluster, 3
+
+
+SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
+    "unattached": lambda: (_cluster(), 1),
+    "founding": _founding,
+    "prospective": lambda: _becoming("Prospective"),
+    "candidate": lambda: _becoming("Candidate"),
+    "leader-before-durable": _leader_before_durable,
+    "leader": _leader,
+    "leader-handing-over": lambda: _noticed(TransferLeadership(7, 2)),
+    "leader-adding-a-voter": lambda: _noticed(AddVoter(7, _voter_to_be()), (9,)),
+    "resigned": lambda: _noticed(Resign("told to")),
+    "follower": lambda: (_led(), 2),
+    "observer": lambda: (_led((9,)), 9),
+    "downloading": _downloading,
+}
+
+
+def waiting_ids(core: CoreState) -> list[int]:
+    """The numbers of all requests that this node waits to be answered."""
+    role: Any = core.role
+    found = [core.in_flight.request_id] if core.in_flight is not None else []
+    match role:
+        case Prospective() | Candidate():
+            found += [each.request_id for each in role.ballots.values()]
+        case Resigned():
+            found += [each.request_id for each in role.farewells.values()]
+        case Leader():
+            found += [each.begin_request_id for each in role.remote.values()]
+            found += [role.transfer.request_id] if role.transfer is not None else []
+            found += [role.change.probe_id] if role.change is not None else []
+        case Follower():
+            found.append(role.entry_request_id)
+    found += [each.request_id for each in core.inquiries.values()]
+    return [each for each in found if each]
+
+
+def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, m.Message]:
+    """A message of every type from ``peer`` that makes sense to this node now, or nearly."""
+    core = node._core
+    me, epoch, end = core.me, core.epoch, core.log.end
+    asked = rng.choice([*waiting_ids(core), rng.randrange(1 << 40)])
+    leader = core.leader_id
+    who = key(peer)
+    fetch = m.FetchRequest(
+        rng.randrange(1 << 40), CLUSTER, who, epoch, end.offset, end.epoch, core.high_watermark,
+        rng.choice((0, 500)),
+    )  # fmt: skip
+    none = ErrorCode.NONE
+    made: list[m.Message] = [
+        m.FoundingRequest(1, CLUSTER, who, me, epoch, bytes([peer]) * 16),
+        m.FoundingResponse(asked, none, leader, epoch, bytes([peer]) * 16),
+        m.VoteRequest(1, CLUSTER, who, me, epoch + 1, end, pre_vote=False),
+        m.VoteResponse(asked, none, leader, epoch, granted=True),
+        m.BeginQuorumEpochRequest(1, CLUSTER, me, who, epoch + (leader != peer)),
+        m.BeginQuorumEpochResponse(asked, none, leader, epoch),
+        m.EndQuorumEpochRequest(1, CLUSTER, who, epoch, (me,), stand_now=rng.random() < 0.5),
+        m.EndQuorumEpochResponse(asked, none, leader, epoch),
+        fetch,
+        m.FetchResponse(asked, none, leader, epoch, core.high_watermark),
+        m.FetchSnapshotRequest(1, CLUSTER, who, epoch, SNAPSHOT, 0, 100),
+        m.FetchSnapshotResponse(
+            asked, none, leader, epoch, SNAPSHOT, 40, 0, chunk=b"c" * 16, file_digest=b"d"
+        ),
+        m.ReadPositionRequest(1, CLUSTER, who, epoch),
+        m.ReadPositionResponse(asked, none, leader, epoch, 3),
+        m.ChainDigestRequest(1, CLUSTER, who, epoch, (3, 4)),
+        m.ChainDigestResponse(asked, none, leader, epoch, (3,), (DigestAt(3, b"d"),)),
+        m.UpdateVoterRequest(1, CLUSTER, voter(peer), epoch),
+        m.AddVoterRequest(1, CLUSTER, _voter_to_be(), epoch),
+        m.RemoveVoterRequest(1, CLUSTER, who, ReplicaKey(peer, b"e" * 16), epoch),
+        m.VoterChangeResponse(asked, none, leader, epoch),
+    ]
+    return {type(each): each for each in made}

@@ -1,0 +1,35 @@
+"""Tables of docs/testing.md: what scenarios have to show."""
+
+from __future__ import annotations
+
+from quorate.sim.scenario.coverage import answer_table, declared_answers, declared_transitions
+from quorum.core.timers import Timer
+from tests.support.doc_regions import table
+
+
+def answers() -> str:
+    """By kind of request: every answer that there is."""
+    return table(
+        ["Request", "Answers, each shown by a scenario"],
+        ([kind, ", ".join(codes)] for kind, codes in answer_table().items()),
+    )
+
+
+def timers() -> str:
+    """Every timer of the core."""
+    return table(["Timer", "Runs for", "When it fires"], (timer.value for timer in Timer))
+
+
+def totals() -> str:
+    """How many there are of each."""
+    return (
+        f"All {len(declared_transitions())} changes of role, {len(declared_answers())} answers and "
+        f"{len(Timer)} timers are shown, and nothing else happens in any scenario."
+    )
+
+
+MAKERS = {
+    "scenario-totals": totals,
+    "scenario-answers": answers,
+    "scenario-timers": timers,
+}

@@ -1,0 +1,99 @@
+"""Tables of docs/testing.md that follow from the simulator: profiles, minima, invariants."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from quorate.sim.harm.table import ACTS
+from quorate.sim.invariants import table as invariants
+from quorate.sim.minima import MINIMA
+from quorate.sim.profiles import PROFILES
+from tests.simulation.zoo.published import published
+from tests.support.doc_regions import table
+
+
+def profiles_table() -> str:
+    return table(
+        ["Profile", "What happens", "What disks may lose"],
+        [[f"`{each.name}`", each.about, each.budget] for each in PROFILES.values()],
+    )
+
+
+def acts_table() -> str:
+    return table(
+        ["Act", "What is done"],
+        [[f"`{name}`", (act.__doc__ or "").split("\n")[0]] for name, act in ACTS.items()],
+    )
+
+
+def minima_table() -> str:
+    """Results by profile; acts and what messages suffer are in ``minima.py`` as well."""
+    names = (
+        "leaders",
+        "truncations",
+        "installs",
+        "checkpoints",
+        "crashes",
+        "lossy_crashes",
+        "quarantines",
+        "refused_starts",
+        "voter_changes",
+        "found_out",
+        "acknowledged",
+        "duplicates",
+        "reads",
+    )
+    return table(
+        ["Profile", *(name.replace("_", " ") for name in names)],
+        [
+            [f"`{profile}`", *(str(least.get(name, "")) for name in names)]
+            for profile, least in MINIMA.items()
+        ],
+    )
+
+
+def invariants_table() -> str:
+    lines = (invariants.__doc__ or "").split("\n")
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    return table(["Property", "Source"], [[f"`{row[0]}`", row[1]] for row in rows[1:]])
+
+
+def zoo_table() -> str:
+    """As ``python -m tests.simulation.zoo --publish`` found it."""
+    return table(
+        ["Bug", "What is broken", "After", "Where", "Seed", "Caught by", "Seconds"],
+        [
+            [
+                f"`{row.name}`",
+                row.what,
+                row.source,
+                f"`{row.ran}`",
+                str(row.seed) if row.seed else "",
+                f"`{row.caught_by}`" if row.seed else row.caught_by,
+                f"{row.seconds:.1f}",
+            ]
+            for row in published()
+        ],
+    )
+
+
+def zoo_figures() -> str:
+    """The sum of the table."""
+    rows = published()
+    seeds = sorted(row.seed for row in rows if row.seed)
+    shown = sum(row.seed == 0 for row in rows)
+    return (
+        f"{len(rows)} bugs: {len(seeds)} found by seeds, the median after "
+        f"{statistics.median(seeds):g} and the last after {seeds[-1]}; {shown} shown by scenarios."
+    )
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "profiles": profiles_table,
+    "acts": acts_table,
+    "minima": minima_table,
+    "invariants": invariants_table,
+    "zoo": zoo_table,
+    "zoo-figures": zoo_figures,
+}

@@ -1,0 +1,364 @@
+"""Founding a quorum, message by message; whole stories are in ``tests/scenario/testdata``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from quorum.core.events import MessageIgnored, QuorumFounded, RosterAgreed, VotingBarred
+from quorum.core.founding import is_founding, why_not_founded, why_not_vote
+from quorum.core.inquiry import Roster, without
+from quorum.core.messages import FoundingRequest, FoundingResponse, VoteRequest
+from quorum.core.peers import backoff_ms
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.types import ZERO_UUID, ElectionState, Founding, OffsetAndEpoch, ReplicaKey
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import Disk, key
+
+OTHER = b"o" * 16
+
+
+def fresh(voters: tuple[int, ...] = (1, 2, 3), **options: Any) -> CoreCluster:
+    """Bootstrap voters that have just been formatted, started, nothing delivered yet."""
+    return CoreCluster(voters, disks={each: Disk(is_fresh=True) for each in voters}, **options)
+
+
+def core(cluster: CoreCluster, node_id: int) -> CoreState:
+    return cluster[node_id]._core
+
+
+def founding(cluster: CoreCluster, node_id: int) -> Founding:
+    found = core(cluster, node_id).election.founding
+    assert found is not None
+    return found
+
+
+def life(cluster: CoreCluster, node_id: int) -> bytes:
+    return founding(cluster, node_id).life_id
+
+
+def events(cluster: CoreCluster, node_id: int, kind: type) -> list[Any]:
+    return [each for each in cluster.members[node_id].events if isinstance(each, kind)]
+
+
+def receive(cluster: CoreCluster, node_id: int, sender: int, message: Any) -> None:
+    cluster.call(node_id, lambda node: node.receive(cluster.now_ms, sender, message))
+
+
+def request(cluster: CoreCluster, by: int = 2, **changes: Any) -> FoundingRequest:
+    """A question to node 1."""
+    asked = FoundingRequest(77, CLUSTER, key(by), key(1), 0, life(cluster, by))
+    return replace(asked, **changes)
+
+
+def answer(cluster: CoreCluster, by: int) -> FoundingResponse:
+    return cluster.sent_by(by, FoundingResponse)[-1]
+
+
+def question(cluster: CoreCluster, by: int, to: int) -> FoundingRequest:
+    """The newest one ``by`` has put to ``to``."""
+    sent = [
+        message
+        for sender, receiver, message in cluster.sent
+        if (sender, receiver) == (by, to) and isinstance(message, FoundingRequest)
+    ]
+    return sent[-1]
+
+
+def tell(cluster: CoreCluster, about: int, roster: Roster, life_id: bytes | None = None) -> None:
+    """Answer node 1's question to ``about``."""
+    response = FoundingResponse(
+        question(cluster, 1, about).request_id, ErrorCode.NONE, -1, 0,
+        life(cluster, about) if life_id is None else life_id, roster,
+    )  # fmt: skip
+    receive(cluster, 1, about, response)
+
+
+def whole_roster(cluster: CoreCluster, **lives: bytes) -> Roster:
+    """The roster of the cluster's lives; ``n1=...`` puts another one in a place."""
+    return tuple((each, lives.get(f"n{each}", life(cluster, each))) for each in cluster.members)
+
+
+# The whole way.
+
+
+def test_all_agree_to_one_roster_before_anybody_may_be_elected() -> None:
+    cluster = fresh()
+    cluster.settle()
+    rosters = {founding(cluster, each).roster for each in (1, 2, 3)}
+    assert rosters == {whole_roster(cluster)}
+    for node_id in (1, 2, 3):
+        assert founding(cluster, node_id).is_complete
+        assert not is_founding(core(cluster, node_id))
+        assert why_not_vote(core(cluster, node_id)) == ""
+        assert events(cluster, node_id, RosterAgreed) == [RosterAgreed((1, 2, 3))]
+        assert events(cluster, node_id, QuorumFounded) == [QuorumFounded((1, 2, 3))]
+    cluster.advance(10_000)
+    assert len(cluster.leaders()) == 1
+    assert all(cluster.members[each].disk.election.founding is None for each in (1, 2, 3))
+
+
+def test_nobody_stands_while_one_is_missing() -> None:
+    """Two of three would be a majority. They ask on, and name whom they wait for: without the
+    third, the second has no roster to agree to either.
+    """
+    cluster = fresh()
+    cluster.crash(3)
+    cluster.advance(60_000)
+    assert cluster.sent_by(1, VoteRequest) == cluster.sent_by(2, VoteRequest) == []
+    assert why_not_founded(core(cluster, 1)) == (
+        "bootstrap voters [2, 3] have not all said that they are freshly formatted"
+    )
+    assert "freshly formatted" in why_not_vote(core(cluster, 1))
+    cluster.members[3].is_up = True
+    cluster.restart(3)
+    cluster.advance(10_000)
+    assert len(cluster.leaders()) == 1
+
+
+def test_a_lone_voter_asks_nobody() -> None:
+    cluster = fresh((1,))
+    assert not is_founding(core(cluster, 1))
+    cluster.advance(5000)
+    assert cluster.leaders() == [1]
+    assert cluster.sent_by(1, FoundingRequest) == []
+
+
+def test_nothing_is_said_before_it_is_durable() -> None:
+    """Neither the own life nor a roster agreed to."""
+    cluster = CoreCluster(disks={each: Disk(is_fresh=True) for each in (1, 2, 3)}, autostart=False)
+    cluster.slow_disks.add(1)
+    for node_id in (1, 2, 3):
+        cluster.start(node_id)
+    cluster.call(1, lambda node: node.tick(cluster.now_ms))
+    assert cluster.sent_by(1, FoundingRequest) == []
+    receive(cluster, 1, 2, request(cluster))
+    assert cluster.sent_by(1, FoundingResponse) == []
+    cluster.persist(1)
+    assert cluster.members[1].disk.election.founding == Founding(life(cluster, 1))
+    assert answer(cluster, 1).life_id == life(cluster, 1)
+    receive(cluster, 1, 2, request(cluster, request_id=78, roster=whole_roster(cluster)))
+    assert answer(cluster, 1).request_id == 77
+    cluster.persist(1)
+    assert (answer(cluster, 1).request_id, answer(cluster, 1).roster) == (78, whole_roster(cluster))
+    assert cluster.members[1].disk.election.founding == founding(cluster, 1)
+
+
+def test_a_life_is_drawn_once() -> None:
+    cluster = fresh()
+    before = life(cluster, 1)
+    cluster.crash(1)
+    cluster.restart(1)
+    assert life(cluster, 1) == before != ZERO_UUID
+
+
+# Answering.
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"epoch": 1}, ErrorCode.INVALID_REQUEST),
+        ({"epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"life_id": ZERO_UUID}, ErrorCode.INVALID_REQUEST),
+        ({"roster": ((2, OTHER), (1, OTHER))}, ErrorCode.INVALID_REQUEST),
+        ({"roster": ((1, OTHER), (1, OTHER))}, ErrorCode.INVALID_REQUEST),
+        ({"sender": ReplicaKey(-1)}, ErrorCode.INVALID_REQUEST),
+        ({"sender": key(1)}, ErrorCode.INVALID_REQUEST),
+        ({"sender": key(7)}, ErrorCode.INVALID_VOTER_KEY),
+        ({"sender": ReplicaKey(2, OTHER)}, ErrorCode.INVALID_VOTER_KEY),
+        ({"voter": key(3)}, ErrorCode.INVALID_VOTER_KEY),
+        ({"voter": ReplicaKey(1, OTHER)}, ErrorCode.INVALID_VOTER_KEY),
+    ],
+    ids=str,
+)
+def test_what_is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
+    """And changes nothing: neither is anybody's roster taken, nor is this disk barred."""
+    cluster = fresh()
+    before = core(cluster, 1).election
+    receive(cluster, 1, 2, request(cluster, **changes))
+    refused = answer(cluster, 1)
+    assert (refused.error, refused.life_id, refused.roster) == (error, ZERO_UUID, ())
+    assert core(cluster, 1).election == before
+
+
+def test_a_founded_quorum_refuses_with_its_epoch() -> None:
+    """That is how a second life learns that it comes too late."""
+    cluster = fresh()
+    cluster.advance(10_000)
+    assert len(cluster.leaders()) == 1
+    receive(cluster, 1, 2, FoundingRequest(5, CLUSTER, key(2), key(1), 0, OTHER))
+    refused = answer(cluster, 1)
+    assert (refused.error, refused.epoch) == (ErrorCode.FENCED_LEADER_EPOCH, cluster[1].epoch)
+    assert refused.leader_id == cluster.leaders()[0]
+
+
+def test_a_disk_that_took_part_has_no_life_to_tell() -> None:
+    """Epoch 0, but a record in its log: an upgrade, not a fresh format."""
+    disks = {each: Disk(is_fresh=True) for each in (1, 2, 3)}
+    disks[1] = Disk(election=ElectionState(founding=None, barred="wiped"), is_fresh=True)
+    cluster = CoreCluster(disks=disks)
+    receive(cluster, 1, 2, request(cluster))
+    assert answer(cluster, 1).error is ErrorCode.INELIGIBLE_REPLICA
+    assert core(cluster, 1).election.founding is None
+
+
+# Rosters of others.
+
+
+@pytest.mark.parametrize("way", ["asked", "told"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("another life", "with an earlier format of this directory"),
+        ("not in it", "without it"),
+    ],
+)
+def test_a_roster_without_this_life_bars(way: str, change: str, words: str) -> None:
+    """Heard in a question or an answer; durable before the refusal leaves, and for ever."""
+    cluster = fresh()
+    roster = (
+        whole_roster(cluster, n1=OTHER) if change == "another life" else whole_roster(cluster)[1:]
+    )
+    if way == "asked":
+        receive(cluster, 1, 2, request(cluster, roster=roster))
+        assert answer(cluster, 1).error is ErrorCode.INELIGIBLE_REPLICA
+    else:
+        tell(cluster, 2, roster)
+    (event,) = events(cluster, 1, VotingBarred)
+    assert words in event.reason
+    assert not cluster[1].is_voter
+    assert why_not_vote(core(cluster, 1)).startswith("barred")
+    cluster.crash(1)
+    cluster.restart(1)
+    cluster.advance(20_000)
+    assert not cluster[1].is_voter
+    assert cluster.leaders() == []
+    assert cluster.sent_by(1, VoteRequest) == []
+
+
+@pytest.mark.parametrize("way", ["asked", "told"])
+def test_a_complete_roster_with_this_life_is_agreed_to(way: str) -> None:
+    """Also where it knows of a life that this node has not heard of itself."""
+    cluster = fresh()
+    cluster.isolate(3)
+    roster = whole_roster(cluster, n3=OTHER)
+    if way == "asked":
+        receive(cluster, 1, 2, request(cluster, roster=roster))
+    else:
+        tell(cluster, 2, roster)
+    assert founding(cluster, 1).roster == roster
+    # One roster, ever.
+    receive(cluster, 1, 3, request(cluster, 3, roster=whole_roster(cluster)))
+    assert founding(cluster, 1).roster == roster
+
+
+@pytest.mark.parametrize("which", ["incomplete", "with a stranger"])
+def test_a_roster_of_other_voters_is_not_agreed_to(which: str) -> None:
+    cluster = fresh()
+    roster = whole_roster(cluster)
+    roster = roster[:2] if which == "incomplete" else (*roster, (9, OTHER))
+    receive(cluster, 1, 2, request(cluster, roster=roster))
+    assert founding(cluster, 1).roster == ()
+    assert not core(cluster, 1).election.barred
+
+
+def test_different_rosters_never_add_up() -> None:
+    """2 and 3 have agreed to rosters with different lives of 3: nobody stands, nobody is barred."""
+    cluster = fresh()
+    tell(cluster, 2, whole_roster(cluster, n3=OTHER))
+    tell(cluster, 3, whole_roster(cluster))
+    assert founding(cluster, 1).roster == whole_roster(cluster, n3=OTHER)
+    assert is_founding(core(cluster, 1))
+    assert events(cluster, 1, QuorumFounded) == []
+
+
+# Asking.
+
+
+def test_a_question_without_an_answer_is_asked_again_after_growing_pauses() -> None:
+    """Bounded by the configuration: a voter that is away for a day is not forgotten."""
+    cluster = fresh((1, 2))
+    cluster.crash(2)
+    cluster.sent.clear()
+    times: list[int] = []
+    for _ in range(60_000 // 10):
+        before = len(cluster.sent_by(1, FoundingRequest))
+        cluster.advance(10)
+        times += [cluster.now_ms] * (len(cluster.sent_by(1, FoundingRequest)) - before)
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert len(pauses) > 5
+    timeout, longest = cluster.config.request_timeout_ms, backoff_ms(cluster.config, 1 << 20)
+    # Time moves in steps of ten here.
+    assert pauses[0] < timeout + longest // 2
+    assert all(timeout - 10 <= each <= timeout + longest + 10 for each in pauses)
+    assert pauses[-1] > pauses[0]
+
+
+@pytest.mark.parametrize("which", ["never asked", "another id", "another sender", "a second time"])
+def test_an_answer_that_was_not_asked_for_is_ignored(which: str) -> None:
+    """Its life would otherwise take the place of the one that was told."""
+    cluster = fresh()
+    asked = question(cluster, 1, 2)
+    response = FoundingResponse(asked.request_id, ErrorCode.NONE, -1, 0, OTHER)
+    sender = 2
+    match which:
+        case "never asked":
+            sender = 9
+        case "another id":
+            response = replace(response, request_id=asked.request_id + 1000)
+        case "another sender":
+            sender = 3
+        case _:
+            tell(cluster, 2, ())
+    before = {each: (i.life_id, i.roster) for each, i in core(cluster, 1).inquiries.items()}
+    receive(cluster, 1, sender, response)
+    after = {each: (i.life_id, i.roster) for each, i in core(cluster, 1).inquiries.items()}
+    assert after == before
+    assert len(events(cluster, 1, MessageIgnored)) == 1
+
+
+def test_an_answer_without_a_life_or_with_an_error_counts_for_nobody() -> None:
+    cluster = fresh()
+    tell(cluster, 2, (), life_id=ZERO_UUID)
+    asked = question(cluster, 1, 3)
+    receive(
+        cluster, 1, 3,
+        FoundingResponse(asked.request_id, ErrorCode.INVALID_VOTER_KEY, -1, 0, OTHER),
+    )  # fmt: skip
+    assert all(each.life_id == ZERO_UUID for each in core(cluster, 1).inquiries.values())
+    assert founding(cluster, 1).roster == ()
+
+
+def test_an_answer_from_an_epoch_bars_a_disk_that_took_no_part() -> None:
+    """In the very write that raises the epoch."""
+    cluster = fresh()
+    asked = question(cluster, 1, 2)
+    cluster.members[1].effects.clear()
+    receive(cluster, 1, 2, FoundingResponse(asked.request_id, ErrorCode.FENCED_LEADER_EPOCH, 2, 4))
+    stored = [each.state for each in cluster.members[1].effects if hasattr(each, "state")]
+    assert [(each.epoch, bool(each.barred), each.founding) for each in stored] == [(4, True, None)]
+
+
+def test_a_disk_with_records_is_not_barred_by_an_epoch() -> None:
+    """It has taken part before there was any founding."""
+    cluster = CoreCluster(disks={1: Disk(records=[(0, 0)], is_fresh=True)})
+    receive(
+        cluster, 1, 2,
+        VoteRequest(5, CLUSTER, key(2), key(1), 3, OffsetAndEpoch(5, 2), pre_vote=False),
+    )  # fmt: skip
+    assert cluster[1].epoch == 3
+    assert not core(cluster, 1).election.barred
+
+
+def test_rosters_without_the_missing() -> None:
+    """Those in ``found_without`` do not make rosters differ."""
+    roster = ((1, OTHER), (2, OTHER), (3, OTHER))
+    assert without(roster, frozenset()) == roster
+    assert without(roster, frozenset({2, 9})) == (roster[0], roster[2])
+    assert without((), frozenset({1})) == ()

@@ -1,0 +1,169 @@
+"""Relays: places of voters among held Fetches, whom an observer asks, what a relay may say."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.config import QuorumConfig
+from quorum.core.classification import SERVE, Diverging
+from quorum.core.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
+from quorum.core.log_view import LogView
+from quorum.core.messages import FetchRequest, FetchResponse, Subtree
+from quorum.core.progress import ReplicaProgress
+from quorum.core.relay import Relay
+from quorum.core.relay_serving import classify_committed
+from quorum.core.relaying import may_go_direct, relay_to_ask
+from quorum.core.state import CoreState
+from quorum.core.upstream import RelayPlan, Upstream
+from quorum.types import EpochStart, OffsetAndEpoch
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import key
+
+CONFIG = QuorumConfig(relay_patience_ms=1000, relay_retry_ms=5000)
+
+
+def test_a_crowd_of_observers_does_not_take_the_places_of_voters() -> None:
+    """Goal: voters are held however many observers wait. Method: fill up, then let a voter ask."""
+    cluster = CoreCluster(config=QuorumConfig(held_fetches_max=3))
+    cluster.elect(1)
+    cluster.members[2].is_up = cluster.members[3].is_up = False
+    cluster.now_ms += cluster.config.fetch_max_wait_ms
+    cluster.tick(1)
+    end, epoch = cluster[1].log_end_offset, cluster[1].epoch
+
+    def ask(node_id: int, request_id: int) -> int:
+        request = FetchRequest(
+            request_id, CLUSTER, key(node_id), epoch, end, epoch, end, max_wait_ms=500
+        )
+        output = cluster.call(1, lambda node: node.receive(cluster.now_ms, node_id, request))
+        return sum(isinstance(each.message, FetchResponse) for each in output.immediate)
+
+    crowd = [ask(observer, 1) for observer in range(20, 30)]
+    assert crowd.count(1) >= 7
+    assert [ask(2, 100 + n) for n in range(HELD_PER_VOTER_MAX)] == [0] * HELD_PER_VOTER_MAX
+    assert ask(2, 200) == 1, "of too many, the oldest is answered"
+    assert ask(3, 300) == 0, "another voter has places of its own"
+
+
+def test_every_held_request_comes_out_once() -> None:
+    """Goal: nothing is lost when a voter's older request makes room."""
+    held = HeldFetches()
+    out = []
+    for number in range(HELD_PER_VOTER_MAX * 3):
+        request = FetchRequest(number, CLUSTER, key(2), 1, 0, 0)
+        out += held.hold(HeldFetch(2, request, 100 + number, is_voter=True))
+    out += held.take_all()
+    assert sorted(each.request.request_id for each in out) == list(range(HELD_PER_VOTER_MAX * 3))
+
+
+class _Relays:
+    """An ``Upstream`` with its clock."""
+
+    def __init__(self) -> None:
+        self.now_ms = 10_000
+        self.upstream = Upstream((7, 8))
+
+    def failed(self, peer: int) -> None:
+        self.upstream.failed(peer, self.now_ms, CONFIG, random.Random(1))
+
+
+def test_patience_begins_with_the_first_failure_and_ends_with_an_answer() -> None:
+    """Goal: the leader is asked between one and two patiences after relays stopped answering."""
+    world = _Relays()
+    assert world.upstream.direct_from_ms == NEVER_MS
+    world.failed(7)
+    due = world.upstream.direct_from_ms
+    assert 11_000 <= due < 12_000
+    world.now_ms += 500
+    world.failed(8)
+    assert world.upstream.direct_from_ms == due
+    world.upstream.succeeded(8)
+    assert world.upstream.direct_from_ms == NEVER_MS
+    assert world.upstream.in_order() == (8, 7)
+
+
+def test_the_leaders_own_answers_do_not_end_the_direct_time() -> None:
+    """Goal: only a relay's answer brings an observer back."""
+    world = _Relays()
+    world.upstream.go_direct(world.now_ms, CONFIG)
+    world.upstream.succeeded(1)
+    assert world.upstream.is_direct
+    assert world.upstream.retry_ms == 15_000
+    world.upstream.succeeded(7)
+    assert not world.upstream.is_direct
+
+
+def test_what_is_known_of_an_earlier_epoch_does_not_confirm_a_newer_one() -> None:
+    """Goal: the age is that of the epoch's own leader."""
+    upstream = Upstream((7,))
+    upstream.confirm((), 1, 900)
+    upstream.confirm((), 1, 800)
+    assert upstream.confirmed_ms == 900
+    upstream.confirm((), 2, 850)
+    assert upstream.confirmed_ms == 850
+
+
+def core_with(epochs: str, *, committed: int) -> CoreState:
+    """A log whose epochs are ``epoch@start`` and whose last digit says where it ends."""
+    core = CoreState(
+        config=CONFIG, cluster_id=CLUSTER, me=key(5), rng=random.Random(1), bootstrap=(),
+        relays=RelayPlan(serves=True),
+    )  # fmt: skip
+    starts = tuple(EpochStart(*map(int, each.split("@"))) for each in epochs.split())
+    core.log = LogView(OffsetAndEpoch(0, 0), OffsetAndEpoch(20, starts[-1].epoch), starts)
+    core.high_watermark = committed
+    return core
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "expected"),
+    [
+        (0, 0, SERVE),
+        (5, 1, SERVE),
+        (12, 2, SERVE),
+        (10, 1, SERVE),
+        (12, 1, Diverging(OffsetAndEpoch(10, 1))),
+        # Epoch 3 begins above the high watermark: nobody below this relay can have it.
+        (12, 3, Diverging(OffsetAndEpoch(15, 2))),
+    ],
+)
+def test_a_relay_judges_by_what_is_committed(
+    offset: int, last_epoch: int, expected: object
+) -> None:
+    """Goal: no point of divergence above the high watermark, no epoch that may yet be cut."""
+    core = core_with("1@0 2@10 3@18", committed=15)
+    verdict = classify_committed(core, offset, last_epoch)
+    assert verdict == expected
+    if isinstance(verdict, Diverging):
+        assert verdict.point.offset <= core.high_watermark
+
+
+def test_a_subtree_reports_its_lowest_position_over_all_levels() -> None:
+    """Goal: 630.5 through relays. Method: a relay below a relay, a new observer at 0."""
+    relay = Relay()
+    for node_id, end, below in ((11, 50, None), (12, 70, Subtree(low=30, members=9))):
+        progress = ReplicaProgress(key(node_id), is_voter=False, live_since_ms=1, end_offset=end)
+        progress.subtree = below
+        relay.downstream[progress.key] = progress
+        relay.note(progress)
+    assert relay.subtree == Subtree(low=30, members=11)
+    late = ReplicaProgress(key(13), is_voter=False, live_since_ms=9)
+    relay.downstream[late.key] = late
+    relay.note(late)
+    assert relay.subtree == Subtree(low=0, members=12)
+    relay.forget_silent(5)
+    relay.refresh()
+    assert relay.subtree == Subtree(low=0, members=1)
+
+
+@pytest.mark.parametrize("auto_join", [False, True])
+def test_who_wants_to_become_a_voter_asks_the_leader_only(auto_join: bool) -> None:
+    """Goal: the leader sees an observer catch up that is about to join."""
+    core = CoreState(
+        config=QuorumConfig(auto_join=auto_join), cluster_id=CLUSTER, me=key(5),
+        rng=random.Random(1), bootstrap=(), relays=RelayPlan(fetch_from=(7,)),
+    )  # fmt: skip
+    assert relay_to_ask(core) == (None if auto_join else 7)
+    assert may_go_direct(core) is auto_join

@@ -1,0 +1,119 @@
+"""``quorum-state`` with what a disk remembers of founding its quorum, and of being barred."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorate.sim.memory_filesystem import MemoryFileSystem
+from quorum.errors import ElectionStateError
+from quorum.log.election_store import ElectionFile, decode_election_state, encode_election_state
+from quorum.log.side_file import seal
+from quorum.types import ElectionState, Founding, OffsetAndEpoch, ReplicaKey, uuid_to_text
+
+HOME = Path("/node")
+LIVES = (b"a" * 16, b"b" * 16, b"c" * 16)
+ROSTER = ((1, LIVES[0]), (2, LIVES[1]), (10, LIVES[2]))
+FULL = ElectionState(
+    epoch=0,
+    founding=Founding(LIVES[0], ROSTER, is_complete=True),
+    vote_floor=OffsetAndEpoch(7, 2),
+    barred='voter 2 said "no"',
+)
+STATES = [
+    ElectionState(founding=Founding(LIVES[0])),
+    ElectionState(founding=Founding(LIVES[0], ROSTER)),
+    ElectionState(epoch=4, voted=ReplicaKey(1, LIVES[1]), barred="freshly formatted"),
+    FULL,
+]
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    made = MemoryFileSystem()
+    made.make_directory(HOME)
+    return made
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_it_round_trips(fs: MemoryFileSystem, state: ElectionState) -> None:
+    ElectionFile(fs, HOME).save(state)
+    assert ElectionFile(fs, HOME).load() == state
+
+
+def test_fields_are_as_documented_and_absent_when_there_is_nothing_to_say() -> None:
+    """``docs/formats.md``: three fields for a bootstrap voter in epoch 0, and ``barred``."""
+    plain = set(json.loads(encode_election_state(ElectionState(epoch=1))))
+    fields = json.loads(encode_election_state(FULL))
+    assert set(fields) - plain == {
+        "lifeId", "roster", "isFounded", "barred", "voteFloorOffset", "voteFloorEpoch",
+    }  # fmt: skip
+    assert fields["roster"] == {str(key): uuid_to_text(life) for key, life in ROSTER}
+
+
+def line(**changes: Any) -> str:
+    fields = json.loads(encode_election_state(FULL))
+    fields.update({name: value for name, value in changes.items() if value is not None})
+    for name, value in changes.items():
+        if value is None:
+            del fields[name]
+    return json.dumps(fields)
+
+
+LIFE = uuid_to_text(LIVES[0])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lifeId": 7},
+        {"lifeId": "short"},
+        {"lifeId": uuid_to_text(bytes(16))},
+        {"roster": [1, 2]},
+        {"roster": {"one": LIFE}},
+        {"roster": {"-1": LIFE}},
+        {"roster": {"1": LIFE, "01": LIFE}},
+        {"roster": {"1": "short"}},
+        {"roster": {"1": 5}},
+        {"roster": {"1": uuid_to_text(bytes(16))}},
+        {"isFounded": 1},
+        {"isFounded": "true"},
+        {"barred": True},
+        {"barred": ["x"]},
+        {"voteFloorOffset": None},
+        {"voteFloorEpoch": -1},
+        {"leaderEpoch": "0"},
+        {"data_version": 2},
+    ],
+    ids=str,
+)
+def test_a_field_that_cannot_be_is_an_error(fs: MemoryFileSystem, changes: dict[str, Any]) -> None:
+    """A checksum that fits does not make it true: nothing is guessed, and the path is named."""
+    with pytest.raises(ValueError):
+        decode_election_state(line(**changes))
+    fs.write_bytes(HOME / "quorum-state", seal(line(**changes)))
+    with pytest.raises(ElectionStateError, match="quorum-state"):
+        ElectionFile(fs, HOME).load()
+
+
+def test_fields_of_later_releases_are_passed_over() -> None:
+    assert decode_election_state(line(somethingNew={"a": 1})) == FULL
+
+
+def test_every_flipped_bit_and_every_cut_is_noticed(fs: MemoryFileSystem) -> None:
+    """A forgotten bar or roster would let a second disk vote."""
+    store = ElectionFile(fs, HOME)
+    store.save(FULL)
+    whole = fs.read_bytes(HOME / "quorum-state")
+    for position in range(len(whole)):
+        for bit in range(8):
+            fs.write_bytes(HOME / "quorum-state", whole)
+            fs.flip_bit(HOME / "quorum-state", position, bit)
+            with pytest.raises(ElectionStateError):
+                store.load()
+        fs.write_bytes(HOME / "quorum-state", whole[:position])
+        with pytest.raises(ElectionStateError):
+            store.load()

@@ -1,0 +1,80 @@
+"""A directory whose log files are gone: what it may have acknowledged is not forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quorate.sim.memory_filesystem import KEEP_ALL
+from quorum.log.layout import LOG_START_NAME, partition_directory
+from quorum.log.log_start_file import LogStart, LogStartFile
+from quorum.types import OffsetAndEpoch
+from snapshot.config import SnapshotConfig
+from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
+from tests.support.lone_replica import DATA_DIR, LoneReplica
+
+FOLDER = partition_directory(DATA_DIR)
+
+
+def written(*, trims: bool = False) -> LoneReplica:
+    snapshot = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
+    bench = LoneReplica(snapshot=snapshot if trims else None).boot().lead()
+    for n in range(40):
+        change = (ConfigChange("match", value=f"a={n}"),)
+        command = IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), str(n % 5), change)
+        bench.write(command)
+    bench.crash(KEEP_ALL)
+    return bench
+
+
+def lose(bench: LoneReplica, is_lost: Callable[[str], bool]) -> None:
+    for name in bench.fs.list_directory(FOLDER):
+        if is_lost(name):
+            bench.fs.unlink(FOLDER / name)
+    bench.fs.sync_directory(FOLDER)
+
+
+def is_segment(name: str) -> bool:
+    return Path(name).suffix in (".log", ".index", ".digest")
+
+
+@pytest.mark.parametrize("trims", [False, True])
+@pytest.mark.parametrize(
+    "is_lost",
+    [is_segment, lambda name: is_segment(name) or name == "high-watermark"],
+    ids=["segments", "segments-and-marks"],
+)
+def test_without_segments_a_floor_is_stored(trims: bool, is_lost: Callable[[str], bool]) -> None:
+    """Goal: decision 9, misses. Method: unlink the log's files, with and without a checkpoint."""
+    bench = written(trims=trims)
+    epoch = bench.stores.election.load().epoch
+    lose(bench, is_lost)
+    bench.boot()
+    assert bench.stores.report.losses, "nobody was told"
+    assert bench.stores.election.load().vote_floor == OffsetAndEpoch(0, epoch + 1)
+    bench.advance(10_000)
+    assert not bench.replica.node.is_leader, "it led without what it had acknowledged"
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert bench.stores.election.load().vote_floor == OffsetAndEpoch(0, epoch + 1)
+
+
+def test_a_fresh_directory_has_lost_nothing() -> None:
+    bench = LoneReplica().boot()
+    assert bench.stores.election.load().vote_floor is None
+    assert not bench.stores.report.losses
+    bench.lead()
+
+
+def test_a_replacement_under_way_has_lost_nothing() -> None:
+    """Goal: no false floor. Method: a crash after the segments are gone, before there is one."""
+    bench = written(trims=True)
+    newest = bench.stores.snapshots.list()[-1]
+    LogStartFile(bench.fs, FOLDER).save(LogStart(newest, b"", is_replacing=True))
+    lose(bench, is_segment)
+    assert bench.fs.exists(FOLDER / LOG_START_NAME)
+    bench.boot()
+    assert bench.stores.election.load().vote_floor is None
+    assert not bench.stores.report.losses

@@ -1,0 +1,147 @@
+"""Operators' requests to the quorum, through the client and a real server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.client import Client, OutcomeUnknownError, RefusedError
+from quorate.services.ports import Outcome, VoterChange
+from quorum.core.pending_change import ChangeKind
+from quorum.errors import ErrorCode
+from quorum.types import Endpoint, ReplicaKey, Voter
+from quorum.v1 import common_pb2
+from tests.support.served_node import FakeNode, SharedLog, cluster, serving
+
+
+def with_client(scenario, *, leader=1, ask=(1, 2, 3)):
+    """Run ``scenario(log, nodes, client)`` against three nodes."""
+
+    async def run():
+        log, made = cluster(3, leader=leader)
+        async with serving(*made):
+            addresses = [made[number - 1].address for number in ask]
+            async with Client(addresses, timeout_seconds=5) as client:
+                await scenario(log, made, client)
+
+    asyncio.run(run())
+
+
+def test_a_transfer_goes_to_the_leader_and_tells_who_leads_then() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        answer = await client.transfer_leadership(3)
+        assert (answer.leader_id, answer.leader_epoch) == (3, 2)
+        assert [node.asked_to_lead for node in nodes] == [[], [3], []]
+
+    with_client(scenario, leader=2, ask=(1, 2, 3))
+
+
+def test_without_a_target_the_leader_chooses() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        nodes[0].elected = 2
+        assert (await client.transfer_leadership()).leader_id == 2
+        assert nodes[0].asked_to_lead == [-1]
+
+    with_client(scenario)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.VOTER_NOT_FOUND, ErrorCode.REQUEST_TIMED_OUT],
+)
+def test_a_refusal_is_told_and_not_repeated(code: ErrorCode) -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        nodes[0].transfer_outcome = Outcome(code, "voter 3 is 9 records behind")
+        with pytest.raises(RefusedError, match="9 records behind") as refused:
+            await client.transfer_leadership(3)
+        assert refused.value.code == code
+        assert nodes[0].asked_to_lead == [3]
+
+    with_client(scenario)
+
+
+def test_another_winner_is_said() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        nodes[0].elected = 2
+        with pytest.raises(RefusedError, match="node 2 was elected") as refused:
+            await client.transfer_leadership(3)
+        assert refused.value.code == common_pb2.ERROR_CODE_NEW_LEADER_ELECTED
+
+    with_client(scenario)
+
+
+def test_a_request_for_an_epoch_that_is_over_changes_nothing() -> None:
+    """What a repeat of a transfer that succeeded would meet."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        original = client.describe_quorum
+
+        async def outdated(**options):
+            answer = await original(**options)
+            answer.leader_epoch -= 1
+            return answer
+
+        client.describe_quorum = outdated
+        with pytest.raises(RefusedError) as refused:
+            await client.transfer_leadership(3)
+        assert refused.value.code == common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH
+        assert nodes[0].asked_to_lead == []
+
+    with_client(scenario)
+
+
+DISK = bytes(range(16))
+PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
+
+
+def test_changes_of_the_voters_go_to_the_leader() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        added = await client.add_voter(4, DISK, [PLACE], readmit=True)
+        removed = await client.remove_voter(4, DISK)
+        updated = await client.update_voter(4, DISK, [PLACE])
+        assert (added.offset, removed.offset, updated.offset) == (77, 77, 77)
+        assert added.leader_epoch == 1
+        assert nodes[0].voter_changes == nodes[2].voter_changes == []
+        place = Endpoint("CONTROLLER", "localhost", 9093)
+        key = ReplicaKey(4, DISK)
+        assert nodes[1].voter_changes == [
+            VoterChange(ChangeKind.ADD, Voter(key, (place,)), readmit=True),
+            VoterChange(ChangeKind.REMOVE, Voter(key)),
+            VoterChange(ChangeKind.UPDATE, Voter(key, (place,))),
+        ]
+
+    with_client(scenario, leader=2)
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED, ErrorCode.REQUEST_TIMED_OUT]
+)
+def test_a_change_that_is_refused_is_not_repeated(code: ErrorCode) -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        nodes[0].change_outcome = Outcome(code, "because")
+        with pytest.raises(RefusedError, match="because") as refused:
+            await client.add_voter(4, DISK, [PLACE])
+        assert refused.value.code == code
+        assert len(nodes[0].voter_changes) == 1
+
+    with_client(scenario)
+
+
+def test_a_change_that_was_written_but_not_committed_has_no_known_outcome() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        nodes[0].change_outcome = Outcome(ErrorCode.REQUEST_TIMED_OUT, "not committed in time", 9)
+        with pytest.raises(OutcomeUnknownError, match="not committed in time"):
+            await client.remove_voter(4, DISK)
+
+    with_client(scenario)
+
+
+def test_a_directory_id_that_is_none_is_refused() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        with pytest.raises(RefusedError) as refused:
+            await client.remove_voter(4, b"short")
+        assert refused.value.code == common_pb2.ERROR_CODE_INVALID_REQUEST
+        assert nodes[0].voter_changes == []
+
+    with_client(scenario)

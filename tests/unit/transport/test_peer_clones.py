@@ -1,0 +1,203 @@
+"""Two live processes with one replica key: the second is refused, named and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from quorum.transport import speakers as speakers_module
+from quorum.transport.framing import PROBE_FRAME, encode_frame
+from quorum.transport.hello import Hello, encode_hello
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
+from quorum.transport.speakers import Speaker, Speakers
+from quorum.types import ZERO_UUID, ReplicaKey
+from tests.support.peer_harness import CLUSTER, Replica, fetch, key, replica, run
+
+FIRST = Hello(CLUSTER, key(2), b"", process_id=b"first")
+SECOND = Hello(CLUSTER, key(2), b"", process_id=b"second")
+
+
+def test_a_clone_is_refused_and_the_first_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Over real streams: the clone's request fails, the first one's is still answered.
+
+    The first says nothing by itself while the clone tries: it only answers the probe.
+    """
+
+    async def scenario() -> None:
+        async with (
+            replica(1) as leader,
+            replica(2, hello=FIRST) as first,
+            replica(2, hello=SECOND) as clone,
+        ):
+            leader.echo()
+            first.network.set_peers({1: leader.address})
+            first.network.send(1, fetch(2, 1))
+            await first.handler.until(lambda: len(first.handler.received) == 1)
+            clone.network.set_peers({1: leader.address})
+            clone.network.send(1, fetch(2, 2))
+            await clone.handler.until(lambda: clone.handler.failed == [(1, 2)])
+            assert "another live process speaks as node 2" in clone.network.statuses()[0].problem
+            assert leader.link.counters.clones_refused >= 1
+            assert leader.link.counters.malformed == first.link.counters.malformed == 0
+            first.network.send(1, fetch(2, 3))
+            await first.handler.until(lambda: len(first.handler.received) == 2)
+
+    with caplog.at_level(logging.WARNING):
+        run(scenario())
+    assert "copy of its disk" in caplog.text
+
+
+@asynccontextmanager
+async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[Any]:
+    """A stream that shakes hands and answers no probe, as one whose machine is gone."""
+    async with grpc.aio.insecure_channel(to.address) as channel:
+        call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
+        await call.write(encode_hello(hello))
+        await call.read()
+        # It speaks for the replica once its request has come through.
+        await call.write(encode_frame(fetch(2, 1)))
+        await to.handler.until(lambda: bool(to.handler.received))
+        yield call
+
+
+def test_a_process_that_does_not_answer_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its machine may be gone. Should it come back, nothing more is taken from its old stream."""
+    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 0.2)
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2, hello=SECOND) as second:
+            async with mute_stream(leader, FIRST) as mute:
+                leader.echo()
+                second.network.set_peers({1: leader.address})
+                second.network.send(1, fetch(2, 2))
+                await second.handler.until(lambda: bool(second.handler.received))
+                assert await mute.read() == PROBE_FRAME
+                await mute.write(encode_frame(fetch(2, 3)))
+                with pytest.raises(grpc.aio.AioRpcError, match="speaks as replica 2 by now"):
+                    await mute.read()
+            assert [message.request_id for _, message in leader.handler.received] == [1, 2]
+
+    run(scenario())
+
+
+def test_a_rival_that_gives_up_waiting_waits_for_the_rest_when_it_returns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its requests may expire before the answer is due, and with them the stream."""
+    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 0.4)
+
+    async def scenario() -> None:
+        places, probes = Speakers(), Probes()
+        assert await places.claim(FIRST, probes) is not None
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await places.claim(SECOND, probes)
+        assert await places.claim(SECOND, probes) is not None
+        assert loop.time() - began < 0.6
+        assert probes.sent == 1
+
+    run(scenario())
+
+
+class Probes:
+    """Counts what would be sent; a speaker named in ``answering`` answers at once."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.answering: Speaker | None = None
+
+    def __call__(self) -> None:
+        self.sent += 1
+        if self.answering is not None:
+            self.answering.heard()
+
+
+def test_who_may_speak() -> None:
+    """The same process may reconnect; another one only when the first does not live."""
+
+    async def scenario() -> None:
+        places, probes = Speakers(), Probes()
+        first = await places.claim(FIRST, probes)
+        again = await places.claim(FIRST, probes)
+        assert first is not None
+        assert again is not None
+        assert probes.sent == 0
+        probes.answering = again
+        assert await places.claim(SECOND, probes) is None
+        places.release(first)  # the older of its two streams
+        assert await places.claim(SECOND, probes) is None
+        assert probes.sent == 2
+        assert not again.is_superseded
+
+    run(scenario())
+
+
+def test_a_stream_that_ends_while_a_rival_waits_makes_room_at_once() -> None:
+    """A process was restarted, and its old stream is only now seen to end."""
+
+    async def scenario() -> None:
+        places, probes = Speakers(), Probes()
+        before = await places.claim(FIRST, probes)
+        assert before is not None
+        waiting = asyncio.ensure_future(places.claim(SECOND, probes))
+        await asyncio.sleep(0)
+        places.release(before)
+        assert await waiting is not None
+
+    run(asyncio.wait_for(scenario(), speakers_module.SPEAKER_ANSWER_S / 2))
+
+
+def test_of_two_clones_that_wait_one_gets_the_place() -> None:
+    """Both ask after a process that is gone; the second then finds the first, which lives."""
+
+    async def scenario() -> None:
+        places, probes = Speakers(), Probes()
+        gone = await places.claim(FIRST, probes)
+        assert gone is not None
+        third = Hello(CLUSTER, key(2), b"", process_id=b"third")
+        both = [asyncio.ensure_future(places.claim(each, probes)) for each in (SECOND, third)]
+        await asyncio.sleep(0)
+        places.release(gone)
+        winner = await both[0]
+        assert winner is not None
+        await asyncio.sleep(0)
+        winner.heard()
+        assert await both[1] is None
+
+    run(scenario())
+
+
+def test_a_restarted_process_is_no_clone() -> None:
+    """Its old stream has ended, so nobody else speaks."""
+
+    async def scenario() -> None:
+        places, probes = Speakers(), Probes()
+        before = await places.claim(FIRST, probes)
+        assert before is not None
+        places.release(before)
+        assert await places.claim(SECOND, probes) is not None
+        assert probes.sent == 0
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("unknown", [ReplicaKey(-1, b"d" * 16), ReplicaKey(2, ZERO_UUID)])
+def test_nobody_in_particular_may_be_many(unknown: ReplicaKey) -> None:
+    """Observers without a number, replicas without a directory id."""
+
+    async def scenario() -> None:
+        places, probes = Speakers(), Probes()
+        for process_id in (b"a", b"b"):
+            hello = Hello(CLUSTER, unknown, b"", process_id=process_id)
+            assert await places.claim(hello, probes) is not None
+        assert probes.sent == 0
+
+    run(scenario())

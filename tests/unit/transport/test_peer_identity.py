@@ -1,0 +1,196 @@
+"""A peer's node id is that of its certificate, in both directions, over real TLS streams."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quorum.errors import ConfigError
+from quorum.transport.hello import Hello
+from quorum.transport.node_names import NodeNames
+from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
+from quorum.types import NO_NODE, ReplicaKey
+from tests.support.certificates import NO_NAMES, authority, node
+from tests.support.peer_harness import CLUSTER, fetch, replica, run
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+
+NAMES = NodeNames("node-{id}.quorum.test")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("identity")
+    authority(made, "ours")
+    for node_id in (1, 2, 3):
+        node(made, "ours", f"n{node_id}", f"DNS:{NAMES.of(node_id)}")
+    node(made, "ours", "both", "DNS:elsewhere.test", "DNS:NODE-2.quorum.test")
+    node(made, "ours", "wildcard", "DNS:*.quorum.test")
+    node(made, "ours", "nameless", NO_NAMES)
+    node(made, "ours", NAMES.of(2), NO_NAMES)
+    return made
+
+
+def identity(folder: Path, name: str) -> TlsIdentity:
+    return TlsIdentity(files(folder, name))
+
+
+def files(folder: Path, name: str) -> TlsFiles:
+    return TlsFiles(folder / f"{name}.pem", folder / f"{name}.key", folder / "ours.pem")
+
+
+@pytest.mark.parametrize("certificate", ["n2", "both"])
+def test_a_node_that_shows_its_own_certificate_is_answered(folder: Path, certificate: str) -> None:
+    """Its name may be one of several, in any case of letters."""
+
+    async def scenario() -> None:
+        async with (
+            replica(1, tls=identity(folder, "n1"), names=NAMES) as leader,
+            replica(2, tls=identity(folder, certificate), names=NAMES) as follower,
+        ):
+            leader.echo()
+            follower.network.set_peers({1: leader.address})
+            follower.network.send(1, fetch(2, 1))
+            await follower.handler.until(lambda: bool(follower.handler.received))
+            assert leader.link.counters.impostors_refused == 0
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("certificate", "carries"),
+    [
+        ("n3", "node-3.quorum.test"),
+        ("wildcard", r"\*.quorum.test"),
+        ("nameless", "no alternative name"),
+        # gRPC would take the common name where there is no alternative name; we do not.
+        ("node-2.quorum.test", "no alternative name"),
+    ],
+)
+def test_a_caller_with_another_certificate_is_refused(
+    folder: Path, certificate: str, carries: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All are of our authority. Nothing reaches the runtime, both ends say what is wrong."""
+
+    async def scenario() -> None:
+        async with (
+            replica(1, tls=identity(folder, "n1"), names=NAMES) as leader,
+            replica(2, tls=identity(folder, certificate), names=NAMES) as impostor,
+        ):
+            leader.echo()
+            impostor.network.set_peers({1: leader.address})
+            impostor.network.send(1, fetch(2, 1))
+            await impostor.handler.until(lambda: impostor.handler.failed == [(1, 1)])
+            assert leader.handler.received == []
+            assert leader.link.counters.impostors_refused >= 1
+            assert impostor.handler.refused == []
+            assert "says that it is node 2" in impostor.network.statuses()[0].problem
+
+    with caplog.at_level(logging.WARNING):
+        run(scenario())
+    assert "stream refused: the caller says that it is node 2" in caplog.text
+    assert carries.replace("\\", "") in caplog.text
+
+
+@pytest.mark.parametrize("certificate", ["n3", "nameless"])
+def test_an_answerer_with_another_certificate_is_not_asked(folder: Path, certificate: str) -> None:
+    """It calls itself node 1 and listens at node 1's address; not even our hello gets to it."""
+
+    async def scenario() -> None:
+        async with (
+            replica(1, tls=identity(folder, certificate), names=NAMES) as impostor,
+            replica(2, tls=identity(folder, "n2"), names=NAMES) as follower,
+        ):
+            impostor.echo()
+            follower.network.set_peers({1: impostor.address})
+            follower.network.send(1, fetch(2, 1))
+            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            assert impostor.handler.received == []
+            assert impostor.network.service.stream_count == 0
+            assert follower.handler.received == []
+            assert follower.handler.refused == []
+            assert "not that of node-1.quorum.test" in follower.network.statuses()[0].problem
+            assert follower.link.counters.impostors_refused >= 1
+
+    run(scenario())
+
+
+def test_a_server_of_the_configuration_is_whoever_has_its_host_name(folder: Path) -> None:
+    """Its number is not known before it answers; the certificate carries the address instead."""
+
+    async def scenario() -> None:
+        async with (
+            replica(3, tls=identity(folder, "n3"), names=NAMES) as server,
+            replica(2, tls=identity(folder, "n2"), names=NAMES) as follower,
+        ):
+            server.echo()
+            follower.network.set_peers({-2: server.address})
+            follower.network.send(-2, fetch(2, 1))
+            await follower.handler.until(lambda: bool(follower.handler.received))
+
+    run(scenario())
+
+
+def test_who_has_no_number_claims_nothing(folder: Path) -> None:
+    """An observer without a number needs a certificate of the authority, and no more."""
+    nobody = Hello(CLUSTER, ReplicaKey(NO_NODE), b"")
+
+    async def scenario() -> None:
+        async with (
+            replica(1, tls=identity(folder, "n1"), names=NAMES) as leader,
+            replica(2, tls=identity(folder, "both"), names=NAMES, hello=nobody) as observer,
+        ):
+            leader.echo()
+            observer.network.set_peers({1: leader.address})
+            observer.network.send(1, fetch(2, 1, replica=ReplicaKey(NO_NODE)))
+            await observer.handler.until(lambda: bool(observer.handler.received))
+
+    run(scenario())
+
+
+def test_without_tls_nobody_is_node_anything() -> None:
+    """Should credentials be missing although names are asked for, everybody is refused."""
+
+    async def scenario() -> None:
+        async with replica(1, names=NAMES) as leader, replica(2) as follower:
+            leader.echo()
+            follower.network.set_peers({1: leader.address})
+            follower.network.send(1, fetch(2, 1))
+            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            assert leader.handler.received == []
+
+    run(scenario())
+
+
+def test_a_node_does_not_start_with_a_certificate_its_peers_would_refuse(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the start it is an error; a renewal with one is reported, and the old one stays."""
+    load_tls(replace(files(folder, "n1"), own_name=NAMES.of(1)))
+    for wrong in ("n3", "nameless", NAMES.of(2)):
+        with pytest.raises(ConfigError, match=r"no subject alternative name node-2"):
+            load_tls(replace(files(folder, wrong), own_name=NAMES.of(2)))
+    own = replace(node(folder, "ours", "renewed", "DNS:node-1.quorum.test"), own_name=NAMES.of(1))
+    alive = TlsIdentity(own)
+    before = alive.current()
+    for part in ("certificate", "key"):
+        getattr(own, part).write_bytes(getattr(files(folder, "n3"), part).read_bytes())
+    assert alive.current() == before
+    assert "no subject alternative name node-1.quorum.test" in caplog.text
+
+
+@pytest.mark.parametrize("good", ["node-{id}.quorum.test", "{id}", "N{id}.a-b"])
+def test_templates_that_make_names(good: str) -> None:
+    assert NodeNames(good).of(7) == good.lower().replace("{id}", "7")
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "node.test", "{id}.{id}", "{id}_a", "*.{id}", "-{id}", "{id}.", "{id}" + "x" * 60]
+)
+def test_templates_that_do_not(bad: str) -> None:
+    with pytest.raises(ConfigError, match="no DNS name"):
+        NodeNames(bad)
