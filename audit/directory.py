@@ -4,7 +4,7 @@ Driver side only: an executor gets the finished ``ReadPlan``. Works on a node's 
 (ours or a Kafka controller's), on the partition directory in it, on a copy of either, and on a
 single segment or checkpoint file. Takes no lock and writes nothing.
 
-How far a log is committed (architecture, section 5.5):
+How far a log is committed (docs/audit.md):
 
 - A stored high watermark says so, and so does every checkpoint.
 - Without one (Kafka stores none): up to the log end if this node is the only voter, else up to

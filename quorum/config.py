@@ -41,7 +41,7 @@ class QuorumConfig:
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     lost_leader_jitter_ms: int = 100
-    """After a refused reconnect to the leader a voter waits uniform [0, this) (decision 10)."""
+    """After a refused reconnect to the leader a voter waits uniform [0, this) (ADR 8)."""
     lost_leader_retry_ms: int = 150
     """Upper bound of the random pause after a rejected or split round in that mode."""
     transfer_timeout_ms: int = 500

@@ -36,9 +36,9 @@ from quorum.types import ReplicaKey, TaggedFields
 from quorum.varint import encode_tagged_fields, read_tagged_fields
 
 LOG_DIGEST_TAG = 20_001
-"""Snapshot header: the running log digest at the checkpoint's end offset (decision 7)."""
+"""Snapshot header: the running log digest at the checkpoint's end offset (ADR 5)."""
 STATE_DIGEST_TAG = 20_002
-"""Snapshot footer: digest of the state the checkpoint holds (decision 8)."""
+"""Snapshot footer: digest of the state the checkpoint holds (ADR 6)."""
 REMOVED_VOTERS_TAG = 20_003
 """Voters record: the tombstones, as a compact array of id, directory id and tagged fields."""
 READMITTED_VOTERS_TAG = 20_004

@@ -1,7 +1,7 @@
 """The running log digest: one value that stands for every batch below an offset.
 
 Belongs here: the fold. Where values are kept and compared is the log's and the runtime's
-business (architecture, decision 7).
+business (ADR 5).
 
 Invariant: two logs have equal digests at an offset exactly when their batches below it are
 equal byte for byte, headers with base offset and epoch included.

@@ -139,7 +139,7 @@ class CorruptBatchError(StorageError):
 
 
 class LogDamagedError(StorageError):
-    """A log segment is damaged somewhere that a crash cannot explain (decision 9)."""
+    """A log segment is damaged somewhere that a crash cannot explain (ADR 7)."""
 
     def __init__(self, message: str, *, path: object, position: int, offset: int) -> None:
         super().__init__(f"{message} at position {position} (offset {offset})", path)

@@ -163,7 +163,7 @@ class ElectionState:
     leader_id: NodeId = NO_NODE
     voted: ReplicaKey | None = None
     vote_floor: OffsetAndEpoch | None = None
-    """While set, this replica neither stands nor grants below it (architecture, decision 9)."""
+    """While set, this replica neither stands nor grants below it (ADR 7)."""
     founding: Founding | None = None
     """Only in epoch 0; None there means that this disk has not begun to found a quorum."""
     barred: str = ""

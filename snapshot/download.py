@@ -3,7 +3,7 @@
 Belongs here: one part file being filled from another replica. Which snapshot, from whom and
 at which position is the core's decision (``quorum.core``), and so is starting over.
 
-See: KIP-630, architecture 5.2.
+See: KIP-630, docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

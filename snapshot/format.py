@@ -14,7 +14,7 @@ Every batch carries the snapshot's epoch and, as its timestamp, the last contain
 timestamp.
 
 Invariant: equal arguments give equal bytes, on every replica and in every release; the cut
-sizes are therefore part of the format. See: KIP-630, architecture decision 8.
+sizes are therefore part of the format. See: KIP-630, ADR 6.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Belongs here: the decision as a pure function of counts, and one job at a time o
 thread. What the values are, and that the image ends on a batch boundary, is the caller's
 responsibility.
 
-See: KIP-630, requirements 630.4, 630.16, 630.18, architecture 5.4.
+See: KIP-630, requirements 630.4, 630.16, 630.18, docs/architecture.md (A checkpoint).
 """
 
 from __future__ import annotations

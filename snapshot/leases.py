@@ -2,7 +2,7 @@
 
 Belongs here: the table of leases and their expiry by the time passed in. A lease belongs to a
 file, not to a reader: the leader keeps nothing per transfer, so a replica that stalls cannot
-hold disk space for longer than one lease. See: architecture 5.2.
+hold disk space for longer than one lease. See: docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Belongs here: the part file and the freeze. What goes into the file is ``format``'s work, when
 one is written ``generator``'s.
 
-See: KIP-630, requirement 630.2, architecture 5.4.
+See: KIP-630, requirement 630.2, docs/architecture.md (A checkpoint).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Driven by the table of record types, so that every tool of ours reads a real Kaf
 or checkpoint. Unknown tagged fields are kept as ``extra`` and written back. Our own record
 types have no place in such a log.
 
-See: record-format.md section 5; KIP-482, KIP-631.
+See: docs/formats.md; KIP-482, KIP-631.
 """
 
 from __future__ import annotations

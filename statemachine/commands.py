@@ -2,7 +2,7 @@
 
 A command is an intention. ``statemachine.prepare`` judges it against an image and answers
 with the records that state what happened. One command is one atomic batch and one sequence
-number (architecture, decision 12); a request that names several topics is several commands.
+number (ADR 10); a request that names several topics is several commands.
 Nothing here is validated on construction: a client's nonsense is refused by ``prepare`` with
 a protocol code and leaves no trace.
 

@@ -9,7 +9,7 @@ Deliberately independent of ``statemachine.election``, whose rules may develop; 
 both for as long as they are meant to agree. Not derived: Kafka's records 7, 8 and 17, whose
 partition changes stand in the log themselves.
 
-Rules of version 1: metadata-records.md section 5 (fence, unfence, controlled shutdown),
+Rules of version 1: statemachine/DESIGN.md (fence, unfence, controlled shutdown),
 KIP-455 for completing a reassignment, KIP-966 for ELR.
 """
 

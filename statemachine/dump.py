@@ -2,7 +2,7 @@
 
 Two replicas with equal images produce the same bytes: sections in a fixed order, keys sorted,
 record versions chosen by the image's own feature level, no clock and no hash order
-(architecture, decision 8). Replaying a dump over the empty image gives an equal image.
+(ADR 6). Replaying a dump over the empty image gives an equal image.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every command that touches a partition goes through ``build_change``: it takes t
 as it is and what shall be different, elects, keeps the ELR, and answers with the smallest
 ``PartitionChangeRecord`` that gets there, or None when nothing changes. Pure.
 
-Rules: metadata-records.md section 5; KIP-455 (reassignment), KIP-966 (ELR).
+Rules: statemachine/DESIGN.md; KIP-455 (reassignment), KIP-966 (ELR).
 
 Invariants:
     1. A leader is always a replica and, with the exception of an unclean election, was in the

@@ -1,7 +1,7 @@
 """Where new replicas go: striped over racks and brokers, so that load spreads evenly.
 
-Pure: the brokers and the source of chance are arguments. Rules (metadata-records.md,
-section 7; KIP-36): one replica per broker; the first replica, which leads, is on an unfenced
+Pure: the brokers and the source of chance are arguments. Rules (KIP-36):
+one replica per broker; the first replica, which leads, is on an unfenced
 broker; racks are balanced before brokers are; fenced brokers serve only where the rack has no
 unfenced one left.
 

@@ -5,7 +5,7 @@ the command was a repeat: then copies of it may be on their way, and a batch of 
 them. Several commands may be outstanding, so the applied sequences may have holes: a hole at or
 above the oldest open sequence may still be filled, later than its successors.
 
-See: requirements 360.7 and 360.8; architecture, decision 12. The table itself is
+See: requirements 360.7 and 360.8; ADR 10. The table itself is
 ``statemachine.sections.producers``.
 """
 

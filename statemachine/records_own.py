@@ -1,7 +1,7 @@
 """Record types of our own, in the reserved key range from 20000 on.
 
 Only the native codec writes them; a log written with the kafka codec holds Kafka's types alone
-(architecture, decision 4). Field lists only ever grow at the end.
+(ADR 2). Field lists only ever grow at the end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records about topics, partitions, configurations and producer id blocks.
 
-Field order, versions, tags and defaults follow metadata-records.md section 1.
+Field order, versions, tags and defaults follow docs/formats.md (Metadata records).
 """
 
 from __future__ import annotations

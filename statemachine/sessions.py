@@ -3,7 +3,7 @@
 Lives in the leader's memory alone and starts afresh with every activation, when each unfenced
 broker gets a whole new session. What it decides becomes durable only as a fence record.
 One entry per broker id, so a client cannot make it grow beyond the registered brokers.
-See: metadata-records.md sections 3 and 4, KIP-631.
+See: statemachine/DESIGN.md, KIP-631.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A lane is one producer. The server keeps answers for a window of ``PRODUCER_WIND
 numbers per producer, so a lane never has an open number that far above its oldest open one;
 more concurrent writers need more lanes. A number, once sent, belongs to its command for ever.
 
-Pure bookkeeping: no I/O, no clock. See: KIP-360, architecture decision 12.
+Pure bookkeeping: no I/O, no clock. See: KIP-360, ADR 10.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an active controller does without being asked: fence, expire, keep the log moving.
 
 Each chore yields records like a command's, judged on the same speculative image; which are due
-follows from times given as arguments. See metadata-records.md sections 4 and 10.
+follows from times given as arguments. See statemachine/DESIGN.md.
 """
 
 from __future__ import annotations

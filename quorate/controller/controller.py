@@ -6,14 +6,14 @@ come; the driver calls the ``on_*`` methods. All on one thread.
 
 Invariants:
     1. An answer leaves only when everything it rests on is committed and in the image, also a
-       refusal, a no-op and the repeat of a first answer (architecture 5.1). A refusal or a
+       refusal, a no-op and the repeat of a first answer (ADR 7). A refusal or a
        no-op says what is so now: it also needs a batch of its group to be committed, or
        leadership confirmed after it was judged.
     2. A command that was not appended is answered NOT_LEADER_OR_FOLLOWER when leadership is
        lost, one that was appended or judged on what was, OUTCOME_UNKNOWN.
     3. Groups are judged and appended in one step, so offsets judged are offsets given.
 
-See: architecture 5.1 and decision 12; metadata-records.md section 10.
+See: ADR 7 and 10; docs/formats.md (Metadata records)0.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is judged or read without appending anything proves nothing about who leads now. Such
 answers, and linearizable reads, wait for a *round*: a confirmation of leadership that begins
-after they came (architecture 5.3). Everybody of one turn of the loop shares a round. Reads may be
+after they came (ADR 9). Everybody of one turn of the loop shares a round. Reads may be
 confirmed by any leader; answers only by this node, which judged them, in the same reign.
 """
 

@@ -51,7 +51,7 @@ class LogDriver(Protocol):
         """
 
     def read(self, token: int) -> None:
-        """Confirm that this replica leads, by a round trip that begins now (architecture 5.3)."""
+        """Confirm that this replica leads, by a round trip that begins now (ADR 9)."""
 
     def ask_position(self, token: int) -> None:
         """Find a linearizable read position, on another replica than the leader by asking it."""

@@ -7,7 +7,7 @@ Batch forming: what arrives while a group is on its way to the disk waits and be
 group (``ControllerConfig`` holds the bounds). Judging and appending are one step, so offsets
 judged are offsets given.
 
-See: architecture 5.1 and decision 13; metadata-records.md section 10.
+See: ADR 7 and 14; docs/formats.md (Metadata records)0.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 class RequestContext:
     """Who asks, why, and as which idempotent writer.
 
-    The first five travel in the headers of the command's first record (architecture,
-    decision 6). ``sequence`` counts a writer's commands from 0 per epoch; ``oldest_open`` is
+    The first five travel in the headers of the command's first record
+    (ADR 4). ``sequence`` counts a writer's commands from 0 per epoch; ``oldest_open`` is
     the lowest sequence whose answer the writer still waits for, so that answers below it may
     be forgotten. ``is_repeat``: another copy may be on its way, so whatever this one comes to
     takes the number for good. Not changed after ``submit``; it may be shared by commands that

@@ -4,7 +4,7 @@ Capturing an image is taking a reference, so applying goes on while a worker wri
 (630.18). What is written depends on the log alone: the same position gives the same bytes on
 every replica.
 
-See: requirements 630.1, 630.4, 630.15-630.18; architecture section 5.4.
+See: requirements 630.1, 630.4, 630.15-630.18; docs/architecture.md (A checkpoint).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A former life lost a dispute about its history (``quorum.core.dispute``) and sto
 one loads anything, what differs goes: segments from the first offset that differs on, and the
 checkpoints made of an image that had it. The vote floor comes first, as with damage.
 
-See: architecture decisions 7 and 9.
+See: ADR 5 and 7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads this replica's own log again on a worker, when the core asks for it.
 
-See: architecture decision 7; ``quorum.log.verify``.
+See: ADR 5; ``quorum.log.verify``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ old. The vote floor is then the beginning of the next epoch. All that was acknow
 later epoch than the remembered one; whoever comes to lead a later one is elected by a majority
 that this replica is not part of, and therefore has it.
 
-See: architecture decision 9.
+See: ADR 7.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ class ServerNode:
         self._shell.guard(lambda: self.replica.receive(sender, message))
 
     def on_refused(self, peer: NodeId) -> None:
-        """A peer's process is gone (decision 10)."""
+        """A peer's process is gone (ADR 8)."""
         self._shell.guard(lambda: self.replica.notice(ConnectionRefused(peer)))
 
     def on_request_failed(self, peer: NodeId, request_id: int) -> None:

@@ -2,7 +2,7 @@
 
 LOCAL checks nothing and costs nothing. AT_LEAST waits until this node has applied the offset.
 LINEARIZABLE finds a position by a round trip that begins after the read arrived, then waits until
-this node has applied it (architecture 5.3). The leader makes the round itself, every other replica
+this node has applied it (ADR 9). The leader makes the round itself, every other replica
 asks it to; the answer comes from the image of the node that was asked, whichever it is.
 """
 

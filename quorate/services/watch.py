@@ -4,7 +4,7 @@ A watcher that resumes names the offset it has got to and the epoch of the recor
 history that is not ours is told so instead of being continued. A watcher that stops reading is
 ended with the offset it may resume from; meanwhile it costs one message of memory.
 
-See: architecture 5.5 (consumers see only what is committed), KIP-320.
+See: docs/audit.md (consumers see only what is committed), KIP-320.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Data only; ``refusals`` and the conversations decide. That each row is real, and
 is ever sent, is counted over all scenarios. A relay stands in for its leader in two requests and
 has refusals of its own. What a replica asks for its own voter entry, an operator may ask for any.
 
-See: docs/protocol.md, "Handlers"; raft-protocol section 2.
+See: docs/protocol.md, "Handlers".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The runtime puts this replica's digest beside the one that came with a message; 
 may be compared at all (the position is valid by epoch) and what follows is decided here. A
 missing value proves nothing: it is counted and reported, never taken for a pass.
 
-See: architecture decision 7.
+See: ADR 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a replica knows about the equality of its log with others': counts and a dispute.
 
-Digests are opaque here. See: architecture decision 7; ``chain_digests`` compares, ``dispute``
+Digests are opaque here. See: ADR 5; ``chain_digests`` compares, ``dispute``
 settles what differs.
 """
 

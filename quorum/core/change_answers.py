@@ -2,7 +2,7 @@
 
 Low enough for ``transitions``, because losing leadership ends a change as well.
 
-See: raft-protocol section 10; KIP-853.
+See: ADR 30; KIP-853.
 """
 
 from __future__ import annotations

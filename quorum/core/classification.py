@@ -44,7 +44,7 @@ def classify_fetch(
     ours. Pure: reads the log's two ends and its epoch history. ``latest`` is the newest
     snapshot other than the bootstrap one.
 
-    See: architecture 5.2 step 2; 630.8, 279.7.
+    See: docs/architecture.md (A replica that fell behind); 630.8, 279.7.
     """
     if last_fetched_epoch == log.end_epoch and log.epochs.latest_start < offset <= log.end_offset:
         return SERVE

@@ -1,6 +1,6 @@
 """What a leader appends, and what of it is committed.
 
-See: Raft sections 5.3 and 5.4.2; raft-protocol section 6 (high watermark).
+See: Raft sections 5.3 and 5.4.2; KIP-595 (high watermark).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What is wrong lies below the high watermark of a running node, where nothing is ever cut; so the
 node stops, and its next life sets aside what is wrong before it begins.
 
-See: architecture decisions 7 and 9.
+See: ADR 5 and 7.
 """
 
 from __future__ import annotations

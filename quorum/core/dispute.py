@@ -12,7 +12,7 @@ Both sides do the same, each for itself, and each condemns nobody but itself:
 Who is wrong stores a vote floor, gives up leadership and stops; the next start sets aside what
 is wrong and fetches it anew. Nobody truncates at another's word.
 
-See: architecture decisions 7 and 9.
+See: ADR 5 and 7.
 """
 
 from __future__ import annotations

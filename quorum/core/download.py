@@ -2,7 +2,7 @@
 
 Positions and identities only; the bytes go from the message straight into an effect.
 
-See: KIP-630; architecture 5.2 step 5.
+See: KIP-630; docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What becomes possible when the disk reports a ticket durable.
 
-See: architecture section 4 (the order of duties) and decision 9 (the vote floor).
+See: quorum/core/DESIGN.md (the order of duties) and ADR 7 (the vote floor).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A pre-vote asks without raising the epoch and promises nothing. A vote is a promise: request
 and grant leave only when the epoch and the vote are durable (``CoreState.send``).
 
-Fail-fast mode (decision 10): a voter whose leader's process is gone asks soon, and asks those
+Fail-fast mode (ADR 8): a voter whose leader's process is gone asks soon, and asks those
 that rejected it again after a short random pause, because they may not have noticed yet.
 
 See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13).

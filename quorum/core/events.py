@@ -126,7 +126,7 @@ class LogStartAdvanced:
 
 @dataclass(frozen=True, slots=True)
 class LeaderLost:
-    """The leader's process refused a reconnect: fail-fast mode (decision 10)."""
+    """The leader's process refused a reconnect: fail-fast mode (ADR 8)."""
 
     leader_id: NodeId
     epoch: int
@@ -257,7 +257,7 @@ class DiskRecovered:
 
 @dataclass(frozen=True, slots=True)
 class DigestDiffers:
-    """A replica's log digest at an offset of our history is not ours (decision 7)."""
+    """A replica's log digest at an offset of our history is not ours (ADR 5)."""
 
     replica: ReplicaKey
     offset: int

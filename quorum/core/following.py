@@ -3,7 +3,7 @@
 Only one Fetch is under way at any time, and none beside a FetchSnapshot, or the same offsets
 could be appended twice. A Fetch after an append waits for the disk (``CoreState.acknowledge``).
 
-See: KIP-595; KIP-279 (279.2, 279.4); raft-protocol sections 7 and 8.
+See: KIP-595; KIP-279 (279.2, 279.4).
 """
 
 from __future__ import annotations

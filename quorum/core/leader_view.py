@@ -3,7 +3,7 @@
 A fetcher whose id and directory match a voter is that voter; anybody else is an observer,
 including a voter's id on another disk.
 
-See: raft-protocol section 6, "Replica bookkeeping".
+See: KIP-595.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Leading an epoch: taking it up once it is durable, announcing it, and letting it go.
 
-See: KIP-595 (BeginQuorumEpoch, check quorum); architecture decision 9.
+See: KIP-595 (BeginQuorumEpoch, check quorum); ADR 7.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ when the record is committed.
 The probe is a BeginQuorumEpoch to the very replica at the very endpoint: it is answered only by
 the process that has this id and directory, and has adopted this epoch (docs/adr has why).
 
-See: KIP-853; raft-protocol section 10; Raft dissertation sections 4.1 to 4.3.
+See: KIP-853; ADR 30; Raft dissertation sections 4.1 to 4.3.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Pure questions about the state; nothing is changed here. KIP-853's precondition 
 kraft.version of 0) cannot fail on a leader of ours: the first record batch of a reign writes the
 voter set and kraft.version 1 into a log that has none yet.
 
-See: raft-protocol section 10; Raft dissertation section 4.1 and the 2015 correction ("a leader
+See: ADR 30; Raft dissertation section 4.1 and the 2015 correction ("a leader
 commits a record of its own epoch before it changes the configuration").
 """
 

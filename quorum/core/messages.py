@@ -67,7 +67,7 @@ class ReceivedRecords:
 
 @dataclass(frozen=True, slots=True)
 class ReadRound:
-    """A leadership confirmation round: counted within one epoch (architecture 5.3)."""
+    """A leadership confirmation round: counted within one epoch (ADR 9)."""
 
     epoch: Epoch = 0
     number: int = 0
@@ -189,7 +189,7 @@ class FetchRequest:
     is_barred: bool = False
     """The sender does not vote although its key may be a voter's: count it as an observer."""
     has_lost_records: bool = False
-    """The sender knows that its disk lost records and has a vote floor (decision 9)."""
+    """The sender knows that its disk lost records and has a vote floor (ADR 7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class FetchSnapshotResponse:
 class ReadPositionRequest:
     """Ask the leader for an offset that linearizable reads may be answered at.
 
-    Speaks for every read that waits at the sender when it leaves. See: architecture 5.3.
+    Speaks for every read that waits at the sender when it leaves. See: ADR 9.
     """
 
     request_id: int

@@ -44,7 +44,7 @@ class DurableState:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRefused:
-    """An immediate reconnect to ``peer`` was refused: its process is gone (decision 10)."""
+    """An immediate reconnect to ``peer`` was refused: its process is gone (ADR 8)."""
 
     peer: NodeId
 

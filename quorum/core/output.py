@@ -10,7 +10,7 @@ The order of duties, which is the safety argument of the whole system:
 4. ``progress``: tell the state machine and the waiting callers.
 5. ``events``: logs, metrics, transcripts.
 
-See: Raft section 5 ("respond after updating stable storage"), architecture section 4.
+See: Raft section 5 ("respond after updating stable storage"), quorum/core/DESIGN.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A voter whose entry differs from what it is asks the leader to update it; a lead
 own. An observer asks for an entry only where ``auto_join`` is on, and never as a removed replica.
 A node that others may take for a voter but that does not vote says so, once per reason.
 
-See: KIP-853 (UpdateRaftVoter, controller.quorum.auto.join.enable); raft-protocol section 10.
+See: KIP-853 (UpdateRaftVoter, controller.quorum.auto.join.enable); ADR 30.
 """
 
 from __future__ import annotations

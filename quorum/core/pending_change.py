@@ -3,7 +3,7 @@
 Plain data and its last word. What may begin is in ``membership_checks``, how it goes on in
 ``membership``.
 
-See: KIP-853; raft-protocol section 10.
+See: KIP-853; ADR 30.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The leader's side of linearizable reads: rounds of echoes (architecture 5.3).
+"""The leader's side of linearizable reads: rounds of echoes (ADR 9).
 
 ``reads.ReadRounds`` keeps the books; here they meet the replicas. A read is this node's own, or
 stands for all that wait at another replica (``read_forwarding``): both are confirmed alike.

@@ -8,7 +8,7 @@ epoch, or to an earlier request, is never used.
 
 A node that comes to lead meanwhile confirms its waiting reads itself.
 
-See: architecture 5.3; Raft dissertation section 6.4 (read-only queries on followers).
+See: ADR 9; Raft dissertation section 6.4 (read-only queries on followers).
 """
 
 from __future__ import annotations

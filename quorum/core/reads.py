@@ -10,7 +10,7 @@ after them. When no read waits, rounds follow one another all the same, carried 
 Fetches that come anyway; nobody is hurried for them. They tell since when the leader has not
 heard from its majority (``as_of_ms``).
 
-See: Raft dissertation section 6.4; architecture 5.3.
+See: Raft dissertation section 6.4; ADR 9.
 """
 
 from __future__ import annotations

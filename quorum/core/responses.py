@@ -1,6 +1,6 @@
 """What every response has in common: recognising it, and learning who leads from it.
 
-See: raft-protocol section 2, "Responses: common processing".
+See: docs/protocol.md, "Responses".
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Prospective:
     election_deadline_ms: int
     ballots: dict[NodeId, Ballot]
     fail_fast: bool
-    """The leader's process is gone: rejected rounds are asked again soon (decision 10)."""
+    """The leader's process is gone: rejected rounds are asked again soon (ADR 8)."""
     retry_ms: int = NEVER_MS
 
 
@@ -79,7 +79,7 @@ class Transfer:
 
 @dataclass(slots=True)
 class Leader:
-    """Won its epoch. Leads only once ``established``: when that is on its own disk (decision 9).
+    """Won its epoch. Leads only once ``established``: when that is on its own disk (ADR 7).
 
     Invariants:
         1. Before ``established`` nothing of the leadership is visible to anybody.

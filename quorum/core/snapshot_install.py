@@ -1,6 +1,6 @@
 """A downloaded snapshot takes the place of the log (630.9).
 
-See: KIP-630 (630.9, 630.13); architecture 5.2 steps 7 and 8.
+See: KIP-630 (630.9, 630.13); docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Nothing is kept per transfer. The runtime reads the file, fills in size, bytes, checksum and
 file digest, and holds the lease that keeps the file from being deleted meanwhile.
 
-See: KIP-630 (630.10, 630.12); architecture 5.2.
+See: KIP-630 (630.10, 630.12); docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

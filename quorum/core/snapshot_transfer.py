@@ -4,7 +4,7 @@ One ``Download`` at a time, several slices of it (``slices``). While it is under
 takes the place of Fetch, so nothing is acknowledged. A complete file is frozen by the runtime and
 then installed (``snapshot_install``).
 
-See: KIP-630 (630.9, 630.12); architecture 5.2.
+See: KIP-630 (630.9, 630.12); docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A restarted leader begins ``Resigned`` in its epoch: it may have told others that it leads.
 A node that had voted for itself begins ``Unattached`` and never asks for votes in that epoch
-again: it cannot know what its former life promised in it (decision 9).
+again: it cannot know what its former life promised in it (ADR 7).
 
-See: raft-protocol section 3, "Startup"; 630.14 (what must hold on disk).
+See: docs/architecture.md (Starting and stopping); 630.14 (what must hold on disk).
 """
 
 from __future__ import annotations

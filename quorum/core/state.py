@@ -119,7 +119,7 @@ class CoreState:
         self.found_without: frozenset[NodeId] = frozenset()
         """Bootstrap voters that the operator does not wait for, at his own risk."""
         self.lost_leader: LeaderAndEpoch | None = None
-        """The leader of this epoch that is known to be gone (decision 10)."""
+        """The leader of this epoch that is known to be gone (ADR 8)."""
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         self.own_endpoints: tuple[Endpoint, ...] = ()
         self.is_shutting_down = False

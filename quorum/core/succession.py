@@ -1,6 +1,6 @@
 """Handing an epoch over: EndQuorumEpoch, from a resigned leader to those who may follow it.
 
-See: KIP-595 (EndQuorumEpoch); raft-protocol section 11 for the back-off by position.
+See: KIP-595 (EndQuorumEpoch) with its back-off by position.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ The leader leads on until the target's newer epoch deposes it. If the target ref
 answer or is not elected within the bound, writes go on as if nothing had been asked; except
 after ``ShutDown``, where the leader then resigns in the ordinary way.
 
-See: Raft dissertation section 3.10; raft-protocol sections 1.3 and 11.
+See: Raft dissertation section 3.10; KIP-595.
 """
 
 from __future__ import annotations

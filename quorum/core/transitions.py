@@ -4,7 +4,7 @@ Conversations decide *when* by calling ``become_*``; here the election state is 
 old role's debts are settled and the change is told. Sending what the new role has to send is
 left to that role's turn, so nothing here calls upwards.
 
-See: raft-protocol section 3 for KRaft's table; differences in DESIGN.md.
+See: docs/protocol.md, "Roles"; differences in DESIGN.md.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def new_ballots(core: CoreState) -> dict[NodeId, Ballot]:
 
 
 def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
-    """Win the epoch. Nothing is visible outside until this is durable (decision 9)."""
+    """Win the epoch. Nothing is visible outside until this is durable (ADR 7)."""
     role = Leader(
         epoch_start=core.log.end_offset,
         granting=granting,
@@ -327,7 +327,7 @@ def follow_hint(
 
 
 def lose_leader(core: CoreState, wait_ms: int) -> None:
-    """The leader of this epoch is gone: stand after ``wait_ms`` (decision 10)."""
+    """The leader of this epoch is gone: stand after ``wait_ms`` (ADR 8)."""
     role = core.role
     if not isinstance(role, Follower):
         return

@@ -4,7 +4,7 @@ A replica is asked twice: near the first difference, and at the end of what is i
 digest of something *behind* the common part says which history a replica holds; one that has only
 the common part, because it lags, has decided nothing and is asked again.
 
-Pure. See: architecture decision 7; ``dispute`` acts on it.
+Pure. See: ADR 5; ``dispute`` acts on it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An operator's wishes do not come this way but by ``notice``; a replica speaks for itself only.
 
-See: KIP-853 (UpdateRaftVoter, auto join); raft-protocol sections 1.7 to 1.9 and 10.
+See: KIP-853 (UpdateRaftVoter, auto join); docs/protocol.md, "Between replicas".
 """
 
 from __future__ import annotations

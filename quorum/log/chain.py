@@ -4,7 +4,7 @@ Between segments two things must meet: offsets, and the log digest, which covers
 fields that no batch checksum does. Below the stored durable end the digest must be the stored
 one as well.
 
-See: architecture decisions 7 and 9.
+See: ADR 5 and 7.
 """
 
 from __future__ import annotations

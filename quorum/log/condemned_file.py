@@ -3,7 +3,7 @@
 Every checksum of such a log is right, so opening it finds nothing wrong. The file says from
 which offset on it must be set aside, and survives until that has been done.
 
-See: architecture decision 7.
+See: ADR 5.
 """
 
 from __future__ import annotations

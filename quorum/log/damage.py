@@ -5,7 +5,7 @@ that are bad anywhere else were lost by the disk, and with them perhaps somethin
 replica has acknowledged. Such a segment is never cut: it is renamed, with everything behind
 it, for the operator to look at, and the caller stores a vote floor first.
 
-See: architecture decision 9; Alagappan et al., "Protocol-Aware Recovery for Consensus-Based
+See: ADR 7; Alagappan et al., "Protocol-Aware Recovery for Consensus-Based
 Storage" (FAST 2018).
 """
 

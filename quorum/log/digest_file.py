@@ -2,7 +2,7 @@
 
 With it the digests inside a segment can be computed from that segment alone, and recovery
 proves that a sealed segment is what was written, its unchecksummed header fields included:
-folding it must give the value at the next one's base (architecture, decision 7).
+folding it must give the value at the next one's base (ADR 5).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The first line is Kafka's JSON of data version 1, with our vote floor in fields 
 reader passes over; the second line is a checksum. A replica that forgets a vote may vote
 twice, so a file that cannot be trusted stops the node instead of reading as "no vote".
 
-See: KIP-595 (QuorumState), KIP-853 (data version 1), architecture decision 9 (vote floor).
+See: KIP-595 (QuorumState), KIP-853 (data version 1), ADR 7 (vote floor).
 """
 
 from __future__ import annotations

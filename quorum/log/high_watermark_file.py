@@ -4,7 +4,7 @@ Two lower bounds that are written after the fact and synced only now and then:
 
 - the high watermark, so that readers of the directory know what is committed;
 - the durable end with the log digest there. Recovery may cut a torn tail above it; anything
-  bad below it is damage (architecture, decision 9).
+  bad below it is damage (ADR 7).
 
 A bound may be too low after a crash, never too high: it is written only after what it says
 has become true, and lowered durably before the log is cut. Two slots in different sectors

@@ -5,7 +5,7 @@ the digest chain, so that nothing is served or acknowledged that was not read ba
 tail is cut; interrupted removals and replacements are finished; anything else that is wrong
 is reported as damage and left untouched.
 
-See: architecture sections 0 (decisions 7, 9) and 5.2; requirements 630.9, 630.14, 279.5.
+See: ADR 5, 7 and 20; requirements 630.9, 630.14, 279.5.
 """
 
 from __future__ import annotations

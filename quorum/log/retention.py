@@ -4,7 +4,7 @@ Three reasons to remove: the log start moved up, the log was cut, or a snapshot 
 all. Each is a written plan (the stored log start, the lowered durable end, the stored
 replacement) whose steps may be repeated by recovery from any point.
 
-See: requirements 630.5, 630.6, 630.9; architecture section 5.2.
+See: requirements 630.5, 630.6, 630.9; docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations

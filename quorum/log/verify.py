@@ -4,7 +4,7 @@ Read-only and without locks, so that a worker can do it while the writer goes on
 files give is compared with what is stored beside the segments and with the digest that the
 running log holds in memory, which rot on the disk cannot have changed.
 
-See: architecture decision 7.
+See: ADR 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The newest end of the log in memory: batches appended but perhaps not on disk yet.
 
-A leader serves records to replicas before its own fsync has finished (decision 9), and most
+A leader serves records to replicas before its own fsync has finished (ADR 7), and most
 Fetches ask for what was appended a moment ago. Everything from ``start_offset`` on is here;
 below that the log's files answer.
 

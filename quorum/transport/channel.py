@@ -2,7 +2,7 @@
 
 A task connects, converses until the stream ends, says what that end means, and begins again.
 Belongs here: reconnecting, deadlines, and telling a dead process from everything else
-(architecture, decision 10). The stream itself is ``quorum.transport.conversation``.
+(ADR 8). The stream itself is ``quorum.transport.conversation``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One stream to a peer from its hello to its end, and what that end means.
 
 "Broken" is kept for streams that the other end's kernel closed or reset: only these may mean
-that the process died (architecture, decision 10). GOAWAY, an expired keep-alive, a status sent
+that the process died (ADR 8). GOAWAY, an expired keep-alive, a status sent
 by the peer and everything before the hello end a stream without that suspicion.
 """
 

@@ -28,7 +28,7 @@ class TransportCounters:
     """Outgoing streams that completed their hello."""
     connects_failed: int = 0
     refusals: int = 0
-    """Established streams that broke and whose reconnect was refused (decision 10)."""
+    """Established streams that broke and whose reconnect was refused (ADR 8)."""
     requests_failed: int = 0
     responses_unmatched: int = 0
     """Responses to requests never sent, already answered or given up."""

@@ -41,7 +41,7 @@ UNARY_CALLS_MAX: Final = 256
 """Unary calls of probes and other clients being answered at a time."""
 
 RECONNECT_BACKOFF_S: Final = 0.05
-"""Pause between attempts to reach a peer (decision 10)."""
+"""Pause between attempts to reach a peer (ADR 8)."""
 RECONNECT_BACKOFF_MAX_S: Final = 1.0
 """Where the pause ends after doubling, for failures that time alone does not mend fast:
 names that do not resolve, timeouts, refused handshakes."""

@@ -47,7 +47,7 @@ class PeerHandler(Protocol):
         """
 
     def on_refused(self, peer: NodeId) -> None:
-        """An established connection broke and reconnecting was refused (decision 10)."""
+        """An established connection broke and reconnecting was refused (ADR 8)."""
 
     def on_request_failed(self, peer: NodeId, request_id: int) -> None:
         """That request has no answer and will get none."""

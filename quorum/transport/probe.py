@@ -2,7 +2,7 @@
 
 "Refused" is the one answer that proves that nothing listens there: the kernel of a reachable
 host said so. Silence, unreachable networks and names that do not resolve prove nothing
-(decision 10).
+(ADR 8).
 """
 
 from __future__ import annotations

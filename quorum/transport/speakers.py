@@ -9,7 +9,7 @@ nothing to say, and it may be gone with its machine, which TCP tells much later.
 What this does not see: the copy of a disk whose process does not run, which is that replica from
 then on, and two copies that talk to different peers.
 
-See: architecture section 9 (cloned disks are detected at first contact).
+See: docs/guarantees.md (cloned disks are detected at first contact).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``prepare`` is pure. It reads the image as it will be once everything proposed is committed,
 and the facts in ``JudgeContext``; it changes neither. One module per family of commands.
 
-See: architecture, decisions 5 and 12; metadata-records.md sections 2 to 9.
+See: ADR 3 and 10; statemachine/DESIGN.md.
 """
 
 from __future__ import annotations

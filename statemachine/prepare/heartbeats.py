@@ -1,7 +1,7 @@
 """Heartbeats: a broker's life from fenced to serving to a controlled shutdown.
 
 The contact itself is noted by the controller before a heartbeat is judged, so that a queue
-never fences a broker that is alive. See metadata-records.md section 4, KIP-631.
+never fences a broker that is alive. See statemachine/DESIGN.md, KIP-631.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AlterPartition: a leader reports which replicas are in sync (KIP-497, KIP-903).
 
-The checks and their order are those of metadata-records.md section 6.
+The checks and their order are those of statemachine/DESIGN.md.
 """
 
 from __future__ import annotations

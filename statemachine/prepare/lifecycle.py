@@ -3,7 +3,7 @@
 With the native codec the event itself is the fact and every replica derives the partition
 changes (630.17); with Kafka's codec event and changes are written out, in the order that
 Kafka's readers expect, because a replay may be cut between them. Either way leaders are
-chosen by the same rules (metadata-records.md section 5).
+chosen by the same rules (statemachine/DESIGN.md).
 """
 
 from __future__ import annotations

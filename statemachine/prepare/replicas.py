@@ -1,6 +1,6 @@
 """What every change of partitions asks of brokers: who may lead, who may hold replicas.
 
-Facts read from the image only; see metadata-records.md sections 5 and 7.
+Facts read from the image only; see statemachine/DESIGN.md.
 """
 
 from __future__ import annotations

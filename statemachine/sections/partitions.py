@@ -1,6 +1,6 @@
 """The state of one partition and the effect of a change record on it.
 
-See: metadata-records.md sections 1 and 2.
+See: docs/formats.md (Metadata records).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _PRODUCER = ProducerStateRecord.API_KEY
 _TRANSACTIONAL = TransactionalIdRecord.API_KEY
 
 PRODUCER_WINDOW = 32
-"""W of decision 12: commands one producer may have in flight, and answers kept of it."""
+"""W of ADR 10: commands one producer may have in flight, and answers kept of it."""
 
 
 class Applied(NamedTuple):

@@ -35,7 +35,7 @@ MAY_LEAVE_A_TRACE = {
     ErrorCode.INVALID_VOTER_KEY: "a newer epoch is adopted before the address is looked at",
     ErrorCode.INELIGIBLE_REPLICA: "a disk may find itself barred by what it was asked",
 }
-"""Refusals of requests that are sound in themselves (raft-protocol.md, section 2)."""
+"""Refusals of requests that are sound in themselves (docs/protocol.md, "Handlers")."""
 NEVER_ASKED = "never asked for, or no longer"
 
 

@@ -1,4 +1,4 @@
-"""Every acknowledged write is committed, once (decision 12; requirements 360)."""
+"""Every acknowledged write is committed, once (ADR 10; requirements 360)."""
 
 from __future__ import annotations
 

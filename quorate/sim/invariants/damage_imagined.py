@@ -1,4 +1,4 @@
-"""What is set aside as damaged was damaged (architecture, decision 9; 630.14)."""
+"""What is set aside as damaged was damaged (ADR 7; 630.14)."""
 
 from __future__ import annotations
 

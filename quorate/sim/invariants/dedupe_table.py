@@ -1,4 +1,4 @@
-"""Every image knows what became of the commands it contains (decision 12; requirements 360)."""
+"""Every image knows what became of the commands it contains (ADR 10; requirements 360)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a disk has completed is found again by the next life (ports, decision 9)."""
+"""What a disk has completed is found again by the next life (ports, ADR 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal snapshot id means equal bytes (architecture, decision 8)."""
+"""Equal snapshot id means equal bytes (ADR 6)."""
 
 from __future__ import annotations
 

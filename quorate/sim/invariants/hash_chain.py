@@ -1,4 +1,4 @@
-"""Every log's running digest is that of its batches (architecture, decision 7)."""
+"""Every log's running digest is that of its batches (ADR 5)."""
 
 from __future__ import annotations
 

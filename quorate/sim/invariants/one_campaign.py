@@ -1,4 +1,4 @@
-"""Votes in an epoch are asked for in one life only (architecture, decision 9).
+"""Votes in an epoch are asked for in one life only (ADR 7).
 
 A later life may have lost records that the voters were told of; they grant a repeated request
 without looking at the log again.

@@ -1,4 +1,4 @@
-"""No promise leaves before what it rests on is durable (Raft section 5; architecture 4 and 9)."""
+"""No promise leaves before what it rests on is durable (Raft section 5; ADR 7)."""
 
 from __future__ import annotations
 

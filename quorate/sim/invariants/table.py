@@ -8,28 +8,28 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | one-leader | Raft 5.2, Election Safety |
 | monotone | Raft figure 2; 279.4 |
 | one-vote | Raft 5.2 |
-| one-campaign | architecture, decision 9 |
+| one-campaign | ADR 7 |
 | log-matching | Raft 5.3, Log Matching |
 | committed-stays | Raft 5.4.3, State Machine Safety; 279.4 |
 | leader-completeness | Raft 5.4, Leader Completeness |
 | committed-on-majority | Raft 5.3, 5.4.2 |
-| bounds | architecture 9 |
+| bounds | docs/testing.md |
 | log-start-covered | 630.14 |
 | equal-images | Raft 5.4.3, State Machine Safety |
-| equal-checkpoints | architecture, decision 8 |
-| promises | Raft 5; architecture 4 and decision 9 |
-| durable-survives | architecture, decision 9 |
-| acknowledged-survives | requirements 360; decision 12 |
-| confirmed-reads | Raft 8; architecture 5.3 |
+| equal-checkpoints | ADR 6 |
+| promises | Raft 5; ADR 7 |
+| durable-survives | ADR 7 |
+| acknowledged-survives | requirements 360; ADR 10 |
+| confirmed-reads | Raft 8; ADR 9 |
 | leader-append-only | Raft 5.3, Leader Append-Only; KAFKA RaftEventSimulationTest |
-| tombstones | requirements 853; architecture, decision 9 |
+| tombstones | requirements 853; ADR 7 |
 | one-change-at-a-time | Raft dissertation 4.1; requirements 853 |
-| dedupe-table | architecture, decision 12; requirements 360 |
+| dedupe-table | ADR 10; requirements 360 |
 | unique-ids | requirements 853, 360: topic and producer ids |
 | broker-epochs | KIP-500, broker registration |
-| hash-chain | architecture, decision 7 |
+| hash-chain | ADR 5 |
 | watch-is-prefix | Raft 5.4.3; Jepsen, etcd watch |
-| damage-imagined | architecture, decision 9; 630.14 |
+| damage-imagined | ADR 7; 630.14 |
 | in-sync-brokers | KIP-841; KAFKA-6880 |
 | timestamps-rise | reliability, fault matrix, row Clock |
 

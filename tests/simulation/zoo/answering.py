@@ -136,7 +136,7 @@ BUGS = (
         "expectations-kept-after-losing-office",
         expectations_kept_after_losing_office,
         ("acknowledged-survives", "no-crash", "equal-images", "liveness", "dedupe-table"),
-        "architecture, decision 12",
+        "ADR 10",
         seeds=1_000,
     ),
     Bug(

@@ -75,7 +75,7 @@ BUGS = (
         "leadership-before-durable",
         leadership_before_durable,
         ("promises",),
-        "architecture, decision 9",
+        "ADR 7",
     ),
     Bug(
         "flush-does-nothing",
@@ -87,6 +87,6 @@ BUGS = (
         "vote-floor-not-stored",
         vote_floor_not_stored,
         ("leader-completeness", "committed-stays"),
-        "architecture, decision 9",
+        "ADR 7",
     ),
 )

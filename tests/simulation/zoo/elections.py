@@ -46,7 +46,7 @@ BUGS = (
         "candidacy-again-after-restart",
         candidacy_again,
         ("one-campaign",),
-        "architecture, decision 9",
+        "ADR 7",
     ),
     Bug(
         "vote-without-looking-at-the-log",

@@ -107,7 +107,7 @@ BUGS = (
         "vote-floor-lifted-early",
         vote_floor_lifted_early,
         ("leader-completeness", "committed-stays"),
-        "architecture, decision 9",
+        "ADR 7",
         seeds=400,
     ),
 )

@@ -150,7 +150,7 @@ def test_a_request_for_another_replica_raises_the_epoch_but_gets_no_vote() -> No
 
 
 def test_below_the_vote_floor_a_node_neither_stands_nor_grants_to_those_below() -> None:
-    """Goal: decision 9. Method: a damaged node with floor (5, 2) and a log that ends at (3, 2)."""
+    """Goal: ADR 7. Method: a damaged node with floor (5, 2) and a log that ends at (3, 2)."""
     floor = OffsetAndEpoch(5, 2)
     cluster = node_with(disk_with(LOG, vote_floor=floor))
     assert not ask(cluster, epoch=5, last=OffsetAndEpoch(4, 2))[1].granted

@@ -39,7 +39,7 @@ def won_but_not_durable() -> CoreCluster:
 
 
 def test_leadership_takes_effect_only_when_it_is_durable() -> None:
-    """Goal: decision 9. Method: win on a slow disk, look from outside, then persist."""
+    """Goal: ADR 7. Method: win on a slow disk, look from outside, then persist."""
     cluster = won_but_not_durable()
     cluster.sent.clear()
     fetch = FetchRequest(5, CLUSTER, key(2), 1, 0, 0, max_wait_ms=500)

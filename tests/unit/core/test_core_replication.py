@@ -75,7 +75,7 @@ def test_records_are_served_to_held_fetches_before_they_are_flushed_here() -> No
 
 
 def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
-    """Goal: decision 9. Method: one voter acknowledges, the leader's disk lags."""
+    """Goal: ADR 7. Method: one voter acknowledges, the leader's disk lags."""
     cluster = led()
     cluster.slow_disks.add(1)
     cluster.propose(1, 2)

@@ -343,7 +343,7 @@ def test_a_candidate_installs_its_snapshot_only_when_it_is_one_no_longer() -> No
 
 
 def test_a_replica_far_behind_is_brought_forward_through_a_snapshot_end_to_end() -> None:
-    """Goal: architecture 5.2. Method: a follower away while the leader trims its log."""
+    """Goal: bootstrap by FetchSnapshot. Method: a follower away while the leader trims its log."""
     sizes = {"snapshot_chunk_bytes": 16, "observer_session_ms": 2_000, "high_watermark_delay_ms": 0}
     cluster = CoreCluster(config=QuorumConfig(**sizes))
     cluster.elect(1)

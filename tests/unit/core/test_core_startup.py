@@ -46,7 +46,7 @@ def test_an_epoch_file_older_than_the_log_is_brought_up_to_it() -> None:
 
 
 def test_a_node_never_asks_again_in_the_epoch_it_voted_for_itself_in() -> None:
-    """Goal: decision 9. Method: restart with its own vote on file and watch what it asks for."""
+    """Goal: ADR 7. Method: restart with its own vote on file and watch what it asks for."""
     cluster = CoreCluster(disks={1: disk_with("1:a", epoch=4, voted=1)})
     cluster.elect(1)
     votes = [each for each in cluster.sent_by(1, VoteRequest) if not each.pre_vote]

@@ -60,7 +60,7 @@ def test_checkpoints_come_by_both_thresholds_and_load_at_boot() -> None:
 
 
 def test_equal_histories_give_equal_checkpoint_bytes() -> None:
-    """Goal: decision 8. Method: two replicas, the same writes, the same file."""
+    """Goal: ADR 6. Method: two replicas, the same writes, the same file."""
     files = []
     for _ in range(2):
         bench = LoneReplica(snapshot=SMALL).boot().lead()
@@ -73,7 +73,7 @@ def test_equal_histories_give_equal_checkpoint_bytes() -> None:
 
 
 def test_a_corrupt_checkpoint_behind_a_trimmed_log_keeps_the_node_from_standing() -> None:
-    """Goal: decision 9. Method: flip a byte in the checkpoint that the log begins behind."""
+    """Goal: ADR 7. Method: flip a byte in the checkpoint that the log begins behind."""
     bench = LoneReplica(snapshot=SMALL).boot().lead()
     for n in range(40):
         bench.write(change(str(n % 5), f"value-{n}"))
@@ -95,7 +95,7 @@ def test_a_corrupt_checkpoint_behind_a_trimmed_log_keeps_the_node_from_standing(
 
 
 def test_a_damaged_segment_stores_a_vote_floor() -> None:
-    """Goal: decision 9. Method: flip a byte in the middle of the log; see what is stored."""
+    """Goal: ADR 7. Method: flip a byte in the middle of the log; see what is stored."""
     bench = LoneReplica(voters=1).boot().lead()
     for n in range(20):
         bench.write(change(str(n), "v" * 100))
@@ -146,7 +146,7 @@ def test_a_lost_quorum_state_is_not_taken_for_a_vote_never_cast() -> None:
 
 
 def test_a_vote_floor_names_the_epoch_that_was_lost() -> None:
-    """Goal: decision 9. Method: damage the log, compare the stored floor with the lost end."""
+    """Goal: ADR 7. Method: damage the log, compare the stored floor with the lost end."""
     bench = LoneReplica().boot().lead()
     for n in range(20):
         bench.write(change(str(n), "v" * 100))

@@ -47,7 +47,7 @@ def is_segment(name: str) -> bool:
     ids=["segments", "segments-and-marks"],
 )
 def test_without_segments_a_floor_is_stored(trims: bool, is_lost: Callable[[str], bool]) -> None:
-    """Goal: decision 9, misses. Method: unlink the log's files, with and without a checkpoint."""
+    """Goal: ADR 7, misses. Method: unlink the log's files, with and without a checkpoint."""
     bench = written(trims=trims)
     epoch = bench.stores.election.load().epoch
     lose(bench, is_lost)

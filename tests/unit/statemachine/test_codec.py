@@ -58,7 +58,7 @@ def test_any_record_survives_both_codecs(record):
     ],
 )
 def test_kafka_framing_of_the_published_examples(record, value):
-    """Byte for byte what record-format.md section 6 shows."""
+    """Byte for byte what docs/formats.md shows."""
     assert encode_kafka(record) == bytes.fromhex(value)
     assert decode_record(bytes.fromhex(value)) == record
 

@@ -169,7 +169,7 @@ def test_broker_life():
 
 
 def test_old_fence_records_derive_nothing():
-    """A Kafka log carries event and changes; deriving would apply them twice (decision 5)."""
+    """A Kafka log carries event and changes; deriving would apply them twice (ADR 3)."""
     image = image_of(BROKER, *ORDERS, FenceBrokerRecord(1, 10))
     assert image.brokers[1].fenced
     assert image.topics.partition(A, 0).isr == (1, 2)

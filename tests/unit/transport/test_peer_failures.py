@@ -1,4 +1,4 @@
-"""What counts as a dead process, and that everything else does not (decision 10)."""
+"""What counts as a dead process, and that everything else does not (ADR 8)."""
 
 from __future__ import annotations
 
