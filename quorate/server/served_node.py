@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.features import SUPPORTED_FEATURES
-from quorate.replica.replica import Replica
+from quorate.replica.log_facts import LogFacts
 from quorate.server.image_age import ImageAge
 from quorate.server.metering import CommandMeter
 from quorate.services.ports import (
@@ -27,17 +27,17 @@ from quorum.core.notices import TransferLeadership
 from quorum.core.pending_change import ChangeKind
 from quorum.core.progress import ReplicaView
 from quorum.runtime.voter_changes import answer_of
-from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, SnapshotId
+from quorum.types import Endpoint, NodeId
 
 if TYPE_CHECKING:
+    from quorate.replica.replica import Replica
     from quorum.core.notices import Notice
     from quorum.core.output import RequestSettled, VoterChangeAnswered
     from quorum.ports import Clock
     from statemachine.commands import Command, FeatureRange
-    from statemachine.image import MetadataImage
 
 
-class ReplicaNode:
+class ReplicaNode(LogFacts):
     """Implements ``ServedNode``. Owned by the event loop.
 
     Args:
@@ -54,8 +54,7 @@ class ReplicaNode:
         guard: Callable[[Callable[[], None]], None],
         meter: CommandMeter,
     ) -> None:
-        self._replica = replica
-        self._node = replica.node
+        super().__init__(replica)
         self._controller = replica.controller
         self._clock = clock
         self._client_address = client_address
@@ -79,11 +78,6 @@ class ReplicaNode:
         return self._replica.stores.identity.cluster_id
 
     @property
-    def image(self) -> MetadataImage:
-        """The committed and applied state."""
-        return self._controller.image
-
-    @property
     def supported_features(self) -> tuple[FeatureRange, ...]:
         """What this release can run with, by name."""
         return SUPPORTED_FEATURES
@@ -95,29 +89,9 @@ class ReplicaNode:
         return Leadership(leader_id, self._node.epoch, self._address_of(leader_id))
 
     @property
-    def is_leader(self) -> bool:
-        """Whether this node leads its epoch."""
-        return self._node.is_leader
-
-    @property
     def can_write(self) -> bool:
         """Whether it leads and takes commands."""
         return self._node.can_write
-
-    @property
-    def log_start(self) -> OffsetAndEpoch:
-        """First offset kept and the epoch of the record before it."""
-        return self._node.log_start
-
-    @property
-    def log_end(self) -> OffsetAndEpoch:
-        """Next offset to be given out and the epoch of the last record."""
-        return self._node.log_end
-
-    @property
-    def high_watermark(self) -> int:
-        """Everything below is committed."""
-        return self._node.high_watermark
 
     @property
     def leader_epoch_start(self) -> int:
@@ -153,23 +127,8 @@ class ReplicaNode:
 
     async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from ``offset`` on; from the disk on another thread if need be."""
-        driver = self._replica.driver
-        data = driver.tail.read(offset, max_bytes, end_offset)
-        if data is not None:
-            return data
-        end_offset = min(end_offset, driver.tail.start_offset)
-        return await asyncio.to_thread(
-            self._replica.stores.log.read, offset, max_bytes, end_offset=end_offset
-        )
-
-    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """The largest epoch at or below ``epoch`` and where it ends (279.1)."""
-        return self._node.end_offset_for_epoch(epoch)
-
-    def latest_snapshot(self) -> SnapshotId | None:
-        """The newest frozen checkpoint."""
-        known = self._node.snapshots
-        return known[-1] if known else None
+        found = self.reading(offset, max_bytes, end_offset)
+        return found if isinstance(found, bytes) else await asyncio.to_thread(found)
 
     def describe_quorum(self) -> QuorumStatus:
         """The voters, the observers and their progress."""

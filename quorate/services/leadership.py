@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from quorate.services.errors import RequestRefusedError
-from quorate.services.ports import ServedNode
+from quorate.services.ports import Leadership, ServedNode
 from quorum.errors import ErrorCode
 from quorum.v1.errors_pb2 import LeaderHint
 
 
-def leader_hint(node: ServedNode) -> LeaderHint:
+class KnowsLeader(Protocol):
+    """A node as far as hints go."""
+
+    @property
+    def leadership(self) -> Leadership:
+        """The leader of the current epoch."""
+
+
+def leader_hint(node: KnowsLeader) -> LeaderHint:
     """Who leads as far as ``node`` knows."""
     known = node.leadership
     return LeaderHint(leader_id=known.leader_id, leader_epoch=known.epoch, address=known.address)

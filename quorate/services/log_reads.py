@@ -12,13 +12,12 @@ import asyncio
 
 from quorate.client.limits import FETCH_BYTES_MAX
 from quorate.services.errors import RequestRefusedError
-from quorate.services.leadership import check_epoch, leader_hint, require_leader
+from quorate.services.leadership import check_epoch, require_leader
+from quorate.services.log_range import LogRange
 from quorate.services.ports import ServedNode
 from quorum.batch import BatchHeader, iterate_records, read_header
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
-from quorum.types import OffsetAndEpoch
 from quorum.v1 import metadata_pb2
-from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 
 FETCH_WAIT_MS_MAX = 30_000
 """Longest time that a fetch is held for want of records."""
@@ -38,6 +37,7 @@ class LogReads:
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
+        self._range = LogRange(node)
         self._held = 0
 
     async def fetch(self, request: metadata_pb2.FetchLogRequest) -> metadata_pb2.FetchLogResponse:
@@ -50,7 +50,7 @@ class LogReads:
         node = self._node
         check_epoch(node, optional(request, "current_leader_epoch"))
         last_epoch = optional(request, "last_fetched_epoch")
-        divergence = self.check_position(request.offset, last_epoch)
+        divergence = self._range.check_position(request.offset, last_epoch)
         records = b""
         if divergence is None:
             end_offset = await self._wait_for_records(request)
@@ -73,70 +73,8 @@ class LogReads:
             return await self._node.read_log(offset, max_bytes, end_offset)
         except (StorageError, QuorumUsageError):
             if offset < self._node.log_start.offset:
-                raise self.out_of_range(offset) from None
+                raise self._range.out_of_range(offset) from None
             raise
-
-    def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
-        """Judge a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
-
-        Returns:
-            Where its history leaves this log (the first differing offset), None when it is a
-            prefix of it or ``last_epoch`` is -1.
-
-        Raises:
-            RequestRefusedError: OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
-        """
-        node = self._node
-        high_watermark = node.high_watermark
-        if high_watermark < 0:
-            raise RequestRefusedError(
-                ErrorCode.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet"
-            )
-        if offset < node.log_start.offset:
-            raise self.out_of_range(offset)
-        if not node.is_leader and offset > high_watermark:
-            raise RequestRefusedError(
-                ErrorCode.OFFSET_NOT_AVAILABLE,
-                f"offset {offset} is above this replica's high watermark {high_watermark}",
-                (leader_hint(node),),
-            )
-        if last_epoch >= 0:
-            found = self._history_end(last_epoch)
-            if found is None:
-                raise self.out_of_range(offset)
-            if found.epoch < last_epoch or found.offset < offset:
-                return DivergenceHint(epoch=found.epoch, offset=min(found.offset, offset))
-        if offset > node.log_end.offset:
-            raise self.out_of_range(offset)
-        return None
-
-    def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
-        start = self._node.log_start
-        if epoch == start.epoch:
-            # The record before the log start still counts as history, though it is gone.
-            return self._node.end_offset_for_epoch(epoch) or start
-        return self._node.end_offset_for_epoch(epoch)
-
-    def out_of_range(self, offset: int) -> RequestRefusedError:
-        """The refusal of an offset outside the log, with the range that can be read (320.5)."""
-        return RequestRefusedError(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} is outside [{self._node.log_start.offset}, "
-            f"{self._node.high_watermark}]",
-            (self.bounds(),),
-        )
-
-    def bounds(self) -> OffsetBounds:
-        """The readable range and the newest checkpoint."""
-        snapshot = self._node.latest_snapshot()
-        return OffsetBounds(
-            earliest_offset=self._node.log_start.offset,
-            high_watermark=self._node.high_watermark,
-            snapshot_end_offset=-1 if snapshot is None else snapshot.offset,
-            snapshot_epoch=-1 if snapshot is None else snapshot.epoch,
-            resume_offset=-1,
-            resume_epoch=-1,
-        )
 
     async def _wait_for_records(self, request: metadata_pb2.FetchLogRequest) -> int:
         """The high watermark, once it is above the offset or the request's patience has run out."""

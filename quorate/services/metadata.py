@@ -48,7 +48,7 @@ class MetadataService:
         self._log = LogReads(node)
         self._producer_window = limits.producer_window
         self._topic_names = TopicNames()
-        self.watches = Watches(node, self._log, watches_max=limits.watches_max)
+        self.watches = Watches(node, watches_max=limits.watches_max)
         self.write_streams = Gate("write streams", limits.write_streams_max)
 
     def close(self) -> None:

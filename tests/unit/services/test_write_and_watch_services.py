@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from quorate.client.errors import OutcomeUnknownError, RefusedError, WatchLaggedError, from_rpc
-from quorate.services import change_feed, watch, write_stream
+from quorate.services import change_feed, watch, watch_cursor, write_stream
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.v1 import commands_pb2, common_pb2
 from quorum.v1.metadata_pb2 import (
@@ -238,7 +238,7 @@ def test_a_late_answer_to_a_call_that_is_gone_does_no_harm():
 
 
 def test_the_state_comes_in_chunks_that_add_up(monkeypatch):
-    monkeypatch.setattr(watch, "CHANGE_BYTES_MAX", 200)
+    monkeypatch.setattr(watch_cursor, "CHANGE_BYTES_MAX", 200)
 
     async def scenario(log, nodes, stub, servers):
         records = [ConfigRecord(2, f"t{n}", "k", "v" * 50) for n in range(20)]

@@ -1,0 +1,65 @@
+"""What those who serve clients may know of a replica: its image and the bounds of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.replica.replica import Replica
+from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
+from statemachine.image import MetadataImage
+
+
+class LogFacts:
+    """What is so now, on the replica's thread; nothing is kept."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._node = replica.node
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed and applied state."""
+        return self._replica.controller.image
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads its epoch."""
+        return self._node.is_leader
+
+    @property
+    def log_start(self) -> OffsetAndEpoch:
+        """First offset kept and the epoch of the record before it."""
+        return self._node.log_start
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        """Next offset to be given out and the epoch of the last record."""
+        return self._node.log_end
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed."""
+        return self._node.high_watermark
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
+        """The largest epoch at or below ``epoch`` and where it ends (279.1)."""
+        return self._node.end_offset_for_epoch(epoch)
+
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The newest frozen checkpoint."""
+        known = self._node.snapshots
+        return known[-1] if known else None
+
+    def reading(self, offset: int, max_bytes: int, end_offset: int) -> bytes | Callable[[], bytes]:
+        """Whole batches from ``offset`` on, below ``end_offset``, or the blocking way to them.
+
+        At least one if there is any, otherwise no more than ``max_bytes``. What is returned to be
+        called reads files, on any thread; it raises ``StorageError`` where they cannot be read,
+        and ``QuorumUsageError`` where the log no longer has ``offset`` by then.
+        """
+        tail = self._replica.driver.tail
+        data = tail.read(offset, max_bytes, end_offset)
+        if data is not None:
+            return data
+        log, end_offset = self._replica.stores.log, min(end_offset, tail.start_offset)
+        return lambda: log.read(offset, max_bytes, end_offset=end_offset)

@@ -1,0 +1,67 @@
+"""Committed batches as one message to watchers. A pure function of their bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorum.batch import BatchHeader, iterate_records, scan_batches
+from quorum.v1 import metadata_pb2
+
+CHANGE_BYTES_MAX = 256 << 10
+"""Most record bytes turned into one message, beyond the one batch that is always taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMessage:
+    """One serialized ``WatchResponse`` with the changes [``base_offset``, ``end_offset``).
+
+    Both are -1 when the log had nothing at the offset asked for.
+    """
+
+    data: bytes
+    base_offset: int
+    end_offset: int
+    epoch: int
+
+
+def message_of(data: bytes) -> ChangeMessage:
+    """Whole batches, contiguous, as they stand in the log.
+
+    Raises:
+        CorruptBatchError: The bytes are not what their headers promise.
+    """
+    response = metadata_pb2.WatchResponse()
+    headers = scan_batches(data)
+    for header in headers:
+        response.changes.batches.append(change_batch(data, header))
+    if not headers:
+        return ChangeMessage(b"", -1, -1, -1)
+    last = headers[-1]
+    return ChangeMessage(
+        response.SerializeToString(), headers[0].base_offset, last.end_offset, last.epoch
+    )
+
+
+def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:
+    """One batch as watchers see it: positions, who and why, and the records' values.
+
+    Raises:
+        CorruptBatchError: The records are not what the header promises.
+    """
+    batch = metadata_pb2.ChangeBatch(
+        base_offset=header.base_offset,
+        end_offset=header.end_offset,
+        epoch=header.epoch,
+        timestamp_ms=header.max_timestamp,
+        is_control=header.is_control,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        sequence=header.base_sequence,
+    )
+    if header.is_control:
+        return batch
+    records = iterate_records(data, header)
+    batch.records.extend(record.value or b"" for record in records)
+    for name, value in records[0].headers:
+        batch.headers.add(name=name, value=value or b"")
+    return batch

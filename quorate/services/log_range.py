@@ -1,0 +1,112 @@
+"""The part of the log that this replica can show, and whether a consumer's position lies in it.
+
+Judged from what is so now: nothing here waits, reads or keeps anything, so the simulator asks the
+same questions.
+
+See: KIP-320, requirements 279.1, 320.1-320.5.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from quorate.services.errors import RequestRefusedError
+from quorate.services.leadership import KnowsLeader, leader_hint
+from quorum.errors import ErrorCode
+from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
+from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
+
+
+class KnownLog(KnowsLeader, Protocol):
+    """What has to be known of a replica's log to judge positions; a ``ServedNode`` is one."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads its epoch."""
+
+    @property
+    def log_start(self) -> OffsetAndEpoch:
+        """First offset kept and the epoch of the record before it."""
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        """Next offset to be given out (exclusive end) and the epoch of the last record."""
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed; -1 when not known yet."""
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
+        """The largest epoch at or below ``epoch`` and where it ends (279.1); None if none is."""
+
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The newest frozen checkpoint."""
+
+
+class LogRange:
+    """Judges positions against one replica's log."""
+
+    def __init__(self, node: KnownLog) -> None:
+        self._node = node
+
+    def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
+        """Judge a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
+
+        Returns:
+            Where its history leaves this log (the first differing offset), None when it is a
+            prefix of it or ``last_epoch`` is -1.
+
+        Raises:
+            RequestRefusedError: OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
+        """
+        node = self._node
+        high_watermark = node.high_watermark
+        if high_watermark < 0:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_NOT_AVAILABLE, "the high watermark is not known yet"
+            )
+        if offset < node.log_start.offset:
+            raise self.out_of_range(offset)
+        if not node.is_leader and offset > high_watermark:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"offset {offset} is above this replica's high watermark {high_watermark}",
+                (leader_hint(node),),
+            )
+        if last_epoch >= 0:
+            found = self._history_end(last_epoch)
+            if found is None:
+                raise self.out_of_range(offset)
+            if found.epoch < last_epoch or found.offset < offset:
+                return DivergenceHint(epoch=found.epoch, offset=min(found.offset, offset))
+        if offset > node.log_end.offset:
+            raise self.out_of_range(offset)
+        return None
+
+    def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
+        start = self._node.log_start
+        if epoch == start.epoch:
+            # The record before the log start still counts as history, though it is gone.
+            return self._node.end_offset_for_epoch(epoch) or start
+        return self._node.end_offset_for_epoch(epoch)
+
+    def out_of_range(self, offset: int) -> RequestRefusedError:
+        """The refusal of an offset outside the log, with the range that can be read (320.5)."""
+        return RequestRefusedError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} is outside [{self._node.log_start.offset}, "
+            f"{self._node.high_watermark}]",
+            (self.bounds(),),
+        )
+
+    def bounds(self) -> OffsetBounds:
+        """The readable range and the newest checkpoint."""
+        snapshot = self._node.latest_snapshot()
+        return OffsetBounds(
+            earliest_offset=self._node.log_start.offset,
+            high_watermark=self._node.high_watermark,
+            snapshot_end_offset=-1 if snapshot is None else snapshot.offset,
+            snapshot_epoch=-1 if snapshot is None else snapshot.epoch,
+            resume_offset=-1,
+            resume_epoch=-1,
+        )

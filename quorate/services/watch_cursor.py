@@ -1,0 +1,126 @@
+"""Where one watcher is, and what it may be handed next. No waiting, no reading, no sending.
+
+``begin`` or ``resume`` once; then, whenever ``has_more``, read the changes at ``offset`` (or take
+them from somebody who has), let ``judge`` look at them, hand them out and ``advance``. Between the
+reading and the judging the log may be trimmed, or replaced by a checkpoint: a watcher whose offset
+is gone is told so with the range that can be read, and is never handed what lies behind a gap.
+
+See: architecture 5.5 (consumers see only what is committed), KIP-320, requirement 320.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage
+from quorate.services.errors import RequestRefusedError
+from quorate.services.log_range import KnownLog, LogRange
+from quorum.errors import ErrorCode
+from quorum.v1 import metadata_pb2
+from statemachine.codec import encode_record
+from statemachine.dump import dump_records
+from statemachine.image import MetadataImage
+
+
+class WatchedNode(KnownLog, Protocol):
+    """What watching needs to know of a replica."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed and applied state."""
+
+
+class WatchCursor:
+    """One watcher of one replica. Everything below ``offset`` was handed to it."""
+
+    def __init__(self, node: WatchedNode) -> None:
+        self._node = node
+        self._range = LogRange(node)
+        self.offset = -1
+        self.epoch = -1
+
+    def begin(self) -> Iterator[metadata_pb2.WatchResponse]:
+        """The whole state, which is where the watcher is from now on."""
+        image = self._node.image
+        self.offset, self.epoch = image.provenance.end_offset, image.provenance.epoch
+        return state_chunks(image)
+
+    def resume(self, offset: int, epoch: int) -> None:
+        """Go on behind ``offset``; ``epoch`` is that of the record before it, -1 for unknown.
+
+        Raises:
+            RequestRefusedError: OFFSET_NOT_AVAILABLE when this replica is behind the watcher,
+                OFFSET_OUT_OF_RANGE with the readable range, and with the point of divergence if
+                the watcher's history is not that of this log.
+        """
+        divergence = self._range.check_position(offset, epoch)
+        if divergence is not None:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"the watcher's history (offset {offset}, epoch {epoch}) differs from this log "
+                f"from offset {divergence.offset} on",
+                (divergence, self._range.bounds()),
+            )
+        self.offset, self.epoch = offset, epoch
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was applied behind ``offset``."""
+        return self._node.image.provenance.end_offset > self.offset
+
+    def check_kept(self) -> None:
+        """Pass only while the log reaches back to ``offset``.
+
+        Raises:
+            RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range.
+        """
+        if self.offset < self._node.log_start.offset:
+            raise self._range.out_of_range(self.offset)
+
+    def judge(self, changes: ChangeMessage) -> None:
+        """Pass only what follows ``offset``, or begins in the batch that it lies in.
+
+        Raises:
+            RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range.
+        """
+        if not changes.base_offset <= self.offset < changes.end_offset:
+            # The log no longer has it and answered with what it has: never a silent gap.
+            raise self._range.out_of_range(self.offset)
+
+    def advance(self, changes: ChangeMessage) -> None:
+        """They were handed out."""
+        self.offset, self.epoch = changes.end_offset, changes.epoch
+
+    def progress(self) -> metadata_pb2.WatchResponse:
+        """How far the watcher is, for when nothing changes."""
+        response = metadata_pb2.WatchResponse()
+        response.progress.offset = self.offset
+        response.progress.epoch = self.epoch
+        return response
+
+
+def state_chunks(image: MetadataImage) -> Iterator[metadata_pb2.WatchResponse]:
+    """The whole state as messages of about ``CHANGE_BYTES_MAX``; the last one says so."""
+    number = 0
+    chunk = _chunk(image, number)
+    size = 0
+    for record in dump_records(image):
+        value = encode_record(record)
+        if size + len(value) > CHANGE_BYTES_MAX and size:
+            yield chunk
+            number += 1
+            chunk = _chunk(image, number)
+            size = 0
+        chunk.state.records.append(value)
+        size += len(value)
+    chunk.state.is_last = True
+    yield chunk
+
+
+def _chunk(image: MetadataImage, number: int) -> metadata_pb2.WatchResponse:
+    return metadata_pb2.WatchResponse(
+        state=metadata_pb2.StateChunk(
+            offset=image.provenance.end_offset, epoch=image.provenance.epoch, chunk=number
+        )
+    )
