@@ -1,7 +1,7 @@
-"""The sentences of docs/guarantees.md and what backs each of them.
+"""The sentences of docs/guarantees.md and docs/requirements.md, and what backs each of them.
 
-A promise is a paragraph that begins with a bold label (``**D1.**``) and ends with a line
-``Shown by:`` and its backing, each in backticks and separated by commas:
+A promise is a paragraph that begins with a bold label (``**D1.**``, ``**630.4.**``) and ends with a
+line ``Shown by:`` and its backing, each in backticks and separated by commas:
 
 * ``path/of/test_file.py::test_name``: a test;
 * ``folder/name.scn``: a scenario below tests/scenario/testdata;
@@ -25,9 +25,9 @@ import pytest
 from quorate.sim.invariants.table import ALL
 from tests.evidence.record import ROOT
 
-PAGE = ROOT / "docs" / "guarantees.md"
+PAGES = (ROOT / "docs" / "guarantees.md", ROOT / "docs" / "requirements.md")
 SCENARIOS = ROOT / "tests" / "scenario" / "testdata"
-_LABEL = re.compile(r"^\*\*([A-Z]+\d+)\.\*\* ", re.M)
+_LABEL = re.compile(r"^\*\*([A-Z]+\d+|\d{3}\.\d+)\.\*\* ", re.M)
 _BACKED = re.compile(r"^Shown by: (.+)", re.M | re.S)
 
 
@@ -103,9 +103,14 @@ def node_ids(found: list[Promise]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
+def all_promises() -> list[Promise]:
+    """Of both pages."""
+    return [each for page in PAGES for each in promises(page.read_text(encoding="utf-8"))]
+
+
 def main(arguments: list[str]) -> int:
     """Run everything that is named."""
-    return int(pytest.main([*node_ids(promises(PAGE.read_text(encoding="utf-8"))), *arguments]))
+    return int(pytest.main([*node_ids(all_promises()), *arguments]))
 
 
 if __name__ == "__main__":
