@@ -1,0 +1,54 @@
+"""What a replica says has happened: counted, and some of it judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.violation import Violation
+from quorum.core.events import (
+    DownloadEnded,
+    Event,
+    LogDiverged,
+    ReplicaRegressed,
+    RoleChanged,
+    VoterChangeEnded,
+    VotingBarred,
+)
+from quorum.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.sim.cluster import Cluster
+    from quorate.sim.member import Member
+
+
+def heard(cluster: Cluster, member: Member, event: Event) -> None:
+    """Count what a node reports.
+
+    Raises:
+        Violation: It takes its own disk for one that must not vote.
+    """
+    counts = cluster.counts
+    if type(event) is LogDiverged:
+        counts.truncations += event.end_offset < event.old_end.offset
+    elif type(event) is DownloadEnded:
+        counts.installs += event.outcome == "installed"
+    elif type(event) is RoleChanged:
+        counts.leaders += event.role == "Leader"
+    elif type(event) is ReplicaRegressed:
+        counts.regressions += 1
+    elif type(event) is VoterChangeEnded:
+        counts.voter_changes += event.error == ErrorCode.NONE
+    elif type(event) is VotingBarred:
+        _barred(cluster, member, event.reason)
+
+
+def _barred(cluster: Cluster, member: Member, reason: str) -> None:
+    disk, counts = member.disk, cluster.counts
+    counts.barred += 1
+    cluster.hush(0)
+    counts.found_out += disk.is_from_the_past
+    disk.is_from_the_past = False
+    if not disk.has_lost_its_vote:
+        raise Violation(
+            "rightly-barred", "a voter's own disk is barred", node=member.id, why=reason
+        )

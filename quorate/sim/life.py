@@ -1,0 +1,247 @@
+"""One life of a node: a process with the production ``Replica`` in it, from start to end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from quorate.controller.config import ControllerConfig
+from quorate.replica.boot import Stores
+from quorate.replica.replica import Replica
+from quorate.sim.disk import WriteQueue
+from quorate.sim.executor import InlineExecutor
+from quorate.sim.heard import heard
+from quorate.sim.invariants.violation import Violation
+from quorate.sim.memory_filesystem import PowerLost
+from quorate.sim.trace import describe
+from quorum.core.events import Event
+from quorum.core.messages import Message
+from quorum.core.notices import Notice, ShutDown
+from quorum.errors import DiskFullError, LogCondemnedError, StorageError
+from quorum.types import NodeId
+from snapshot.writer import CheckpointInfo
+
+if TYPE_CHECKING:
+    from quorate.sim.cluster import Cluster
+    from quorate.sim.member import Member
+
+_LOOK_US = 20_000
+"""How often it is looked whether a hung disk goes on."""
+
+
+class Life:
+    """Every entry point ends with a look by the witness; after ``end`` none does anything."""
+
+    def __init__(self, member: Member, cluster: Cluster, stores: Stores, rng_seed: int) -> None:
+        self.is_over = False
+        self.is_stopping = False
+        """Whether it was told to go and has not gone yet: it does not stand any more."""
+        self._member = member
+        self._id = member.id
+        self._cluster = cluster
+        self._clock = member.clock
+        self._disk = member.disk
+        self._armed_us: int | None = None
+        self._failure: BaseException | None = None
+        self._queue = WriteQueue(
+            self._begin_pass, lambda group: cluster.witness.submitted(member.id, group)
+        )
+        self._persistence = Replica.persistence_of(stores)
+        is_voter = member.id in cluster.voter_ids and not member.disk.is_wiped
+        self.replica = Replica(
+            stores,
+            member.disk.fs,
+            quorum_config=cluster.settings.quorum,
+            controller_config=ControllerConfig(
+                cluster.cluster_id,
+                idle_interval_ms=cluster.settings.idle_ms,
+                kraft_version=1,
+                session_timeout_ms=400,
+            ),
+            snapshot_config=cluster.settings.snapshot,
+            clock=member.clock,
+            rng=random.Random(rng_seed),
+            writer=self._queue,
+            network=self,
+            executor=InlineExecutor(),
+            to_driver=lambda call: cluster.scheduler.after(
+                self._disk_delay(), self._worker_done, call
+            ),
+            on_event=self._note_event,
+            on_deadline=self._arm,
+            on_failure=self._fail,
+            on_fault=self._product_fault,
+            bootstrap=() if is_voter else (-2, -3),
+            on_checkpoint=self._checkpoint_written,
+        )
+
+    def end(self, rng: random.Random | None = None) -> bool:
+        """The process is gone; with ``rng``, part of what its disk was doing is still done.
+
+        Returns whether anything was under way or waiting.
+        """
+        self.is_over = True
+        if rng is None:
+            return True
+        return self._queue.cut_off(self._disk.fs, self._persistence, rng)
+
+    # ------------------------------------------------------------------ entry points
+
+    def enter(self, *calls: Callable[[], object]) -> None:
+        """Call into the replica, one after the other; whatever happens, look at it afterwards."""
+        member = self._member
+        try:
+            for call in calls:
+                call()
+        except PowerLost:
+            self._look()
+            member.stop_for("power")
+            return
+        except DiskFullError as error:
+            member.stop_for(f"full: {error}" if self._failure is None else "full")
+            return
+        except StorageError as error:
+            self._storage_failed(error)
+            return
+        except Violation:
+            raise
+        except BaseException as error:
+            self._cluster.witness.stepped(self._id)
+            raise Violation(
+                "no-crash", "the replica raised", node=self._id, error=repr(error)
+            ) from error
+        self._look()
+        if self._failure is not None:
+            self._storage_failed(self._failure)
+
+    def _look(self) -> None:
+        if not self.is_over:
+            self._cluster.witness.stepped(self._id)
+
+    def _storage_failed(self, error: BaseException) -> None:
+        witness = self._cluster.witness
+        has_rotted = witness.is_chain_damaged or witness.nodes[self._id].damaged_at is not None
+        is_expected = has_rotted if isinstance(error, LogCondemnedError) else self._disk.is_suspect
+        if not is_expected or not isinstance(error, StorageError):
+            raise Violation(
+                "no-crash", "the disk was sound and yet it failed", node=self._id, error=repr(error)
+            ) from error
+        self._member.stop_for(f"disk failed: {type(error).__name__}")
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """A message has arrived."""
+        if self.is_over or self._is_paused(self.receive, sender, message):
+            return
+        self._cluster.count_event()
+        replica = self.replica
+        self.enter(lambda: replica.receive(sender, message))
+        if self._cluster.trace.is_kept:
+            self._cluster.note(self._id, "deliver", describe(sender, message))
+
+    def tell(self, fact: Notice) -> None:
+        """A local fact."""
+        if isinstance(fact, ShutDown):
+            self.is_stopping = True
+        replica = self.replica
+        self.enter(lambda: replica.notice(fact))
+        self._cluster.note(self._id, "notice", type(fact).__name__)
+
+    def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
+        """A client's step at this node's controller."""
+        self._cluster.count_event()
+        replica = self.replica
+        self.enter(lambda: call(replica), replica.turn)
+        self._cluster.note(self._id, "client", detail)
+
+    def checkpoint(self) -> None:
+        """An operator asks for a checkpoint now."""
+        self.enter(self.replica.checkpoints.write_now, self.replica.turn)
+        self._cluster.note(self._id, "checkpoint", "asked for")
+
+    def wake(self) -> None:
+        """Its clock was changed: find out anew when the next timer ends."""
+        self._armed_us = None
+        self.enter(self.replica.tick)
+        self._cluster.note(self._id, "tick", "clock changed")
+
+    def _is_paused(self, call: Callable[..., None], *arguments: Any) -> bool:
+        until_us = self._member.paused_until_us
+        scheduler = self._cluster.scheduler
+        if scheduler.now_us >= until_us or self._cluster.is_healed:
+            return False
+        scheduler.at(until_us, call, *arguments)
+        return True
+
+    # ------------------------------------------------------------------ the disk
+
+    def _disk_delay(self) -> int:
+        return self._cluster.disk_delay() * self._disk.factor
+
+    def _is_hung(self, call: Callable[..., None], *arguments: Any) -> bool:
+        if self._cluster.scheduler.now_us >= self._disk.hung_until_us:
+            return False
+        self._cluster.scheduler.after(_LOOK_US, call, *arguments)
+        return True
+
+    def _begin_pass(self) -> None:
+        self._cluster.scheduler.after(self._disk_delay(), self._pass_done)
+
+    def _pass_done(self) -> None:
+        if self.is_over or self._is_paused(self._pass_done) or self._is_hung(self._pass_done):
+            return
+        self._cluster.count_event()
+        groups = self._queue.take()
+
+        def write() -> None:
+            done = self._persistence.execute(groups)
+            self._cluster.witness.persisted(self._id, groups)
+            self.replica.write_done(done)
+
+        self.enter(write)
+        self._cluster.note(self._id, "disk", f"ticket {groups[-1].ticket}")
+        if not self.is_over:
+            self._queue.begin()
+
+    def _worker_done(self, call: Callable[[], None]) -> None:
+        if not self.is_over:
+            self._cluster.count_event()
+            self.enter(call, self.replica.turn)
+            self._cluster.note(self._id, "worker", "")
+
+    # ------------------------------------------------------------------ what the replica needs
+
+    def send(self, to: NodeId, message: Message) -> None:
+        self._cluster.witness.sent(self._id, to, message)
+        self._cluster.network.send(self._id, to, message)
+
+    def set_peers(self, addresses: Mapping[NodeId, str]) -> None:
+        """Addresses do not matter here."""
+
+    def _arm(self, deadline_ms: int | None) -> None:
+        if deadline_ms is None:
+            return
+        at_us = max(self._clock.true_us(deadline_ms), self._cluster.scheduler.now_us)
+        if self._armed_us is None or at_us < self._armed_us:
+            self._armed_us = at_us
+            self._cluster.scheduler.at(at_us, self._tick, at_us)
+
+    def _tick(self, at_us: int) -> None:
+        if self.is_over or self._armed_us != at_us or self._is_paused(self._tick, at_us):
+            return
+        self._armed_us = None
+        self.enter(self.replica.tick)
+        self._cluster.note(self._id, "tick", "")
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+
+    def _product_fault(self, message: str) -> None:
+        raise Violation("no-crash", "the controller reports a fault", node=self._id, fault=message)
+
+    def _checkpoint_written(self, info: CheckpointInfo) -> None:
+        self._cluster.counts.checkpoints += 1
+        self._cluster.witness.checkpointed(self._id, info.snapshot_id)
+
+    def _note_event(self, event: Event) -> None:
+        heard(self._cluster, self._member, event)
