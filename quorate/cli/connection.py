@@ -80,7 +80,7 @@ async def _ask(
     except TimeoutError as error:
         raise _unreachable(servers, f"no answer within {session.timeout_s:g} s") from error
     except UnavailableError as error:
-        raise _unreachable(servers, str(error)) from error
+        raise _unreachable(servers, str(error), error) from error
     except OutcomeUnknownError as error:
         raise CliError(
             f"sent, but nobody said what became of it: {error}",
@@ -101,9 +101,14 @@ def refusal_exit(code: int) -> Exit:
         return Exit.FAILED
 
 
-def _unreachable(servers: tuple[str, ...], cause: str) -> CliError:
+def _unreachable(
+    servers: tuple[str, ...], cause: str, error: UnavailableError | None = None
+) -> CliError:
+    """``error`` says whether the last node asked was not reached, or could not do it yet."""
+    is_reached = error is not None and isinstance(error.__cause__, RefusedError)
+    what = "the cluster cannot do that now" if is_reached else "cannot reach the cluster"
     return CliError(
-        f"cannot reach the cluster through {', '.join(servers)}: {cause}",
+        f"{what} through {', '.join(servers)}: {cause}",
         hint="`quorum describe status` and `--read local` also work without a leader",
         code=Exit.UNREACHABLE,
     )

@@ -19,7 +19,7 @@ from quorate.cli.quorum_view import (
     voters_of,
 )
 from quorate.cli.session import Session
-from quorate.client import Client
+from quorate.client import Client, UnavailableError
 from quorate.config_addresses import WILDCARD_HOSTS, parse_address
 from quorate.quorum_arithmetic import (
     Replica,
@@ -249,8 +249,15 @@ async def _place(
     """Which disk, and where; what was not said, the node at that address is asked."""
     if at is None:
         return _Place(directory_id, endpoints)
-    async with client_of(session, (at,)) as there:
-        found = await there.describe_quorum(from_leader=False)
+    try:
+        async with client_of(session, (at,)) as there:
+            found = await there.describe_quorum(from_leader=False)
+    except UnavailableError as error:
+        raise CliError(
+            f"node {node} does not answer at {at}: {error}",
+            hint="start it, and name its client address; --endpoint needs no answer from it",
+            code=Exit.UNREACHABLE,
+        ) from error
     if found.node_id != node:
         raise CliError(f"at {at} is node {found.node_id}, not {node}", code=Exit.CONFLICT)
     if directory_id not in (b"", found.directory_id):

@@ -19,6 +19,8 @@ from quorum.v1 import common_pb2
 
 ATTEMPT_SECONDS_MAX = 5.0
 """How long one node may take before another is asked."""
+ATTEMPT_SECONDS_MIN = 0.1
+"""With less than this left nobody else is asked: what is known by then says more."""
 BACKOFF_SECONDS = (0.010, 0.100)
 """Bounds of the random pause after every known node was asked in vain."""
 
@@ -83,7 +85,7 @@ class Caller:
 
         Raises:
             ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
-                nobody answered before the deadline.
+                nobody answered before the deadline; its cause is the last failure.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
@@ -106,8 +108,10 @@ class Caller:
             pause = 0.0
             if asked >= len(self._nodes.addresses):
                 pause = self._rng.uniform(*BACKOFF_SECONDS)
-            if loop.time() + pause >= deadline:
-                raise UnavailableError(f"{method}: no answer in {timeout_seconds} s: {failure}")
+            if loop.time() + pause + ATTEMPT_SECONDS_MIN >= deadline:
+                raise UnavailableError(
+                    f"{method}: no answer in {timeout_seconds} s: {failure}"
+                ) from failure
             await asyncio.sleep(pause)
 
     async def _answer(self, call: Any) -> Any:

@@ -122,6 +122,18 @@ def test_quorum_describe(node: Node) -> None:
     assert (row["node_id"], row["status"], row["lag"]) == (1, "Leader", 0)
 
 
+def test_what_is_missing_is_named(node: Node) -> None:
+    """A node that answers "not yet" is not called unreachable, and one that is has its address."""
+    status, _, err = node.run("--timeout", "1", "topic", "list", "--at-least", "1000000")
+    assert status == 7
+    assert err.startswith("error: the cluster cannot do that now through")
+    assert "OFFSET_NOT_AVAILABLE" in err
+    nowhere = f"127.0.0.1:{free_ports(1)[0]}"
+    status, _, err = node.run("--timeout", "1", "quorum", "add-voter", "9", "--at", nowhere)
+    assert status == 7
+    assert err.startswith(f"error: node 9 does not answer at {nowhere}")
+
+
 def test_features(node: Node) -> None:
     rows = {row["feature"]: row for row in node.ask("feature", "describe")["rows"]}
     assert rows["metadata.version"]["finalized"] == rows["metadata.version"]["supported_max"]
