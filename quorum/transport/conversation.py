@@ -22,7 +22,7 @@ from quorum.errors import PeerProtocolError
 from quorum.transport.framing import ALIVE_FRAME, GOODBYE, PROBE, decode_frame
 from quorum.transport.hello import OWN_ADDRESS, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import CLIENT_OPTIONS, HELLO_TIMEOUT_S
-from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link, forget_failure
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link
 from quorum.transport.outbox import Outbox
 from quorum.transport.probe import SocketAddress
 from quorum.types import NodeId
@@ -132,9 +132,9 @@ class Conversation:
             self.heard_at = asyncio.get_running_loop().time()
             self._link.counters.connects += 1
             outbox = Outbox(call.write, self._link.counters)
-            writer = asyncio.create_task(outbox.run())
-            writer.add_done_callback(forget_failure)
-            self._on_established(outbox)
+            # Not before we read: a refusal comes right behind the hello, and of a call that found
+            # its write in vain gRPC tells no other reason.
+            asyncio.get_running_loop().call_soon(self._announce, outbox)
             await self._read(call, outbox)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
             return self._judge(error)
@@ -143,6 +143,10 @@ class Conversation:
                 outbox.close()
             await channel.close()
         return self._ended("the peer ended the stream")
+
+    def _announce(self, outbox: Outbox) -> None:
+        if not outbox.is_closed:
+            self._on_established(outbox)
 
     @property
     def _certificate_name(self) -> str:

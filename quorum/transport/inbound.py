@@ -49,8 +49,6 @@ class InboundStream:
     async def serve(self) -> None:
         """Shake hands, then hand requests on until the stream ends."""
         hello = await self._shake_hands()
-        writer = asyncio.create_task(self._outbox.run())
-        writer.add_done_callback(forget_failure)
         self._sender = hello.key.id if hello.key.id != NO_NODE else self._routes.anonymous()
         try:
             await self._read(hello)
@@ -70,10 +68,7 @@ class InboundStream:
 
     async def say_goodbye(self) -> None:
         """Tell the peer that this end closes on purpose, after what is queued."""
-        try:
-            await self._outbox.finish(GOODBYE_FRAME)
-        except STREAM_ERRORS:
-            return
+        await self._outbox.finish(GOODBYE_FRAME)
 
     def deliver(self, message: Message) -> None:
         """The response to one of this stream's requests (``routes.Way``)."""
@@ -89,7 +84,7 @@ class InboundStream:
         operators can read what differs.
         """
         context = self._context
-        # Waited for beside it, not cancelled: see ``outbox``. It ends with the call.
+        # Waited for beside it, not cancelled (DESIGN.md, two traps). It ends with the call.
         read = asyncio.ensure_future(context.read())
         read.add_done_callback(forget_failure)
         arrived, _ = await asyncio.wait({read}, timeout=HELLO_TIMEOUT_S)

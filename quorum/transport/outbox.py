@@ -1,22 +1,26 @@
 """Frames on their way out of one stream: bounded, in order, without blocking the sender.
 
-gRPC takes one write at a time and each is awaited: a task per stream does that, so that a slow
-receiver of records never keeps the stream's votes unread. That task is closed, not cancelled:
-cancelling whoever awaits an operation of grpc.aio leaks the operation (grpc/grpc#43360).
+gRPC takes one write at a time. A frame that finds none under way is written by ``push`` itself:
+nobody who waits for it waits for a turn of the event loop as well. The others follow one by one
+as writes end. A write is never cancelled: that leaks the operation (grpc/grpc#43360).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from quorum.transport.counters import TransportCounters
+from quorum.transport.eager import begin
 from quorum.transport.limits import MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX
 
 
 class Outbox:
     """The queue of one stream. Owned by the event loop.
+
+    A write that fails closes it. Nobody is told: the stream's reader sees the same end, and judges.
 
     Invariants:
         1. At most one write is under way.
@@ -24,19 +28,20 @@ class Outbox:
     """
 
     def __init__(
-        self, write: Callable[[bytes], Awaitable[None]], counters: TransportCounters
+        self, write: Callable[[bytes], Coroutine[Any, Any, None]], counters: TransportCounters
     ) -> None:
         self._write = write
         self._counters = counters
         self._frames: deque[bytes] = deque()
         self._bytes = 0
-        self._wake: asyncio.Future[None] | None = None
+        self._bytes_under_way = 0
         self._idle: asyncio.Future[None] | None = None
         self._is_writing = False
-        self._is_closed = False
+        self.is_closed = False
+        """Whether the stream is over. Only ``close`` sets it."""
 
     def push(self, frame: bytes) -> bool:
-        """Queue a frame.
+        """Write a frame, or queue it behind others. After ``close`` it is dropped silently.
 
         Returns:
             False when it was dropped: the queue is full or the frame too large.
@@ -49,55 +54,65 @@ class Outbox:
         ):
             self._counters.outbox_dropped += 1
             return False
-        self._frames.append(frame)
-        self._bytes += size
-        self._wake_writer()
+        self._queue(frame)
         return True
 
-    async def run(self) -> None:
-        """The writer task; ends after ``close``, or with what a write raises."""
-        loop = asyncio.get_running_loop()
-        while not self._is_closed:
-            if self._frames and not self._is_writing:
-                await self._drain()
-                continue
-            self._wake = loop.create_future()
-            await self._wake
-            self._wake = None
-
     def close(self) -> None:
-        """The stream is over: what is queued will not leave, and ``run`` returns."""
-        self._is_closed = True
+        """The stream is over: what is queued will not leave."""
+        self.is_closed = True
         self._frames.clear()
         self._bytes = 0
-        self._wake_writer()
+        self._settle()
 
     async def finish(self, last: bytes) -> None:
-        """Write everything queued and then ``last``. For an orderly end of the stream."""
-        self._frames.append(last)
-        self._bytes += len(last)
-        if not self._is_writing:
-            await self._drain()
+        """Write everything queued and then ``last``. For an orderly end of the stream.
+
+        Returns when it has been written, or the outbox is closed.
+        """
+        self._queue(last)
+        if self._is_writing and not self.is_closed:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+
+    def _queue(self, frame: bytes) -> None:
+        if self.is_closed:
             return
-        self._idle = asyncio.get_running_loop().create_future()
-        await self._idle
+        self._frames.append(frame)
+        self._bytes += len(frame)
+        if not self._is_writing:
+            self._write_on()
 
-    async def _drain(self) -> None:
+    def _write_on(self) -> None:
+        """Begin writes until one has to be waited for."""
+        frames = self._frames
         self._is_writing = True
-        frames, counters = self._frames, self._counters
-        try:
-            while frames:
-                frame = frames.popleft()
-                self._bytes -= len(frame)
-                await self._write(frame)
-                counters.frames_sent += 1
-                counters.bytes_sent += len(frame)
-        finally:
-            self._is_writing = False
-            if self._idle is not None and not self._idle.done():
-                self._idle.set_result(None)
+        while frames:
+            frame = frames.popleft()
+            self._bytes -= len(frame)
+            self._bytes_under_way = len(frame)
+            try:
+                if not begin(self._write(frame), self._written):
+                    return
+            except Exception:  # noqa: BLE001 - the stream's reader judges
+                self._is_writing = False
+                self.close()
+                return
+            self._count()
+        self._is_writing = False
+        self._settle()
 
-    def _wake_writer(self) -> None:
-        wake = self._wake
-        if wake is not None and not wake.done():
-            wake.set_result(None)
+    def _written(self, error: BaseException | None) -> None:
+        self._is_writing = False
+        if error is not None:
+            self.close()
+            return
+        self._count()
+        self._write_on()
+
+    def _count(self) -> None:
+        self._counters.frames_sent += 1
+        self._counters.bytes_sent += self._bytes_under_way
+
+    def _settle(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)

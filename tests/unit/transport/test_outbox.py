@@ -17,32 +17,37 @@ class Wire:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
+        self.begun: list[bytes] = []
         self.under_way = 0
         self.is_open = asyncio.Event()
         self.is_open.set()
+        self.failure: BaseException | None = None
 
     async def write(self, frame: bytes) -> None:
         assert self.under_way == 0, "two writes at a time"
         self.under_way += 1
+        self.begun.append(frame)
         await self.is_open.wait()
-        self.sent.append(frame)
+        await asyncio.sleep(0)
         self.under_way -= 1
+        if self.failure is not None:
+            raise self.failure
+        self.sent.append(frame)
 
 
 async def settle() -> None:
     """Let every task that can run do so."""
-    for _ in range(10):
+    for _ in range(20):
         await asyncio.sleep(0)
 
 
 def test_frames_leave_in_order_one_write_at_a_time() -> None:
-    """Pushed while idle, while a write is stuck, and before the task ran at all."""
+    """Pushed while idle, while a write is stuck, and behind others."""
 
     async def scenario() -> None:
         wire = Wire()
         box = Outbox(wire.write, TransportCounters())
         box.push(b"0")
-        writer = asyncio.create_task(box.run())
         await settle()
         wire.is_open.clear()
         box.push(b"1")
@@ -56,8 +61,18 @@ def test_frames_leave_in_order_one_write_at_a_time() -> None:
         box.push(b"4")
         await settle()
         assert wire.sent == [b"0", b"1", b"2", b"3", b"4"]
-        box.close()
-        await writer
+
+    run(scenario())
+
+
+def test_a_frame_that_finds_no_write_under_way_is_written_at_once() -> None:
+    """Whoever pushes it hands it over before doing anything else."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        box = Outbox(wire.write, TransportCounters())
+        box.push(b"1")
+        assert wire.begun == [b"1"]
 
     run(scenario())
 
@@ -71,6 +86,8 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
     async def scenario() -> None:
         wire, counters = Wire(), TransportCounters()
         box = Outbox(wire.write, counters)
+        wire.is_open.clear()
+        assert box.push(b"0")
         assert not box.push(bytes(91))
         assert box.push(bytes(80))
         assert not box.push(bytes(21))
@@ -78,55 +95,88 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
         assert box.push(b"3")
         assert not box.push(b"4")
         assert counters.outbox_dropped == 3
-        writer = asyncio.create_task(box.run())
+        wire.is_open.set()
         await settle()
         assert box.push(bytes(80))
         await settle()
-        assert (counters.frames_sent, counters.bytes_sent) == (4, 162)
-        box.close()
-        await writer
+        assert (counters.frames_sent, counters.bytes_sent) == (5, 163)
 
     run(scenario())
 
 
-def test_finish_writes_everything_and_the_last_word() -> None:
-    """Alone, and behind a write that is under way."""
-
-    async def scenario() -> None:
-        for is_busy in (False, True):
-            wire = Wire()
-            box = Outbox(wire.write, TransportCounters())
-            writer = asyncio.create_task(box.run())
-            if is_busy:
-                wire.is_open.clear()
-            box.push(b"1")
-            if is_busy:
-                await settle()
-            finishing = asyncio.create_task(box.finish(b"bye"))
-            await settle()
-            wire.is_open.set()
-            await finishing
-            assert wire.sent == [b"1", b"bye"]
-            box.close()
-        await writer
-
-    run(scenario())
-
-
-def test_closing_ends_the_task_and_drops_what_waits() -> None:
-    """Closed while a write is stuck: that write may end, nothing follows it."""
+@pytest.mark.parametrize("waiting", [(), (b"1",), (b"1", b"2")])
+def test_finish_writes_everything_and_the_last_word(waiting: tuple[bytes, ...]) -> None:
+    """Alone, behind a write that is under way, and behind what waits for it."""
 
     async def scenario() -> None:
         wire = Wire()
         box = Outbox(wire.write, TransportCounters())
-        writer = asyncio.create_task(box.run())
+        wire.is_open.clear()
+        for frame in waiting:
+            box.push(frame)
+        finishing = asyncio.create_task(box.finish(b"bye"))
+        await settle()
+        assert not finishing.done()
+        wire.is_open.set()
+        await finishing
+        assert wire.sent == [*waiting, b"bye"]
+
+    run(scenario())
+
+
+def test_closing_drops_what_waits() -> None:
+    """Closed while a write is stuck: that write may end, nothing follows it, nobody waits on."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        box = Outbox(wire.write, TransportCounters())
         wire.is_open.clear()
         box.push(b"1")
         box.push(b"2")
+        finishing = asyncio.create_task(box.finish(b"bye"))
         await settle()
         box.close()
+        await finishing
         wire.is_open.set()
-        await writer
-        assert wire.sent == [b"1"]
+        assert box.push(b"3")
+        await settle()
+        assert wire.begun == wire.sent == [b"1"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("gone"), asyncio.CancelledError()])
+def test_a_write_that_fails_is_the_last(failure: BaseException) -> None:
+    """Whatever it raises stays here, and who waits for the end of the stream goes on."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        wire.failure = failure
+        box = Outbox(wire.write, TransportCounters())
+        box.push(b"1")
+        box.push(b"2")
+        await box.finish(b"bye")
+        box.push(b"3")
+        await settle()
+        assert wire.begun == [b"1"]
+
+    run(scenario())
+
+
+def test_a_write_that_fails_at_once_is_the_last() -> None:
+    """As one that fails later, and ``push`` does not raise."""
+
+    async def scenario() -> None:
+        begun: list[bytes] = []
+
+        async def refuse(frame: bytes) -> None:
+            begun.append(frame)
+            raise asyncio.InvalidStateError("the call has ended")
+
+        box = Outbox(refuse, TransportCounters())
+        assert box.push(b"1")
+        assert box.push(b"2")
+        await box.finish(b"bye")
+        assert begun == [b"1"]
 
     run(scenario())

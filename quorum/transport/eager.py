@@ -1,0 +1,53 @@
+"""Runs a coroutine without a task: its first step at once, every other when its future is done.
+
+A task begins in the next turn of the event loop. What a write to a stream does in its first step
+is to hand the bytes to the kernel, and a replica on the other side waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeAlias
+
+OnEnd: TypeAlias = Callable[[BaseException | None], None]
+"""Told what the coroutine raised, or None."""
+
+
+def begin(coroutine: Coroutine[Any, Any, object], on_end: OnEnd) -> bool:
+    """Run ``coroutine`` up to what it has to wait for; on the event loop's thread.
+
+    It may await futures only, and nothing that asks for the current task. It cannot be cancelled.
+
+    Returns:
+        Whether it has ended. If not, ``on_end`` is called later, once, never inside this call.
+
+    Raises:
+        Exception: Whatever its first step raises.
+    """
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration:
+        return True
+    _wait(awaited, partial(_go_on, coroutine, on_end))
+    return False
+
+
+def _go_on(coroutine: Coroutine[Any, Any, object], on_end: OnEnd, _: object = None) -> None:
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration:
+        on_end(None)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - handed on
+        on_end(error)
+    else:
+        _wait(awaited, partial(_go_on, coroutine, on_end))
+
+
+def _wait(awaited: asyncio.Future[Any] | None, then: Callable[..., None]) -> None:
+    if awaited is None:
+        # A bare yield, as in ``asyncio.sleep(0)``.
+        asyncio.get_running_loop().call_soon(then)
+    else:
+        awaited.add_done_callback(then)
