@@ -5,6 +5,7 @@ See: docs/formats.md, KIP-584, KIP-853 (kraft.version).
 
 from __future__ import annotations
 
+from quorum.types import VersionRange
 from statemachine.commands import FeatureRange
 from statemachine.prepare.features import SUPPORTED_FEATURES as JUDGED_FEATURES
 from statemachine.records import METADATA_VERSION
@@ -20,6 +21,11 @@ SUPPORTED_FEATURES = tuple(
     )
 )
 """By name."""
+
+SUPPORTED_VERSIONS = tuple(
+    VersionRange(each.name, each.min_level, each.max_level) for each in SUPPORTED_FEATURES
+)
+"""The same, as replicas tell each other."""
 
 INITIAL_LEVELS = {METADATA_VERSION: METADATA_VERSION_MAX}
 """What `quorate format` finalises unless told otherwise. kraft.version is not among them: it is

@@ -141,6 +141,15 @@ class Voter:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Levels of one feature that a release can run with, both ends inclusive."""
+
+    name: str
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
 class Founding:
     """What a disk remembers of the founding of its quorum, from its format until epoch 1.
 

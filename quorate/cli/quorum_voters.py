@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import click
@@ -11,6 +11,7 @@ import click
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.connection import ask, client_of
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.quorum_support import objections_to_versions, warnings_about_versions
 from quorate.cli.quorum_view import (
     comparison,
     directory_text,
@@ -53,6 +54,7 @@ class _Step:
     after: Standing
     objections: list[str]
     take: Callable[[], Awaitable[_Changed]]
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ def add_voter(
     """Let observer NODE vote; it must follow the leader and be level with it.
 
     Its endpoints come from --endpoint, or with --at from the node itself. Refused (exit code 6)
-    when fewer than a majority of the new set could acknowledge.
+    when fewer than a majority of the new set could acknowledge, or when its release cannot run
+    with the feature levels in force.
     """
 
     async def plan(client: Client) -> _Step:
@@ -154,8 +157,10 @@ def add_voter(
         return _Step(
             "add", node, voter.directory_id, before, before.with_voter(voter),
             [*objections_to_adding(before, voter), *_objections_to_now(answer),
-             *_objections_to_readmission(answer, voter, readmit=readmit)],
+             *_objections_to_readmission(answer, voter, readmit=readmit),
+             *await objections_to_versions(session, client, at, node)],
             lambda: client.add_voter(node, voter.directory_id, place.endpoints, readmit=readmit),
+            warnings_about_versions(at, node),
         )  # fmt: skip
 
     _carry_out(session, plan, dry_run=dry_run, force=force)
@@ -232,8 +237,11 @@ def update_voter(
         if not place.endpoints:
             raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
         return _Step(
-            "update", node, voter.directory_id, before, before, _objections_to_now(answer),
+            "update", node, voter.directory_id, before, before,
+            [*_objections_to_now(answer),
+             *await objections_to_versions(session, client, at, node)],
             lambda: client.update_voter(node, voter.directory_id, place.endpoints),
+            warnings_about_versions(at, node),
         )  # fmt: skip
 
     _carry_out(session, plan, dry_run=dry_run, force=force)
@@ -312,7 +320,7 @@ def _carry_out(
             fields,
             (("before", step.before), ("after", step.after)),
             objections=step.objections,
-            warnings=warnings_about(step.after),
+            warnings=[*warnings_about(step.after), *(step.warnings if dry_run else ())],
         )
     )
     if step.objections and not force:

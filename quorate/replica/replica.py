@@ -17,6 +17,7 @@ from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.ports import LogDriver
 from quorate.controller.publishing import Published
+from quorate.features import SUPPORTED_VERSIONS
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
 from quorate.replica.log_keeper import LogKeeper
@@ -24,14 +25,14 @@ from quorum.config import QuorumConfig
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.core.node import RaftNode
-from quorum.core.notices import ListenerEndpoints, Notice
+from quorum.core.notices import FeatureLevels, ListenerEndpoints, Notice
 from quorum.core.upstream import NO_RELAYS, RelayPlan
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
 from quorum.runtime.operator_requests import OnSettled
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import Listener, Network, WriteDone, Writer
-from quorum.types import Endpoint, NodeId
+from quorum.types import Endpoint, NodeId, VersionRange
 from snapshot.config import SnapshotConfig
 from snapshot.generator import CheckpointGenerator, CheckpointTrigger
 from statemachine.codec import decode_record
@@ -64,6 +65,7 @@ class Replica:
         bootstrap: Sequence[NodeId] = (),
         relays: RelayPlan = NO_RELAYS,
         endpoints: Sequence[Endpoint] = (),
+        supported: Sequence[VersionRange] = SUPPORTED_VERSIONS,
         on_checkpoint: OnCheckpoint | None = None,
         on_delivery_due: Callable[[], None] | None = None,
         around_listener: Callable[[Listener], Listener] = lambda listener: listener,
@@ -112,6 +114,7 @@ class Replica:
             on_checkpoint=on_checkpoint,
         )
         self._has_published = False
+        self._supported = tuple(supported)
         self.controller.subscribe(self._published)
 
     @staticmethod
@@ -131,6 +134,7 @@ class Replica:
         )
         if self.endpoints:
             self.driver.notice(ListenerEndpoints(self.endpoints))
+        self._tell_levels()
         self.turn()
 
     def receive(self, sender: NodeId, message: Message) -> None:
@@ -186,7 +190,13 @@ class Replica:
 
     def _published(self, told: Published) -> None:
         self._has_published = True
+        if told.after.features is not told.before.features:
+            self._tell_levels()
         self.driver.controls.applied(told.after.provenance.timestamp_ms)
+
+    def _tell_levels(self) -> None:
+        levels = dict(self.controller.image.features.levels)
+        self.driver.notice(FeatureLevels(self._supported, levels))
 
 
 def _core_of(

@@ -286,9 +286,9 @@ class ServerNode:
         """A peer's process is gone (ADR 8)."""
         self._shell.guard(lambda: self.replica.notice(ConnectionRefused(peer)))
 
-    def on_request_failed(self, peer: NodeId, request_id: int) -> None:
+    def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
         """A request has no answer and will get none."""
-        self._shell.guard(lambda: self.replica.notice(RequestFailed(peer, request_id)))
+        self._shell.guard(lambda: self.replica.notice(RequestFailed(peer, request_id, refusal)))
 
     # ------------------------------------------------------------------ inside
 

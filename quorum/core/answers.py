@@ -56,9 +56,10 @@ ANSWERS: Mapping[type[Request], Codes] = {
     | {ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE},
     ReadPositionRequest: _TO_LEADER | {ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.QUEUE_FULL},
     ChainDigestRequest: _MALFORMED,
-    AddVoterRequest: _OF_CHANGES | {ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED},
+    AddVoterRequest: _OF_CHANGES
+    | {ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED, ErrorCode.UNSUPPORTED_VERSION},
     RemoveVoterRequest: _OF_CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.RESOURCE_EXHAUSTED},
-    UpdateVoterRequest: _OF_CHANGES | {ErrorCode.VOTER_NOT_FOUND},
+    UpdateVoterRequest: _OF_CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION},
 }
 """Of a voter, or of any replica that is no relay."""
 
@@ -92,8 +93,9 @@ OPERATOR_ANSWERS: Mapping[type[object], Codes] = {
         ErrorCode.INELIGIBLE_REPLICA,
         ErrorCode.INVALID_VOTER_KEY,
     },
-    AddVoter: _CHANGES | {ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED},
+    AddVoter: _CHANGES
+    | {ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED, ErrorCode.UNSUPPORTED_VERSION},
     RemoveVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.RESOURCE_EXHAUSTED},
-    UpdateVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND},
+    UpdateVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION},
 }
 """Of a node whose operator asks it by ``notice``."""

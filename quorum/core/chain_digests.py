@@ -71,5 +71,6 @@ def on_chain_digest_request(core: CoreState, sender: NodeId, request: ChainDiges
             core.epoch,
             offsets,
             leader_endpoints=core.answering_endpoints(),
+            replica=core.me,
         ),
     )

@@ -153,6 +153,7 @@ def on_chain_digest_response(
     question.request_id = 0
     if (
         response.error != ErrorCode.NONE
+        or not _speaks_for(core, sender, response)
         or response.offsets != question.offsets
         or not len(response.points) == len(response.own) == len(response.offsets)
     ):
@@ -169,6 +170,19 @@ def on_chain_digest_response(
         else:
             question.held = held
         _tally(core, dispute)
+
+
+def _speaks_for(core: CoreState, sender: NodeId, response: ChainDigestResponse) -> bool:
+    """Whether the answer is about the log of the very disk that was asked.
+
+    Under a voter's number there may be another disk by now, whose log must not count as the
+    voter's.
+    """
+    author = response.replica
+    if author is None or author.id != sender:
+        return False
+    voter = core.voters.latest.get(sender)
+    return voter is None or voter.key.matches(author)
 
 
 def _narrow(core: CoreState, dispute: Dispute, response: ChainDigestResponse) -> None:

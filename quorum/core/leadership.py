@@ -182,11 +182,11 @@ def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
         progress.begin_failures = 0
 
 
-def on_begin_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+def on_begin_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
     """A BeginQuorumEpoch got no answer: send it again after a pause."""
     leader = core.role
     if membership.is_probe(core, peer, request_id):
-        membership.on_probe_failed(core)
+        membership.on_probe_failed(core, refusal)
         return
     progress = leader.remote.get(peer) if isinstance(leader, Leader) else None
     if progress is None or progress.begin_request_id != request_id:
@@ -229,6 +229,7 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
             core.leader_id,
             core.epoch,
             core.answering_endpoints(),
+            core.versions.supported,
         ),
     )
 

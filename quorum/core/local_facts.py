@@ -22,6 +22,7 @@ from quorum.core import (
 from quorum.core.notices import (
     AddVoter,
     ConnectionRefused,
+    FeatureLevels,
     LeaseChanged,
     ListenerEndpoints,
     LogVerified,
@@ -41,6 +42,7 @@ from quorum.core.roles import Follower, Leader
 from quorum.core.slices import forget_slice
 from quorum.core.state import CoreState
 from quorum.core.transitions import lose_leader
+from quorum.core.versions import Versions, with_kraft_version
 from quorum.errors import QuorumUsageError
 from quorum.types import NodeId
 
@@ -55,7 +57,7 @@ def on_notice(core: CoreState, fact: Notice) -> None:
         case ConnectionRefused():
             _on_connection_refused(core, fact.peer)
         case RequestFailed():
-            _on_request_failed(core, fact.peer, fact.request_id)
+            _on_request_failed(core, fact.peer, fact.request_id, fact.refusal)
         case SnapshotCreated():
             _on_snapshot_created(core, fact)
         case SnapshotFrozen():
@@ -66,9 +68,8 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             core.snapshots.remove(fact.snapshot_id)
         case ShutDown() | Resign() | TransferLeadership():
             _on_leadership_request(core, fact)
-        case ListenerEndpoints():
-            core.own_endpoints = fact.endpoints
-            core.entry_basis = None
+        case ListenerEndpoints() | FeatureLevels():
+            _on_own_facts(core, fact)
         case LeaseChanged():
             core.snapshots.leased = fact.leased
             trimming.delete_unneeded(core)
@@ -80,6 +81,15 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             assert_never(fact)
 
 
+def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels) -> None:
+    match fact:
+        case ListenerEndpoints():
+            core.own_endpoints = fact.endpoints
+            core.entry_basis = None
+        case FeatureLevels():
+            core.versions = Versions(with_kraft_version(fact.supported), fact.in_force)
+
+
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
     """Fail-fast mode begins only when it is the leader's process that is gone."""
     role = core.role
@@ -87,7 +97,7 @@ def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 
 
-def _on_request_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
     flight = core.in_flight
     if flight is not None and flight.request_id == request_id:
         core.in_flight = None
@@ -95,7 +105,7 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
     forget_slice(core, request_id)
     founding.on_founding_failed(core, peer, request_id)
     election.on_vote_failed(core, peer, request_id)
-    leadership.on_begin_failed(core, peer, request_id)
+    leadership.on_begin_failed(core, peer, request_id, refusal)
     succession.on_end_failed(core, peer, request_id)
     transfer.on_failed(core, peer, request_id)
     read_forwarding.on_read_position_failed(core, peer, request_id)

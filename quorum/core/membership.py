@@ -22,7 +22,12 @@ from quorum.core.commitment import advance_high_watermark, append
 from quorum.core.events import VoterChangeStarted
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.leader_view import build_remote, check_quorum_deadline
-from quorum.core.membership_checks import why_not_begin, why_not_caught_up
+from quorum.core.membership_checks import (
+    as_supported,
+    why_not_begin,
+    why_not_caught_up,
+    why_not_supported,
+)
 from quorum.core.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.notices import AddVoter, RemoveVoter, UpdateVoter
 from quorum.core.output import Append, PeerEndpoints
@@ -85,18 +90,21 @@ def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
     leader.change = change
     leader.membership_due_ms = core.now_ms
     core.event(VoterChangeStarted(change.kind.value, change.voter.key))
-    if change.kind is not ChangeKind.REMOVE and _is_elsewhere(core, change.voter):
+    if change.kind is not ChangeKind.REMOVE and _is_to_be_probed(core, change.voter):
         core.progress(PeerEndpoints(change.voter.key.id, change.voter.endpoints))
         _probe(core, change)
     else:
         _append_change(core, leader, change)
 
 
-def _is_elsewhere(core: CoreState, voter: Voter) -> bool:
-    """Whether nobody has been reached at these endpoints yet; this node itself needs no probe."""
-    return (
-        voter.endpoints != core.voters.latest.endpoints_of(voter.key.id)
-        and voter.key.id != core.me.id
+def _is_to_be_probed(core: CoreState, voter: Voter) -> bool:
+    """Whether this place or these versions are news; this node itself needs no probe."""
+    known = core.voters.latest.get(voter.key.id)
+    return voter.key.id != core.me.id and (
+        known is None
+        or voter.endpoints != known.endpoints
+        or voter.min_supported_version != known.min_supported_version
+        or voter.max_supported_version != known.max_supported_version
     )
 
 
@@ -147,26 +155,30 @@ def on_probe_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
             f"the endpoint of node {change.voter.key.id} answers {response.error.name}",
         )
     else:
-        refusal = None
+        refusal = why_not_supported(core, change, response.supported)
         if leader.transfer is not None:
             refusal = ErrorCode.REQUEST_TIMED_OUT, "leadership is being handed over"
-        elif change.kind is ChangeKind.ADD:
+        elif refusal is None and change.kind is ChangeKind.ADD:
             refusal = why_not_caught_up(core, leader, change.voter)
         if refusal is not None:
             _give_up(core, leader, *refusal)
         else:
+            change.voter = as_supported(change.voter, response.supported)
             _append_change(core, leader, change)
 
 
-def on_probe_failed(core: CoreState) -> None:
+def on_probe_failed(core: CoreState, refusal: str) -> None:
     """The endpoint cannot be reached, or not yet: try again until the time is over."""
     leader = core.role
     if isinstance(leader, Leader) and leader.change is not None:
-        _probe_failed(core, leader, leader.change)
+        _probe_failed(core, leader, leader.change, refusal)
 
 
-def _probe_failed(core: CoreState, leader: Leader, change: PendingChange) -> None:
+def _probe_failed(
+    core: CoreState, leader: Leader, change: PendingChange, refusal: str = ""
+) -> None:
     change.probe_id = 0
+    change.probe_refusal = refusal
     change.probe_failures += 1
     change.probe_due_ms = core.now_ms + backoff_ms(core.config, change.probe_failures)
     leader.membership_due_ms = min(leader.membership_due_ms, change.probe_due_ms)
@@ -258,6 +270,11 @@ def _end_if_over(core: CoreState, leader: Leader) -> None:
         end(core, change, ErrorCode.NONE, "")
     elif core.now_ms >= change.deadline_ms:
         core.fired(Timer.CHANGE)
+        if change.probe_refusal and change.offset < 0:
+            # Not slow but unfit: asking again changes nothing before one of the two is changed.
+            message = f"node {change.voter.key.id} cannot take part: {change.probe_refusal}"
+            _give_up(core, leader, ErrorCode.INVALID_REQUEST, message)
+            return
         what = "committed" if change.offset >= 0 else "reached"
         _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, f"not {what} in time")
 

@@ -10,17 +10,17 @@ commits a record of its own epoch before it changes the configuration").
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias
 
 from quorum.core.leader_view import is_known_barred
 from quorum.core.pending_change import ChangeKind, PendingChange
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.core.versions import KRAFT_VERSION, kraft_versions_of, why_not_run_with
 from quorum.errors import ErrorCode
-from quorum.types import ZERO_UUID, Endpoint, Voter
+from quorum.types import ZERO_UUID, Endpoint, VersionRange, Voter
 
-KRAFT_VERSION = 1
-"""The finalised kraft.version of every log of ours."""
 TOMBSTONES_MAX = 10_000
 """Removed voters that are remembered; each takes 21 bytes of every voters record."""
 CAUGHT_UP_WITHIN_MS = 3_600_000
@@ -159,6 +159,42 @@ def _why_barred(leader: Leader, voter: Voter) -> Refusal | None:
         f"node {voter.key.id} is barred: the disk with this directory id never votes; format an "
         "empty folder without initial voters and add the directory id that it gets",
     )
+
+
+def why_not_supported(
+    core: CoreState, change: PendingChange, supported: tuple[VersionRange, ...]
+) -> Refusal | None:
+    """Why the replica that answered at the endpoint cannot take part in what is in force."""
+    voter = change.voter
+    kraft = kraft_versions_of(supported)
+    if kraft is None:
+        return (
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"node {voter.key.id} does not say which versions it supports: its release is too old",
+        )
+    if not kraft.lowest <= KRAFT_VERSION <= kraft.highest:
+        return (
+            ErrorCode.INVALID_REQUEST,
+            f"node {voter.key.id} supports kraft.version {kraft.lowest} to {kraft.highest}, in "
+            f"force is {KRAFT_VERSION}",
+        )
+    asked = voter.min_supported_version, voter.max_supported_version
+    if change.kind is ChangeKind.UPDATE and asked != (kraft.lowest, kraft.highest):
+        return (
+            ErrorCode.INVALID_REQUEST,
+            f"node {voter.key.id} supports kraft.version {kraft.lowest} to {kraft.highest}, not "
+            f"{asked[0]} to {asked[1]} as the request says",
+        )
+    problem = why_not_run_with(voter.key.id, supported, core.versions.in_force)
+    return (ErrorCode.UNSUPPORTED_VERSION, problem) if problem else None
+
+
+def as_supported(voter: Voter, supported: tuple[VersionRange, ...]) -> Voter:
+    """The entry with the kraft.version range that the replica itself has told."""
+    kraft = kraft_versions_of(supported)
+    if kraft is None:
+        return voter
+    return replace(voter, min_supported_version=kraft.lowest, max_supported_version=kraft.highest)
 
 
 def why_not_caught_up(core: CoreState, leader: Leader, voter: Voter) -> Refusal | None:

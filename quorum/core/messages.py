@@ -32,6 +32,7 @@ from quorum.types import (
     ReplicaKey,
     SnapshotId,
     Uuid,
+    VersionRange,
     Voter,
 )
 
@@ -131,13 +132,14 @@ class BeginQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class BeginQuorumEpochResponse:
-    """Answer to ``BeginQuorumEpochRequest``."""
+    """Answer to ``BeginQuorumEpochRequest``; without an error it says what its author supports."""
 
     request_id: int
     error: ErrorCode
     leader_id: NodeId
     epoch: Epoch
     leader_endpoints: tuple[Endpoint, ...] = ()
+    supported: tuple[VersionRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +330,8 @@ class ChainDigestResponse:
     points: tuple[DigestAt, ...] = ()
     own: tuple[DigestAt, ...] = ()
     leader_endpoints: tuple[Endpoint, ...] = ()
+    replica: ReplicaKey | None = None
+    """Whose log this is; None with an error."""
 
 
 Request: TypeAlias = (

@@ -16,6 +16,7 @@ from quorum.types import (
     OffsetAndEpoch,
     ReplicaKey,
     SnapshotId,
+    VersionRange,
     Voter,
 )
 
@@ -55,6 +56,8 @@ class RequestFailed:
 
     peer: NodeId
     request_id: int
+    refusal: str = ""
+    """Why one of the two does not want to talk to the other; empty when it is only silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,14 @@ class ListenerEndpoints:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureLevels:
+    """What this release's state machine can run with, and which levels are in force."""
+
+    supported: tuple[VersionRange, ...]
+    in_force: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseChanged:
     """Which snapshots transfers are reading now; those are not deleted (630.6)."""
 
@@ -188,6 +199,7 @@ Notice: TypeAlias = (
     | Resign
     | TransferLeadership
     | ListenerEndpoints
+    | FeatureLevels
     | LeaseChanged
     | AddVoter
     | RemoveVoter

@@ -33,6 +33,7 @@ from quorum.core.responses import learn_from_response
 from quorum.core.roles import Follower, Leader
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
+from quorum.core.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, NodeId, Voter
 
@@ -83,7 +84,13 @@ def _own_entry(core: CoreState, known: Voter) -> Voter:
     reached_at = tuple(
         each for each in core.own_endpoints if each.name == listener and each.port > 0
     )
-    return Voter(core.me, reached_at or known.endpoints, tagged=known.tagged)
+    return Voter(
+        core.me,
+        reached_at or known.endpoints,
+        OWN_KRAFT_VERSIONS.lowest,
+        OWN_KRAFT_VERSIONS.highest,
+        known.tagged,
+    )
 
 
 # The asking side.

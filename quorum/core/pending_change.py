@@ -63,6 +63,8 @@ class PendingChange:
     probe_due_ms: int = 0
     """When to probe (again)."""
     probe_failures: int = 0
+    probe_refusal: str = ""
+    """Why the last probe's handshake was refused; empty when the endpoint was only silent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from quorum.core.roles import Leader, Resigned, Role, Unattached
 from quorum.core.snapshot_shelf import SnapshotShelf
 from quorum.core.timers import Timer
 from quorum.core.upstream import NO_RELAYS, RelayPlan, Upstream
+from quorum.core.versions import Versions
 from quorum.core.voters import VoterHistory, VoterSet
 from quorum.core.waiting_reads import WaitingReads
 from quorum.errors import invariant
@@ -105,8 +106,7 @@ class CoreState:
         self.in_flight: InFlight | None = None
         self.peers = PeerTable(config)
         self.forwarded = WaitingReads()
-        self.current_as_of_ms = -1
-        self.current_end = -1
+        self.current_as_of_ms = self.current_end = -1
         """See ``currency``: this log holds all that was acknowledged before, below this end."""
         self.upstream = Upstream(relays.fetch_from)
         self.relay = Relay() if relays.serves else None
@@ -116,6 +116,7 @@ class CoreState:
         """A downloaded and verified snapshot that has to replace the log."""
         self.inquiries: dict[NodeId, Inquiry] = {}
         """What other bootstrap voters said before epoch 1 (``founding``)."""
+        self.versions = Versions()
         self.found_without: frozenset[NodeId] = frozenset()
         """Bootstrap voters that the operator does not wait for, at his own risk."""
         self.lost_leader: LeaderAndEpoch | None = None

@@ -58,6 +58,7 @@ def chain_response_to_pb(message: ChainDigestResponse) -> raft_pb2.ChainDigestRe
             raft_pb2.DigestAt(offset=point.offset, digest=point.value) for point in message.points
         ],
         leader_endpoints=endpoints_to_pb(message.leader_endpoints),
+        replica=key_to_pb(message.replica) if message.replica is not None else None,
     )
 
 
@@ -85,6 +86,7 @@ def chain_response_from_pb(
         offsets=_offsets(value.offsets),
         points=points,
         leader_endpoints=endpoints_from_pb(value.leader_endpoints),
+        replica=key_from_pb(value.replica) if value.HasField("replica") else None,
     )
 
 

@@ -132,7 +132,8 @@ class PeerChannel:
             self._unwell(ended.problem)
             self._judge_refusal(attempt, ended.ending)
             was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)
-            self._fail_open(keep_waiting=was_established)
+            refusal = ended.problem if ended.ending is Ending.REFUSED_HELLO else ""
+            self._fail_open(refusal, keep_waiting=was_established)
             now = loop.time()
             match ended.ending:
                 case Ending.BROKEN if now - began > RECONNECT_BACKOFF_S:
@@ -232,22 +233,22 @@ class PeerChannel:
             self._outbox = None
         self._fail(request_id)
 
-    def _fail_open(self, *, keep_waiting: bool) -> None:
+    def _fail_open(self, refusal: str, *, keep_waiting: bool) -> None:
         """Fail what was sent, and with it what still waits unless the next attempt may carry it."""
         waiting = {request_id for request_id, _ in self._waiting} if keep_waiting else set()
         if not keep_waiting:
             self._waiting.clear()
         for request_id in [each for each in self._requests if each not in waiting]:
             self._requests.take(request_id)
-            self._fail(request_id)
+            self._fail(request_id, refusal)
 
     def _fail_soon(self, request_id: int) -> None:
         """Not at once: the caller is in the middle of sending."""
         asyncio.get_running_loop().call_soon(self._fail, request_id)
 
-    def _fail(self, request_id: int) -> None:
+    def _fail(self, request_id: int, refusal: str = "") -> None:
         self._link.counters.requests_failed += 1
-        self._link.handler.on_request_failed(self.peer, request_id)
+        self._link.handler.on_request_failed(self.peer, request_id, refusal)
 
     def _unwell(self, problem: str) -> None:
         self._problem = problem

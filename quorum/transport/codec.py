@@ -24,6 +24,7 @@ from quorum.core.messages import (
     VoteResponse,
 )
 from quorum.errors import ErrorCode, PeerProtocolError
+from quorum.transport import version_codec
 from quorum.transport.limits import (
     CLUSTER_ID_BYTES_MAX,
     DIGEST_BYTES_MAX,
@@ -235,6 +236,7 @@ def begin_response_to_pb(message: BeginQuorumEpochResponse) -> raft_pb2.BeginQuo
         error_code=error_to_pb(message.error),
         current_leader=leader_to_pb(message.leader_id, message.epoch),
         leader_endpoints=endpoints_to_pb(message.leader_endpoints),
+        supported=version_codec.ranges_to_pb(message.supported),
     )
 
 
@@ -244,7 +246,7 @@ def begin_response_from_pb(
     """Inverse of ``begin_response_to_pb``.
 
     Raises:
-        PeerProtocolError: No current leader.
+        PeerProtocolError: No current leader, or more version ranges than there can be.
     """
     require(value.HasField("current_leader"), "BeginQuorumEpoch response: current_leader")
     return BeginQuorumEpochResponse(
@@ -253,6 +255,7 @@ def begin_response_from_pb(
         leader_id=value.current_leader.leader_id,
         epoch=value.current_leader.leader_epoch,
         leader_endpoints=endpoints_from_pb(value.leader_endpoints),
+        supported=version_codec.ranges_from_pb(value.supported),
     )
 
 

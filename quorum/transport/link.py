@@ -49,8 +49,11 @@ class PeerHandler(Protocol):
     def on_refused(self, peer: NodeId) -> None:
         """An established connection broke and reconnecting was refused (ADR 8)."""
 
-    def on_request_failed(self, peer: NodeId, request_id: int) -> None:
-        """That request has no answer and will get none."""
+    def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
+        """That request has no answer and will get none.
+
+        ``refusal`` says why one side does not want to talk to the other, if that is the reason.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,14 +154,26 @@ class BeginQuorumEpochRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
 class BeginQuorumEpochResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "leader_endpoints")
+    __slots__ = ("error_code", "current_leader", "leader_endpoints", "supported")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTED_FIELD_NUMBER: _ClassVar[int]
     error_code: _common_pb2.ErrorCode
     current_leader: _common_pb2.LeaderAndEpoch
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+    supported: _containers.RepeatedCompositeFieldContainer[VersionRange]
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., supported: _Optional[_Iterable[_Union[VersionRange, _Mapping]]] = ...) -> None: ...
+
+class VersionRange(_message.Message):
+    __slots__ = ("name", "lowest", "highest")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LOWEST_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    lowest: int
+    highest: int
+    def __init__(self, name: _Optional[str] = ..., lowest: _Optional[int] = ..., highest: _Optional[int] = ...) -> None: ...
 
 class EndQuorumEpochRequest(_message.Message):
     __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints", "stand_now")
@@ -366,18 +378,20 @@ class ChainDigestRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ChainDigestResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "offsets", "points", "leader_endpoints")
+    __slots__ = ("error_code", "current_leader", "offsets", "points", "leader_endpoints", "replica")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
     error_code: _common_pb2.ErrorCode
     current_leader: _common_pb2.LeaderAndEpoch
     offsets: _containers.RepeatedScalarFieldContainer[int]
     points: _containers.RepeatedCompositeFieldContainer[DigestAt]
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., offsets: _Optional[_Iterable[int]] = ..., points: _Optional[_Iterable[_Union[DigestAt, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+    replica: _common_pb2.ReplicaKey
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., offsets: _Optional[_Iterable[int]] = ..., points: _Optional[_Iterable[_Union[DigestAt, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., replica: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ...) -> None: ...
 
 class DigestAt(_message.Message):
     __slots__ = ("offset", "digest")

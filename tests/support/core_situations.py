@@ -12,8 +12,9 @@ from quorum.core.node import RaftNode
 from quorum.core.notices import AddVoter, Resign, TransferLeadership
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
 from quorum.core.state import CoreState
+from quorum.core.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
-from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, Voter
+from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import Disk, disk_with, key, voter
 
@@ -154,7 +155,9 @@ def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[typ
         m.VoteRequest(1, CLUSTER, who, me, epoch + 1, end, pre_vote=False),
         m.VoteResponse(asked, none, leader, epoch, granted=True),
         m.BeginQuorumEpochRequest(1, CLUSTER, me, who, epoch + (leader != peer)),
-        m.BeginQuorumEpochResponse(asked, none, leader, epoch),
+        m.BeginQuorumEpochResponse(
+            asked, none, leader, epoch, supported=(OWN_KRAFT_VERSIONS, VersionRange("f", 0, 1))
+        ),
         m.EndQuorumEpochRequest(1, CLUSTER, who, epoch, (me,), stand_now=rng.random() < 0.5),
         m.EndQuorumEpochResponse(asked, none, leader, epoch),
         fetch,
@@ -166,7 +169,7 @@ def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[typ
         m.ReadPositionRequest(1, CLUSTER, who, epoch),
         m.ReadPositionResponse(asked, none, leader, epoch, 3),
         m.ChainDigestRequest(1, CLUSTER, who, epoch, (3, 4)),
-        m.ChainDigestResponse(asked, none, leader, epoch, (3,), (DigestAt(3, b"d"),)),
+        m.ChainDigestResponse(asked, none, leader, epoch, (3,), (DigestAt(3, b"d"),), replica=who),
         m.UpdateVoterRequest(1, CLUSTER, voter(peer), epoch),
         m.AddVoterRequest(1, CLUSTER, _voter_to_be(), epoch),
         m.RemoveVoterRequest(1, CLUSTER, who, ReplicaKey(peer, b"e" * 16), epoch),

@@ -87,7 +87,7 @@ class RecordingHandler:
         self.refused.append(peer)
         self._check()
 
-    def on_request_failed(self, peer: int, request_id: int) -> None:
+    def on_request_failed(self, peer: int, request_id: int, refusal: str = "") -> None:
         self.failed.append((peer, request_id))
         self._check()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.controller.config import ControllerConfig
+from quorate.features import SUPPORTED_VERSIONS
 from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import Stores, open_stores
 from quorate.replica.replica import Replica
@@ -34,9 +35,11 @@ from quorum.types import (
     NodeId,
     ReplicaKey,
     SnapshotId,
+    VersionRange,
     Voter,
 )
 from snapshot.config import SnapshotConfig
+from statemachine.records import METADATA_VERSION
 
 CLUSTER_ID = "c2NlbmFyaW8tY2x1c3Rlcg"
 DATA_DIR = Path("/data")
@@ -68,6 +71,8 @@ class Settings:
     is_founded: bool = True
     """Whether the voters' disks begin with their quorum founded (``quorum.core.founding``)."""
     found_without: tuple[NodeId, ...] = ()
+    metadata_versions: dict[NodeId, int] = field(default_factory=dict)
+    """Nodes of an older release: the highest metadata.version that each supports."""
     tombstones: int = 0
     """Removed voters that the bootstrap checkpoint remembers."""
 
@@ -229,10 +234,20 @@ class Member:
             bootstrap=servers,
             relays=self.settings.relays.get(self.node_id, NO_RELAYS),
             endpoints=voter_of(self.node_id, self.host).endpoints,
+            supported=self._supported(),
             on_checkpoint=lambda info: self.hooks.on_checkpoint(self.node_id, info.snapshot_id),
         )
         self.hooks.on_opened(self.replica)
         self.replica.start()
+
+    def _supported(self) -> tuple[VersionRange, ...]:
+        highest = self.settings.metadata_versions.get(self.node_id)
+        return tuple(
+            replace(each, highest=highest)
+            if highest is not None and each.name == METADATA_VERSION
+            else each
+            for each in SUPPORTED_VERSIONS
+        )
 
     def crash(self, mode: CrashMode, rng: random.Random) -> None:
         """Stop without a word; un-synced bytes become what ``mode`` says."""

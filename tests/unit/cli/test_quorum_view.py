@@ -9,11 +9,12 @@ from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.quorum import replication_rows, status_fields
 from quorate.cli.quorum_barred import advise
+from quorate.cli.quorum_support import unsupported_levels, warnings_about_versions
 from quorate.cli.session import Session
 from quorate.cli.topic import parse_assignment, parse_pair
 from quorum.errors import ErrorCode
 from quorum.types import uuid_to_text
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
+from quorum.v1.admin_pb2 import DescribeQuorumResponse, FeatureDescription, QuorumReplica
 
 
 def replica(node_id: int, end: int, caught_up: int = -1, directory: bytes = b"") -> QuorumReplica:
@@ -48,6 +49,22 @@ def test_the_largest_lag_is_that_of_the_slowest_voter() -> None:
 def test_a_leader_that_is_the_slowest_has_no_lag() -> None:
     fields = status_fields(quorum(replica(2, 100, 5000)))
     assert (fields["max_follower_lag"], fields["max_follower_lag_time_ms"]) == (0, 0)
+
+
+def test_levels_in_force_that_a_node_does_not_support_are_named() -> None:
+    in_force = [
+        FeatureDescription(name="a", supported_max=9, finalized_level=5),
+        FeatureDescription(name="b", supported_max=9, finalized_level=0),
+        FeatureDescription(name="c", supported_max=9, finalized_level=1),
+    ]
+    there = [FeatureDescription(name="a", supported_min=1, supported_max=4)]
+    assert unsupported_levels(4, there, in_force) == [
+        "node 4 cannot take part: a 5 is in force, it supports 1 to 4",
+        "node 4 cannot take part: c 1 is in force, it supports 0 to 0",
+    ]
+    assert not unsupported_levels(4, in_force, in_force)
+    assert warnings_about_versions("n4:9190", 4) == []
+    assert "--at" in warnings_about_versions(None, 4)[0]
 
 
 @pytest.mark.parametrize("leader", [-1, 2])

@@ -18,7 +18,7 @@ from quorum.core.notices import LogVerified, RequestFailed
 from quorum.core.output import CondemnLog, SaveElectionState, VerifyLog
 from quorum.core.verdict import NOTHING, Difference, Held
 from quorum.errors import ErrorCode
-from quorum.types import DigestAt, OffsetAndEpoch
+from quorum.types import DigestAt, OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster, Member
 from tests.support.core_disk import key
 
@@ -52,6 +52,8 @@ class Table:
         self.last_fetch = self.cluster.sent_by(2, FetchRequest)[-1]
         self.me, self.other = (1, 2) if leads else (2, 1)
         self.answers: dict[int, History] = {self.other: THEIRS}
+        self.disks: dict[int, ReplicaKey] = {}
+        """Who answers under a number, where it is not the voter."""
         self.cluster.queue.clear()
         self.cluster.sent.clear()
         for each in self.cluster.members:
@@ -108,6 +110,7 @@ class Table:
             request.offsets,
             points=tuple(map(self.answers[peer], request.offsets)),
             own=tuple(map(OURS, request.offsets)),
+            replica=self.disks.get(peer, key(peer)),
         )
         now_ms = self.cluster.now_ms
         self.cluster.call(self.me, lambda node: node.receive(now_ms, peer, response))
@@ -368,3 +371,33 @@ def test_where_the_common_part_is_unknown_the_boundaries_decide() -> None:
     assert difference.holds(ours, ours)
     short = Held(DigestAt(15, b"x"), DigestAt(15, b"x"))
     assert difference.is_undecided(short)
+
+
+def test_another_disk_under_a_voters_number_speaks_for_nobody() -> None:
+    """Its log is not the voter's: neither side may get a majority by it."""
+    table = begun(n3=OURS)
+    table.disks[3] = ReplicaKey(3, b"another disk    ")
+    table.run()
+    assert table.settled() is None
+    assert not table.is_condemned
+    table.disks.clear()
+    table.cluster.advance(5_000)
+    table.run()
+    assert table.settled() is not None
+
+
+def test_an_answer_without_a_key_is_none() -> None:
+    table = begun(n3=OURS)
+    for _, peer, request in list(table.cluster.sent):
+        if isinstance(request, ChainDigestRequest):
+            answer = ChainDigestResponse(
+                request.request_id, ErrorCode.NONE, 1, table.cluster[1].epoch, request.offsets,
+                tuple(map(THEIRS, request.offsets)), tuple(map(OURS, request.offsets)),
+            )  # fmt: skip
+            table.cluster.call(
+                1, lambda node, p=peer, a=answer: node.receive(table.cluster.now_ms, p, a)
+            )
+    dispute = table.cluster[1]._core.chain.dispute
+    assert dispute is not None
+    assert not dispute.is_high_known
+    assert [each.failures for each in dispute.questions.values()] == [1]

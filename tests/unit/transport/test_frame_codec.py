@@ -38,7 +38,7 @@ from quorum.core.messages import (
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport.framing import decode_frame, encode_frame, is_answer, is_request, sender_key
 from quorum.transport.hello import Hello, decode_hello, encode_hello
-from quorum.types import DigestAt, Endpoint, OffsetAndEpoch, ReplicaKey, Voter
+from quorum.types import DigestAt, Endpoint, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -77,7 +77,8 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
         BeginQuorumEpochRequest, int64, texts, keys, keys, int32, endpoints
     ),
     BeginQuorumEpochResponse: st.builds(
-        BeginQuorumEpochResponse, int64, codes, int32, int32, endpoints
+        BeginQuorumEpochResponse, int64, codes, int32, int32, endpoints,
+        st.lists(st.builds(VersionRange, texts, int32, int32), max_size=64).map(tuple),
     ),
     EndQuorumEpochRequest: st.builds(
         EndQuorumEpochRequest, int64, texts, keys, int32,
@@ -118,7 +119,7 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     ChainDigestResponse: st.builds(
         ChainDigestResponse, int64, codes, int32, int32, st.lists(int64, max_size=32).map(tuple),
         st.lists(st.builds(DigestAt, int64, st.binary(max_size=64)), max_size=32).map(tuple),
-        st.just(()), endpoints,
+        st.just(()), endpoints, st.none() | keys,
     ),
     UpdateVoterRequest: st.builds(UpdateVoterRequest, int64, texts, voters, int32),
     AddVoterRequest: st.builds(AddVoterRequest, int64, texts, voters, int32),
@@ -282,7 +283,7 @@ SHARED_FIELDS = {
     "offsets", "points",
     "stand_now", "subtree", "path", "contact_age_ms", "message",
     "is_barred", "has_lost_records", "sender",
-    "life_id", "roster",
+    "life_id", "roster", "supported",
 }  # fmt: skip
 
 

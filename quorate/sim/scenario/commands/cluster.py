@@ -7,7 +7,8 @@ observers that serve others; ``from_9=(4,5)`` lets observer 9 fetch from these, 
 With ``founded=0``
 the voters are freshly formatted and have yet to found their quorum, waiting for all but those
 in ``without=(3)``; ``down=(3)`` are formatted but not started. The quorum remembers as many
-removed voters as ``tombstones=`` says.
+removed voters as ``tombstones=`` says. ``metadata_version_4=20`` makes node 4 one of an older
+release, which supports metadata.version up to 20 only.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ def run(world: World, args: Arguments) -> None:
     serving = args.numbers("relays")
     for each in (*voters, *observers):
         settings.relays[each] = RelayPlan(each in serving, args.numbers(f"from_{each}"))
+    for each in (*voters, *observers):
+        highest = args.number(f"metadata_version_{each}", 0)
+        if highest:
+            settings.metadata_versions[each] = highest
     down = args.numbers("down")
     args.finish()
     settings.quorum.validate()

@@ -1,0 +1,145 @@
+"""A voter must be able to run with what is in force: asked at its endpoint, before the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorum.core.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.notices import AddVoter, FeatureLevels, Notice, RequestFailed, UpdateVoter
+from quorum.core.output import VoterChangeAnswered
+from quorum.core.versions import why_not_run_with, with_kraft_version
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, VersionRange
+from tests.support.core_cluster import CoreCluster
+from tests.support.core_disk import voter
+
+FEATURE = VersionRange("f", 2, 5)
+
+
+def asked(*supported: VersionRange, change: Notice, level: int = 4) -> VoterChangeAnswered:
+    """How it ends when the replica at the endpoint answers with these versions."""
+    cluster = led()
+    cluster.call(
+        1, lambda node: node.notice(cluster.now_ms, FeatureLevels((FEATURE,), {"f": level}))
+    )
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, change))
+    peer, request = probe_in(cluster)
+    answer = BeginQuorumEpochResponse(request.request_id, ErrorCode.NONE, 1, 1, (), supported)
+    cluster.queue.clear()
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, peer, answer))
+    cluster.settle()
+    return answered(cluster)
+
+
+def led() -> CoreCluster:
+    cluster = CoreCluster((1, 2, 3), (4,))
+    cluster.elect(1)
+    cluster.advance(600)
+    return cluster
+
+
+def probe_in(cluster: CoreCluster) -> tuple[NodeId, BeginQuorumEpochRequest]:
+    peer, message = next(
+        (to, each) for _, to, each in cluster.queue if isinstance(each, BeginQuorumEpochRequest)
+    )
+    return peer, message
+
+
+def answered(cluster: CoreCluster) -> VoterChangeAnswered:
+    (found,) = (
+        each for each in cluster.members[1].progress if isinstance(each, VoterChangeAnswered)
+    )
+    return found
+
+
+def moved(**versions: int) -> UpdateVoter:
+    """Node 2 at another place."""
+    return UpdateVoter(1, replace(voter(2), endpoints=voter(9).endpoints, **versions))
+
+
+@pytest.mark.parametrize("change", [AddVoter(1, voter(4)), moved()])
+def test_one_that_supports_what_is_in_force_is_let_in(change: Notice) -> None:
+    answer = asked(*with_kraft_version((FEATURE,)), change=change)
+    assert answer.error == ErrorCode.NONE
+    assert answer.offset >= 0
+
+
+@pytest.mark.parametrize("change", [AddVoter(1, voter(4)), moved()])
+@pytest.mark.parametrize(
+    ("supported", "error", "words"),
+    [
+        ((), ErrorCode.UNSUPPORTED_VERSION, "does not say which versions"),
+        (with_kraft_version(()), ErrorCode.UNSUPPORTED_VERSION, "f 4 is in force"),
+        (
+            with_kraft_version((VersionRange("f", 2, 3),)),
+            ErrorCode.UNSUPPORTED_VERSION,
+            "it supports 2 to 3",
+        ),
+        (
+            (VersionRange("kraft.version", 2, 3), FEATURE),
+            ErrorCode.INVALID_REQUEST,
+            "kraft.version 2 to 3",
+        ),
+    ],
+)
+def test_one_that_cannot_take_part_is_refused_with_words(
+    change: Notice, supported: tuple[VersionRange, ...], error: ErrorCode, words: str
+) -> None:
+    answer = asked(*supported, change=change)
+    assert (answer.error, answer.offset) == (error, -1)
+    assert words in answer.message
+
+
+def test_an_update_must_say_what_the_replica_itself_says() -> None:
+    """The record would promise what the voter does not keep."""
+    answer = asked(*with_kraft_version((FEATURE,)), change=moved(max_supported_version=2))
+    assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
+    assert "not 0 to 2 as the request says" in answer.message
+
+
+def test_other_versions_at_the_same_place_are_asked_for_too() -> None:
+    cluster = led()
+    wider = UpdateVoter(1, replace(voter(2), max_supported_version=2))
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, wider))
+    assert probe_in(cluster)[0] == 2
+    cluster.settle()
+    assert answered(cluster).error == ErrorCode.INVALID_REQUEST
+
+
+def test_the_entry_carries_what_the_new_voter_says_of_itself() -> None:
+    cluster = led()
+    wrong = replace(voter(4), min_supported_version=1, max_supported_version=7)
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(1, wrong)))
+    cluster.settle()
+    assert answered(cluster).error == ErrorCode.NONE
+    (entry,) = (each for each in cluster[2].voters if each.key.id == 4)
+    assert (entry.min_supported_version, entry.max_supported_version) == (0, 1)
+
+
+def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
+    cluster = led()
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(1, voter(4))))
+    peer, request = probe_in(cluster)
+    cluster.cut |= {(1, 4)}
+    cluster.queue.clear()
+    why = RequestFailed(peer, request.request_id, "it understands frame versions 3 to 4")
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, why))
+    cluster.hold |= {(1, 4)}
+    for _ in range(300):
+        if any(isinstance(each, VoterChangeAnswered) for each in cluster.members[1].progress):
+            break
+        cluster.advance(10)
+        for _, to, each in cluster.sent[-4:]:
+            if to == peer and isinstance(each, BeginQuorumEpochRequest):
+                again = RequestFailed(peer, each.request_id, why.refusal)
+                cluster.call(1, lambda node, fact=again: node.notice(cluster.now_ms, fact))
+    answer = answered(cluster)
+    assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
+    assert "frame versions 3 to 4" in answer.message
+
+
+def test_a_feature_at_level_0_is_asked_of_nobody() -> None:
+    assert why_not_run_with(4, (), {"f": 0}) == ""
+    assert why_not_run_with(4, (), {"f": 1}).endswith("f 1 is in force, it supports no level of it")
