@@ -41,7 +41,9 @@ from statemachine.codec import decode_record
 class Replica:
     """Stores, core, driver, controller and checkpoints of one node.
 
-    Life-cycle: ``open_stores``, construct, ``start``, entry points, ``close``.
+    Life-cycle: ``open_stores``, construct, ``start``, entry points, ``close``. ``around_listener``
+    and ``around_log`` may wrap the seams between driver and controller; ``supported`` is what this
+    release can run with.
     """
 
     def __init__(  # noqa: PLR0913 - the composition of a node, by keyword
@@ -71,10 +73,7 @@ class Replica:
         around_listener: Callable[[Listener], Listener] = lambda listener: listener,
         around_log: Callable[[LogDriver], LogDriver] = lambda log: log,
     ) -> None:
-        """Put everything together; nothing runs before ``start``.
-
-        ``around_listener`` and ``around_log`` may wrap the seams between driver and controller.
-        """
+        """Put everything together; nothing runs before ``start``."""
         self.stores = stores
         self.key = stores.key
         self._clock = clock

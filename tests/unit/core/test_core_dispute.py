@@ -388,15 +388,13 @@ def test_another_disk_under_a_voters_number_speaks_for_nobody() -> None:
 
 def test_an_answer_without_a_key_is_none() -> None:
     table = begun(n3=OURS)
-    for _, peer, request in list(table.cluster.sent):
-        if isinstance(request, ChainDigestRequest):
-            answer = ChainDigestResponse(
-                request.request_id, ErrorCode.NONE, 1, table.cluster[1].epoch, request.offsets,
-                tuple(map(THEIRS, request.offsets)), tuple(map(OURS, request.offsets)),
-            )  # fmt: skip
-            table.cluster.call(
-                1, lambda node, p=peer, a=answer: node.receive(table.cluster.now_ms, p, a)
-            )
+    _, peer, request = table.cluster.sent[-1]
+    assert isinstance(request, ChainDigestRequest)
+    answer = ChainDigestResponse(
+        request.request_id, ErrorCode.NONE, 1, table.cluster[1].epoch, request.offsets,
+        tuple(map(THEIRS, request.offsets)), tuple(map(OURS, request.offsets)),
+    )  # fmt: skip
+    table.cluster.call(1, lambda node: node.receive(table.cluster.now_ms, peer, answer))
     dispute = table.cluster[1]._core.chain.dispute
     assert dispute is not None
     assert not dispute.is_high_known
