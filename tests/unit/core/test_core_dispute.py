@@ -52,8 +52,7 @@ class Table:
         self.last_fetch = self.cluster.sent_by(2, FetchRequest)[-1]
         self.me, self.other = (1, 2) if leads else (2, 1)
         self.answers: dict[int, History] = {self.other: THEIRS}
-        self.disks: dict[int, ReplicaKey] = {}
-        """Who answers under a number, where it is not the voter."""
+        self.disks: dict[int, ReplicaKey] = {}  # where it is not the voter's
         self.cluster.queue.clear()
         self.cluster.sent.clear()
         for each in self.cluster.members:
