@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.batch_decode import Record
@@ -33,6 +32,7 @@ from quorum.control_voters import (
 )
 from quorum.errors import CorruptBatchError, QuorumUsageError
 from quorum.types import ReplicaKey, TaggedFields
+from quorum.values import value
 from quorum.varint import encode_tagged_fields, read_tagged_fields
 
 LOG_DIGEST_TAG = 20_001
@@ -53,7 +53,7 @@ KRAFT_VERSION = 5
 KRAFT_VOTERS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotHeader:
     """First record of every checkpoint.
 
@@ -67,7 +67,7 @@ class SnapshotHeader:
     tagged: TaggedFields = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotFooter:
     """Last record of every checkpoint. ``state_digest`` is empty when not known."""
 
@@ -75,21 +75,21 @@ class SnapshotFooter:
     tagged: TaggedFields = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AbortMarker:
     """End of a transaction that is undone. Never written by us."""
 
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CommitMarker:
     """End of a transaction that holds. Never written by us."""
 
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnknownControl:
     """A control record of a type or schema version that this release does not know."""
 

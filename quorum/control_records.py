@@ -5,13 +5,13 @@ Their bytes are ``quorum.control``'s work; when they are written is the core's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.types import NodeId, ReplicaKey, TaggedFields, Voter
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderChange:
     """Control record that opens every epoch."""
 
@@ -21,7 +21,7 @@ class LeaderChange:
     tagged: TaggedFields = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KRaftVersion:
     """Control record with the finalised kraft.version (1: voters live in the log)."""
 
@@ -29,7 +29,7 @@ class KRaftVersion:
     tagged: TaggedFields = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Voters:
     """Control record with the whole voter set from here on.
 

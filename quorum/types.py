@@ -10,8 +10,9 @@ Ranges are half-open everywhere: ``*_end_offset`` is exclusive, ``*_start_offset
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from quorum.values import value
 
 NodeId: TypeAlias = int
 """A node's number, 0 or above. Negative numbers down from -2 name bootstrap servers."""
@@ -53,7 +54,7 @@ def uuid_from_text(text: str) -> Uuid:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OffsetAndEpoch:
     """A place in the log and the epoch that goes with it.
 
@@ -79,7 +80,7 @@ LOG_BEGINNING = OffsetAndEpoch(0, 0)
 BOOTSTRAP_SNAPSHOT_ID: SnapshotId = LOG_BEGINNING
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EpochStart:
     """An entry of the epoch history: ``epoch`` begins at ``start_offset``."""
 
@@ -87,7 +88,7 @@ class EpochStart:
     start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplicaKey:
     """Who a replica is: its number and the identity of its disk.
 
@@ -106,7 +107,7 @@ class ReplicaKey:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Endpoint:
     """Where a listener of a node can be reached. ``name`` is upper case (``CONTROLLER``)."""
 
@@ -121,7 +122,7 @@ class Endpoint:
         return f"{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderAndEpoch:
     """The leader of an epoch as far as known; ``leader_id`` is ``NO_NODE`` when it is not."""
 
@@ -129,7 +130,7 @@ class LeaderAndEpoch:
     epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Voter:
     """One entry of the voters record: who, where, and which kraft.version it supports."""
 
@@ -140,7 +141,7 @@ class Voter:
     tagged: TaggedFields = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VersionRange:
     """Levels of one feature that a release can run with, both ends inclusive."""
 
@@ -149,7 +150,7 @@ class VersionRange:
     highest: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Founding:
     """What a disk remembers of the founding of its quorum, from its format until epoch 1.
 
@@ -164,7 +165,7 @@ class Founding:
     """Whether every bootstrap voter is known to have agreed to ``roster``."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ElectionState:
     """What ``quorum-state`` holds: the epoch, its leader if known, and the vote cast in it."""
 
@@ -179,7 +180,7 @@ class ElectionState:
     """Why this directory id never votes again; empty for a voter in good standing."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DigestAt:
     """The running log digest of everything below ``offset`` (exclusive)."""
 

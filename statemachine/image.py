@@ -9,10 +9,11 @@ Invariant: an image ends on a batch boundary and outside any metadata transactio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from immutables import Map
 
+from quorum.values import value
 from statemachine.import_state import ImportState
 from statemachine.records import Extra
 from statemachine.sections.cluster import (
@@ -29,7 +30,7 @@ from statemachine.sections.topics import TopicsImage
 from statemachine.sections.tracking import RecordKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Provenance:
     """The position an image represents, and where its content came from.
 
@@ -44,7 +45,7 @@ class Provenance:
     source: ImportState | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MetadataImage:
     """All metadata at ``provenance``; one attribute per section.
 

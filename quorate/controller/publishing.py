@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.types import SnapshotId
+from quorum.values import value
 from statemachine.changes import ChangeCounter
 from statemachine.image import MetadataImage
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Published:
     """One step of the published image.
 

@@ -5,26 +5,26 @@ See: KIP-595 (diverging epoch), KIP-279 (lineage), KIP-630 (snapshot answer).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.core.log_view import LogView
 from quorum.types import LOG_BEGINNING, Epoch, OffsetAndEpoch, SnapshotId
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Serve:
     """The replica's log is a prefix of ours: records from its offset on."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Diverging:
     """The logs part: our largest epoch not above the replica's, and where that epoch ends."""
 
     point: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NeedsSnapshot:
     """Our log cannot bring it forward; None when there is no snapshot either."""
 

@@ -12,13 +12,12 @@ See: ADR 9; docs/protocol.md (Reading).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Currency:
     """Everything acknowledged before ``as_of_ms`` lies below ``end_offset``. -1: never known."""
 

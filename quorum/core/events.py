@@ -6,14 +6,14 @@ Names are past tense. Nothing in the core reads them; the runtime renders each a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RoleChanged:
     """The node moved to ``role`` in ``epoch``."""
 
@@ -24,7 +24,7 @@ class RoleChanged:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoteDecided:
     """A vote or pre-vote request was judged."""
 
@@ -35,7 +35,7 @@ class VoteDecided:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchClassified:
     """A Fetch position was judged: ``serve``, ``diverging`` or ``snapshot``."""
 
@@ -46,7 +46,7 @@ class FetchClassified:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestRefused:
     """A request was answered with an error and left no trace in the state."""
 
@@ -55,7 +55,7 @@ class RequestRefused:
     error: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MessageIgnored:
     """A message was dropped: stale, never asked for, or against the protocol."""
 
@@ -65,7 +65,7 @@ class MessageIgnored:
     is_violation: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RecordsAppended:
     """Records were added to the log's end (not yet durable)."""
 
@@ -74,7 +74,7 @@ class RecordsAppended:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogDiverged:
     """This follower's log differed from the leader's and was cut to ``end_offset``."""
 
@@ -83,7 +83,7 @@ class LogDiverged:
     leader_said: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WatermarkMoved:
     """The high watermark rose."""
 
@@ -91,7 +91,7 @@ class WatermarkMoved:
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DownloadStarted:
     """A snapshot download began, or restarted from byte 0."""
 
@@ -99,7 +99,7 @@ class DownloadStarted:
     leader_id: NodeId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChunkReceived:
     """A verified slice of a snapshot arrived."""
 
@@ -109,7 +109,7 @@ class ChunkReceived:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DownloadEnded:
     """A snapshot download ended: ``installed``, or why not."""
 
@@ -117,14 +117,14 @@ class DownloadEnded:
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogStartAdvanced:
     """The log now starts at ``start``."""
 
     start: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderLost:
     """The leader's process refused a reconnect: fail-fast mode (ADR 8)."""
 
@@ -132,7 +132,7 @@ class LeaderLost:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterSetChanged:
     """The voter set in force changed at ``offset`` (-1: from a checkpoint or format)."""
 
@@ -140,7 +140,7 @@ class VoterSetChanged:
     voters: tuple[NodeId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterChangeStarted:
     """This leader began to change the voter set: ``add``, ``remove`` or ``update``."""
 
@@ -148,7 +148,7 @@ class VoterChangeStarted:
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterChangeEnded:
     """A change was refused, committed or given up. ``offset`` -1: no record was written."""
 
@@ -159,7 +159,7 @@ class VoterChangeEnded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OwnEntryAsked:
     """This replica asked its leader to ``add``, ``remove`` or ``update`` its own entry."""
 
@@ -167,7 +167,7 @@ class OwnEntryAsked:
     leader_id: NodeId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OwnEntryAnswered:
     """What the leader said to that; the voter set shows whether it happened."""
 
@@ -175,7 +175,7 @@ class OwnEntryAnswered:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VotesNoMore:
     """This disk does not vote although it, or its node's former disk, once did."""
 
@@ -183,7 +183,7 @@ class VotesNoMore:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TruncationRefused:
     """The leader asked to cut below the high watermark; the log was left as it is (279.4)."""
 
@@ -191,7 +191,7 @@ class TruncationRefused:
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplicaRegressed:
     """A replica fetched from below what it had acknowledged, as if unaware of having lost that.
 
@@ -203,7 +203,7 @@ class ReplicaRegressed:
     fetch_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StandingRefused:
     """The election timer expired but this node may not stand, for ``reason``."""
 
@@ -211,7 +211,7 @@ class StandingRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoteFloorReached:
     """The log has grown back to the vote floor; the node votes and stands as before."""
 
@@ -219,7 +219,7 @@ class VoteFloorReached:
     log_end: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TransferStarted:
     """The leader holds new writes back until ``target`` has its log up to ``end_offset``."""
 
@@ -232,7 +232,7 @@ GAVE_WAY = "gave way to a newer epoch"
 """The outcome of a transfer in which somebody, in all likelihood the target, stood."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TransferEnded:
     """The leader was deposed (``GAVE_WAY``), or ``outcome`` says why the target did not lead."""
 
@@ -241,21 +241,21 @@ class TransferEnded:
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DiskStalled:
     """The disk has not completed a write for ``waited_ms``: no leading, standing or voting."""
 
     waited_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DiskRecovered:
     """The disk completes writes again, after ``waited_ms``."""
 
     waited_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DigestDiffers:
     """A replica's log digest at an offset of our history is not ours (ADR 5)."""
 
@@ -263,7 +263,7 @@ class DigestDiffers:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DigestNotComparable:
     """A replica fetches with a digest that is not known to it or not to us; said once a reign."""
 
@@ -271,7 +271,7 @@ class DigestNotComparable:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DisputeOpened:
     """Two logs that should be equal below ``end_offset`` seem not to be."""
 
@@ -280,7 +280,7 @@ class DisputeOpened:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DisputeSettled:
     """How a dispute ended. ``first_offset`` begins the first batch that differs, -1: not known."""
 
@@ -289,7 +289,7 @@ class DisputeSettled:
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogCondemned:
     """This replica's own log is wrong: it stops, having stored ``vote_floor``."""
 
@@ -298,7 +298,7 @@ class LogCondemned:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpstreamChanged:
     """An observer's records now come from ``peer``: the leader, or a relay and those behind it."""
 
@@ -307,21 +307,21 @@ class UpstreamChanged:
     """The relays on the way, nearest first; empty for the leader itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RosterAgreed:
     """This bootstrap voter has agreed with whose disks to found the quorum; it never changes."""
 
     voters: tuple[NodeId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QuorumFounded:
     """Every bootstrap voter (but those the operator exempted) has agreed: epoch 1 may begin."""
 
     voters: tuple[NodeId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VotingBarred:
     """This node does not vote with its directory id, now or later, for ``reason``."""
 

@@ -5,13 +5,12 @@ See: ``founding`` for what they mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, Epoch, NodeId, ReplicaKey, Uuid
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FoundingRequest:
     """One bootstrap voter asks another, in epoch 0, whether it is freshly formatted too."""
 
@@ -26,7 +25,7 @@ class FoundingRequest:
     """The lives the sender has durably agreed to found the quorum with; empty: none yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FoundingResponse:
     """Answer to ``FoundingRequest``; the responder's own life and roster, both durable."""
 

@@ -10,7 +10,6 @@ See: KIP-595, KIP-630, KIP-853 (field meanings), docs/protocol.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.core.founding_messages import FoundingRequest, FoundingResponse
@@ -35,9 +34,10 @@ from quorum.types import (
     VersionRange,
     Voter,
 )
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VotersAt:
     """A voters control record found in received records, with its offset."""
 
@@ -47,7 +47,7 @@ class VotersAt:
     """The tombstones it carries."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReceivedRecords:
     """Whole, checksum-verified batches of a Fetch answer, described for the core.
 
@@ -66,7 +66,7 @@ class ReceivedRecords:
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadRound:
     """A leadership confirmation round: counted within one epoch (ADR 9)."""
 
@@ -78,7 +78,7 @@ NO_ROUND = ReadRound()
 """Carried while nothing has been echoed: epoch 0 has no leader, so it never counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Subtree:
     """What a relay reports of the observers that fetch through it (630.5)."""
 
@@ -88,7 +88,7 @@ class Subtree:
     """How many they are, over all levels."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoteRequest:
     """Ask for a vote, or with ``pre_vote`` whether one would be given.
 
@@ -106,7 +106,7 @@ class VoteRequest:
     pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoteResponse:
     """Answer to ``VoteRequest``. ``granted`` is a promise and leaves only when durable."""
 
@@ -118,7 +118,7 @@ class VoteResponse:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BeginQuorumEpochRequest:
     """The leader of ``epoch`` announces itself to a voter."""
 
@@ -130,7 +130,7 @@ class BeginQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BeginQuorumEpochResponse:
     """Answer to ``BeginQuorumEpochRequest``; without an error it says what its author supports."""
 
@@ -142,7 +142,7 @@ class BeginQuorumEpochResponse:
     supported: tuple[VersionRange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndQuorumEpochRequest:
     """A leader gives up its epoch and says who should follow, best first."""
 
@@ -156,7 +156,7 @@ class EndQuorumEpochRequest:
     """To the first successor only: stand without a pre-vote; the sender leads until deposed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndQuorumEpochResponse:
     """Answer to ``EndQuorumEpochRequest``."""
 
@@ -167,7 +167,7 @@ class EndQuorumEpochResponse:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchRequest:
     """Ask for records from ``fetch_offset`` on; from a voter also its acknowledgement below it."""
 
@@ -194,7 +194,7 @@ class FetchRequest:
     """The sender knows that its disk lost records and has a vote floor (ADR 7)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchResponse:
     """One of three answers: records, a diverging epoch, or the id of a snapshot to fetch.
 
@@ -227,7 +227,7 @@ class FetchResponse:
     """From a relay: the leader is known to have led this long before the answer, or later."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchSnapshotRequest:
     """Ask for up to ``max_bytes`` of a checkpoint file from byte ``position`` on."""
 
@@ -243,7 +243,7 @@ class FetchSnapshotRequest:
     """As in ``FetchRequest``."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchSnapshotResponse:
     """A slice of a checkpoint. ``size`` is the whole file's; ``chunk`` may cut a batch.
 
@@ -267,7 +267,7 @@ class FetchSnapshotResponse:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadPositionRequest:
     """Ask the leader for an offset that linearizable reads may be answered at.
 
@@ -280,7 +280,7 @@ class ReadPositionRequest:
     epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadPositionResponse:
     """Answer to ``ReadPositionRequest``, once a read round begun after it was confirmed.
 
@@ -300,7 +300,7 @@ CHAIN_OFFSETS_MAX = 32
 """Digests asked for at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChainDigestRequest:
     """Ask any replica, whatever its role, for its log digests.
 
@@ -314,7 +314,7 @@ class ChainDigestRequest:
     offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChainDigestResponse:
     """Answer to ``ChainDigestRequest``: one of ``points`` for each of ``offsets``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from quorum.core.messages import VotersAt
@@ -19,9 +19,10 @@ from quorum.types import (
     VersionRange,
     Voter,
 )
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DurableState:
     """What was found on disk at start, after recovery.
 
@@ -43,14 +44,14 @@ class DurableState:
     """Bootstrap voters that this node does not wait for before epoch 1: the operator's risk."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConnectionRefused:
     """An immediate reconnect to ``peer`` was refused: its process is gone (ADR 8)."""
 
     peer: NodeId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestFailed:
     """A request to ``peer`` got no answer and will get none (deadline, connection lost)."""
 
@@ -60,7 +61,7 @@ class RequestFailed:
     """Why one of the two does not want to talk to the other; empty when it is only silent."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotCreated:
     """This replica finished a checkpoint of its own image; it is frozen on disk."""
 
@@ -69,7 +70,7 @@ class SnapshotCreated:
     """Bytes of the file; 0 when not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotFrozen:
     """A downloaded checkpoint was verified and has its final name.
 
@@ -82,7 +83,7 @@ class SnapshotFrozen:
     """Bytes of the file; 0 when not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotRejected:
     """A downloaded checkpoint failed verification and was quarantined."""
 
@@ -90,26 +91,26 @@ class SnapshotRejected:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotRemoved:
     """A checkpoint is no longer on disk (deleted, or found corrupt and quarantined)."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ShutDown:
     """Stop standing for election; a leader hands over and resigns."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resign:
     """Give up leadership now (operator, or a failing disk)."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TransferLeadership:
     """Hand leadership to ``target``, ``NO_NODE`` for the voter that is furthest (see ``transfer``).
 
@@ -120,14 +121,14 @@ class TransferLeadership:
     target: NodeId = NO_NODE
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListenerEndpoints:
     """Where this node can be reached, for answers that name the leader."""
 
     endpoints: tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FeatureLevels:
     """What this release's state machine can run with, and which levels are in force."""
 
@@ -135,14 +136,14 @@ class FeatureLevels:
     in_force: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaseChanged:
     """Which snapshots transfers are reading now; those are not deleted (630.6)."""
 
     leased: tuple[SnapshotId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AddVoter:
     """Let ``voter`` vote from now on (853). Exactly one ``VoterChangeAnswered`` will come.
 
@@ -158,7 +159,7 @@ class AddVoter:
     """Let a removed replica back in; without it a tombstone refuses it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RemoveVoter:
     """Let ``key`` vote no longer, and remember it as removed. Answered like ``AddVoter``."""
 
@@ -167,7 +168,7 @@ class RemoveVoter:
     timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpdateVoter:
     """Give a voter new endpoints and versions; answered when the record is appended."""
 
@@ -176,7 +177,7 @@ class UpdateVoter:
     timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogVerified:
     """This replica's own files were read again, as ``VerifyLog`` asked.
 

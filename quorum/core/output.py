@@ -32,16 +32,17 @@ from quorum.types import (
     SnapshotId,
     Voter,
 )
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SaveElectionState:
     """Write ``quorum-state`` and make it durable."""
 
     state: ElectionState
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Append:
     """Append whole batches covering [base_offset, end_offset) and make them durable.
 
@@ -59,14 +60,14 @@ class Append:
     """Every epoch that starts inside the range, ascending."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Truncate:
     """Cut the log so that it ends at ``end_offset``."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AdvanceLogStart:
     """Raise the log start to ``start`` and delete what no longer belongs (630.5, 630.6).
 
@@ -77,14 +78,14 @@ class AdvanceLogStart:
     delete: tuple[SnapshotId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BeginDownload:
     """Open (or restart from nothing) the ``.part`` file of a snapshot."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WriteChunk:
     """Append ``chunk`` to the ``.part`` file at ``position``. Needs no fsync."""
 
@@ -93,7 +94,7 @@ class WriteChunk:
     chunk: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FreezeDownload:
     """Verify the whole ``.part`` file, make it durable and give it its final name.
 
@@ -103,28 +104,28 @@ class FreezeDownload:
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AbandonDownload:
     """Remove the ``.part`` file."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplaceLogWith:
     """Make the log empty with start = end = the snapshot's end offset (630.9)."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StoreHighWatermark:
     """Write the lazy high watermark file: a lower bound, never fsynced for its own sake."""
 
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CondemnLog:
     """This log is wrong; the node stops once this and the vote floor are durable.
 
@@ -152,7 +153,7 @@ Effect: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """A message for ``to``: a node id, or a bootstrap server's negative id."""
 
@@ -160,7 +161,7 @@ class Send:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Promise:
     """A message that may leave only when persistence ``ticket`` is durable."""
 
@@ -169,21 +170,21 @@ class Promise:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HighWatermarkAdvanced:
     """Everything below ``high_watermark`` is committed."""
 
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotInstalled:
     """The log now starts at this downloaded snapshot: load it, forget the old image."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeadershipChanged:
     """Who leads changed as far as this node knows.
 
@@ -197,14 +198,14 @@ class LeadershipChanged:
     can_write: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogTruncated:
     """Records at and above ``end_offset`` are gone from this log."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadConfirmed:
     """The read may be answered from any image at or above ``read_offset``."""
 
@@ -212,14 +213,14 @@ class ReadConfirmed:
     read_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadFailed:
     """The read was not confirmed; it may be asked again elsewhere."""
 
     token: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestSettled:
     """An operator's request, known by the token its notice carried, has ended.
 
@@ -231,14 +232,14 @@ class RequestSettled:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VotersChanged:
     """The voter set in force, for connection management. Possibly not yet committed."""
 
     voters: tuple[Voter, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderEndpoints:
     """Where the current leader said it can be reached."""
 
@@ -246,7 +247,7 @@ class LeaderEndpoints:
     addresses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PeerEndpoints:
     """Where a replica that is no voter yet, or moves, is to be asked."""
 
@@ -254,7 +255,7 @@ class PeerEndpoints:
     endpoints: tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterChangeAnswered:
     """How a change of the voter set that was asked for by ``notice`` ended.
 
@@ -274,7 +275,7 @@ class VoterChangeAnswered:
         return self.error != ErrorCode.NONE and self.offset >= 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VerifyLog:
     """Read this replica's own files again, away from the core; ``LogVerified`` reports."""
 

@@ -15,13 +15,12 @@ See: Raft dissertation section 6.4; ADR 9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quorum.core.messages import ReadRound
 from quorum.types import Epoch, NodeId
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asker:
     """A replica that asked for a read position, and by which request."""
 
@@ -29,7 +28,7 @@ class Asker:
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PendingRead:
     """A read that waits for its round, and the offset it may be answered at.
 

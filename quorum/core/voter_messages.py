@@ -7,13 +7,12 @@ See: KIP-853 (UpdateRaftVoter, auto join); docs/protocol.md, "Between replicas".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, Voter
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpdateVoterRequest:
     """A voter says where it is, on which disk, and what it supports."""
 
@@ -23,7 +22,7 @@ class UpdateVoterRequest:
     epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AddVoterRequest:
     """An observer asks to vote (auto join); it does not wait for the commit."""
 
@@ -33,7 +32,7 @@ class AddVoterRequest:
     epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RemoveVoterRequest:
     """An observer asks that the entry of its number with another disk goes (auto join)."""
 
@@ -46,7 +45,7 @@ class RemoveVoterRequest:
     epoch: Epoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterChangeResponse:
     """Answer to all three. ``message`` says why not, for a human."""
 

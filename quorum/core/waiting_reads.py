@@ -7,13 +7,13 @@ A container, like ``held_fetches``: it knows which reads a request speaks for;
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from quorum.core.held_fetches import NEVER_MS
 from quorum.types import NodeId
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ForwardedRead:
     """One read of this node, and until when it may wait."""
 
@@ -21,7 +21,7 @@ class ForwardedRead:
     deadline_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AskedPosition:
     """The request under way, for the first ``count`` of the reads."""
 

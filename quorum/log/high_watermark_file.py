@@ -15,13 +15,13 @@ in two further slots, so that no later write can tear it.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from crc32c import crc32c
 
 from quorum.log.layout import WATERMARK_NAME
 from quorum.ports import FileSystem
+from quorum.values import value
 
 _SLOT = struct.Struct(">4sQqqiB16s")
 _CHECKSUM = struct.Struct(">I")
@@ -33,7 +33,7 @@ _ALL_POSITIONS = (*_SLOT_POSITIONS, *_SECURE_POSITIONS)
 _FILE_BYTES = _ALL_POSITIONS[-1] + _SLOT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Watermarks:
     """Lower bounds: committed below ``high_watermark``, on disk below ``durable_offset``."""
 

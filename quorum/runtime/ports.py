@@ -8,16 +8,16 @@ very same controller.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from quorum.core.messages import Message
 from quorum.core.notices import Notice
 from quorum.core.output import Effect, LeadershipChanged
 from quorum.types import NodeId, SnapshotId
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WriteGroup:
     """Effects of one ticket, in order; payloads are filled in."""
 
@@ -25,7 +25,7 @@ class WriteGroup:
     effects: tuple[Effect, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WriteDone:
     """All groups up to and including ``ticket`` are as durable as their effects say."""
 

@@ -1,0 +1,74 @@
+"""Immutable values that are cheap to make: a frozen dataclass without the price of one.
+
+``@dataclass(frozen=True)`` stores every field through ``object.__setattr__``, which costs as
+much as all the rest of a small object. The core makes several values per message, so that was
+a tenth of what a message costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def value(cls: type[T]) -> type[T]:
+    """As ``@dataclass(frozen=True, slots=True)``: compared, hashed and shown by its fields.
+
+    Assigning to a field or deleting it raises ``FrozenInstanceError``. Copies and pickles are
+    made by calling the class with the fields.
+
+    Raises:
+        TypeError: The class has a base, a ``__post_init__``, or a field that is not a plain
+            argument of the constructor.
+    """
+    frozen = dataclass(frozen=True, slots=True)(cls)
+    of_class = fields(frozen)  # type: ignore[arg-type]
+    plain = all(each.init and not each.kw_only for each in of_class)
+    if frozen.__bases__ != (object,) or hasattr(frozen, "__post_init__") or not plain:
+        raise TypeError(f"{cls.__qualname__} needs a dataclass that is not made in this way")
+    kind: Any = frozen
+    kind.__new__ = _maker(frozen, of_class)
+    # ``object`` takes the arguments of a class that has a ``__new__`` of its own.
+    del kind.__init__
+    kind.__reduce__ = _reduce
+    return frozen
+
+
+def _maker(frozen: type, of_class: tuple[Field[Any], ...]) -> Callable[..., Any]:
+    """A ``__new__`` that fills an open twin, which stores freely, and then closes it.
+
+    The twin has the same slots and nothing else, so an object may change from one to the other.
+    """
+    names = [each.name for each in of_class]
+    twin = type("_Open", (), {"__slots__": tuple(names)})
+    scope: dict[str, Any] = {"_new": object.__new__, "_open": twin, "_missing": MISSING}
+    arguments, lines = ["_cls"], ["_self = _new(_open)"]
+    for each in of_class:
+        name = each.name
+        stored = name
+        if each.default_factory is not MISSING:
+            scope[f"_make_{name}"] = each.default_factory
+            arguments.append(f"{name}=_missing")
+            stored = f"_make_{name}() if {name} is _missing else {name}"
+        elif each.default is not MISSING:
+            scope[f"_default_{name}"] = each.default
+            arguments.append(f"{name}=_default_{name}")
+        else:
+            arguments.append(name)
+        lines.append(f"_self.{name} = {stored}")
+    lines += ["_self.__class__ = _cls", "return _self"]
+    body = "\n    ".join(lines)
+    exec(f"def __new__({', '.join(arguments)}):\n    {body}\n", scope)  # noqa: S102
+    made = scope["__new__"]
+    made.__qualname__ = f"{frozen.__qualname__}.__new__"
+    made.__module__ = frozen.__module__
+    return made  # type: ignore[no-any-return]
+
+
+def _reduce(self: Any) -> tuple[type, tuple[Any, ...]]:
+    kind = type(self)
+    return kind, tuple(getattr(self, each.name) for each in fields(kind))
