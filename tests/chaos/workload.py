@@ -22,6 +22,7 @@ from quorate.history.operation import Action, Level, Operation, Value
 from quorate.history.recorder import Recorder
 from quorum.v1 import commands_pb2 as wire
 from tests.chaos.cluster import ChaosCluster
+from tests.chaos.patience import within
 from tests.chaos.requests import CONFIGS, METRICS, TOPIC, command, read, resource, written
 
 WORKERS = 96
@@ -127,12 +128,14 @@ class Work:
         operation = self._recorder.begin(name, key, action, arguments, mark=mark)
         timeout = self._timeout()
         try:
-            async with asyncio.timeout(timeout + HANG_SECONDS):
-                applied = await client.write(
+            applied = await within(
+                timeout + HANG_SECONDS,
+                client.write(
                     command(operation),
                     timeout=timeout,
                     origin=wire.CommandOrigin(request_id=mark),
-                )
+                ),
+            )
         except (OutcomeUnknownError, TimeoutError) as error:
             self._recorder.unknown(operation)
             if isinstance(error, TimeoutError):
@@ -178,8 +181,10 @@ class Work:
         operation = self._recorder.begin(name, key, Action.READ, level=level, at_least=wanted)
         before = self._sessions()
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS + HANG_SECONDS):
-                position, seen = await read(client, operation, configs=self._rng.random() < 0.5)
+            position, seen = await within(
+                TIMEOUT_SECONDS + HANG_SECONDS,
+                read(client, operation, configs=self._rng.random() < 0.5),
+            )
         except ClientError as error:
             self._recorder.failed(operation, type(error).__name__)
         except TimeoutError:

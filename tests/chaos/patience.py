@@ -1,0 +1,34 @@
+"""Waiting that is counted in turns of the event loop, not by the clock.
+
+When the machine stands still for seconds, so does whoever measures: by the clock every call would
+have overstayed its deadline, though nothing had a chance to end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+STEP_SECONDS = 0.25
+"""A standstill of the loop, however long, costs one such step."""
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """What ``work`` returns or raises.
+
+    Raises:
+        TimeoutError: It was still at it after ``seconds`` in which the loop ran; it is cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        for _ in range(math.ceil(seconds / STEP_SECONDS)):
+            done, _ = await asyncio.wait({task}, timeout=STEP_SECONDS)
+            if done:
+                return task.result()
+        raise TimeoutError
+    finally:
+        task.cancel()
