@@ -60,12 +60,18 @@ class Caller:
         addresses = self._nodes.addresses
         return addresses[self._turn % len(addresses)]
 
-    def move_on(self, error: ClientError) -> None:
-        """Take a node's failure into account when the next one is chosen."""
-        if isinstance(error, RefusedError) and self._nodes.learn(error.leader) is not None:
-            return
-        self._nodes.leader = None
-        self._turn += 1
+    def move_on(self, error: ClientError, failed: str) -> None:
+        """Take the failure of the node at ``failed`` into account when the next one is chosen.
+
+        Many calls may have failed there together: only the first of them moves on.
+        """
+        current = self.address(to_leader=False)
+        if self._nodes.leader == failed:
+            self._nodes.leader = None
+        if isinstance(error, RefusedError):
+            self._nodes.learn(error.leader)
+        if current == failed:
+            self._turn += 1
 
     async def call(
         self,
@@ -103,7 +109,7 @@ class Caller:
                 failure = error
             if not may_repeat(failure):
                 raise failure
-            self.move_on(failure)
+            self.move_on(failure, address)
             asked += 1
             pause = 0.0
             if asked >= len(self._nodes.addresses):

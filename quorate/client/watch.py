@@ -76,7 +76,8 @@ class Watch:
         loop = asyncio.get_running_loop()
         lost_at: float | None = None
         while True:
-            call = self._open()
+            address = self._caller.address(to_leader=False)
+            call = self._open(address)
             failure: Exception = UnavailableError("the server ended the watch")
             try:
                 async for response in self._responses(call):
@@ -87,21 +88,20 @@ class Watch:
                 failure = error
             finally:
                 call.cancel()
-            self._judge(failure)
+            self._judge(failure, address)
             now = loop.time()
             lost_at = now if lost_at is None else lost_at
             if now - lost_at > self._outage_seconds_max:
                 raise UnavailableError(f"no watch for {now - lost_at:.1f} s: {failure}")
             await asyncio.sleep(BACKOFF_SECONDS[1])
 
-    def _open(self) -> Any:
+    def _open(self, address: str) -> Any:
         request = WatchRequest(client_id=self._client_id)
         if self.offset >= 0:
             request.from_offset = self.offset
             request.from_epoch = self.epoch
         self._chunks = 0
         self._is_first_batch = True
-        address = self._caller.address(to_leader=False)
         return self._nodes.node(address).metadata.Watch(request)
 
     async def _responses(self, call: Any) -> AsyncIterator[WatchResponse]:
@@ -158,7 +158,7 @@ class Watch:
         self.offset, self.epoch = batch.end_offset, batch.epoch
         return batch
 
-    def _judge(self, failure: Exception) -> None:
+    def _judge(self, failure: Exception, address: str) -> None:
         """Go on elsewhere, begin again, or give up by raising."""
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
             if isinstance(failure, LogTruncationError):
@@ -168,5 +168,6 @@ class Watch:
             raise failure
         elif not isinstance(failure, WatchLaggedError):
             self._caller.move_on(
-                failure if isinstance(failure, ClientError) else UnavailableError("no message")
+                failure if isinstance(failure, ClientError) else UnavailableError("no message"),
+                address,
             )

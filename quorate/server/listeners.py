@@ -11,6 +11,7 @@ from quorate.services.registration import SERVER_OPTIONS as CLIENT_SERVER_OPTION
 from quorate.services.registration import ClientServices
 from quorum.errors import ListenError
 from quorum.transport.limits import SERVER_OPTIONS as PEER_SERVER_OPTIONS
+from quorum.transport.running_calls import RunningCalls
 from quorum.transport.server import RaftService
 
 _STOP_GRACE_S = 0.2
@@ -39,6 +40,8 @@ class Listeners:
         """
         self._services = services
         self._raft = raft
+        self._running = RunningCalls()
+        interceptors = (self._running, *interceptors)
         options = tuple({**dict(CLIENT_SERVER_OPTIONS), **dict(PEER_SERVER_OPTIONS)}.items())
         server = aio.server(options=options, interceptors=interceptors)
         services.register(server)
@@ -62,7 +65,7 @@ class Listeners:
         """Say goodbye to peers, then end everything within a moment."""
         await self._raft.say_goodbye()
         for server in self._servers:
-            await server.stop(_STOP_GRACE_S)
+            await self._running.stop(server, _STOP_GRACE_S)
 
 
 def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> None:

@@ -263,9 +263,10 @@ class ServerNode:
         if self._ready_task is not None:
             self._ready_task.cancel()
         if self._is_started:
-            self._services.close()
+            await self._services.stop()
             await self._network.stop()
             await self._listeners.stop()
+            self._services.close()
             if self._metrics is not None:
                 await self._metrics.close()
             if not self._shell.stop(self._config.limits.shutdown_ms_max / 1000):

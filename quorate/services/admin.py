@@ -8,8 +8,7 @@ from typing import Any
 
 import grpc
 
-from quorate.services.admission import Gate
-from quorate.services.calls import Context, OnFailure, unary
+from quorate.services.calls import CallPolicy, Context, unary
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
@@ -31,7 +30,7 @@ class AdminService:
         self._node = node
         self._reads = Reads(node)
 
-    def handlers(self, on_failure: OnFailure, gate: Gate) -> grpc.GenericRpcHandler[Any, Any]:
+    def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
         """What to register with a server."""
         wire = admin_pb2
         queries: dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]] = {
@@ -40,18 +39,11 @@ class AdminService:
             "DescribeFeatures": (self._describe_features, wire.DescribeFeaturesRequest),
             "DescribeImage": (self._describe_image, wire.DescribeImageRequest),
             "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
-            **QuorumOperations(self._node).methods(),
         }
+        changes = QuorumOperations(self._node).methods()
         methods = {
-            name: unary(
-                method,
-                request_type,
-                name=name,
-                cluster_id=self._node.cluster_id,
-                gate=gate,
-                on_failure=on_failure,
-            )
-            for name, (method, request_type) in queries.items()
+            name: unary(method, request_type, name=name, policy=policy, is_change=name in changes)
+            for name, (method, request_type) in {**queries, **changes}.items()
         }
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 

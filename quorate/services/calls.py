@@ -4,8 +4,8 @@ A servicer's method below this module sees only well-formed messages and raises 
 ``QuorateError``; what a client sends can neither crash us nor reach a log with a traceback.
 
 Invariant: bytes that are not the expected message end in INVALID_ARGUMENT, a missing deadline
-too, a deadline already past in DEADLINE_EXCEEDED, each with an ``ErrorInfo``. Every answer
-names the cluster it comes from.
+too, a deadline already past in DEADLINE_EXCEEDED, a stopping node's in UNAVAILABLE, each with an
+``ErrorInfo``. Every answer names the cluster it comes from.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 
 from quorate.client.cluster import CLUSTER_ID_KEY
 from quorate.services.admission import Gate
+from quorate.services.closing import Closing
 from quorate.services.errors import DETAILS_KEY, code_of, rich_status
 from quorum.errors import CommandError, ErrorCode, QuorateError
 
@@ -27,6 +28,18 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 OnFailure: TypeAlias = Callable[[str, ErrorCode], None]
 """Told of every call that ends in an error: the method's name and the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What holds for all calls of one node."""
+
+    cluster_id: str
+    gate: Gate
+    """For unary calls; streams have gates of their own."""
+    closing: Closing
+    on_failure: OnFailure
+
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
@@ -105,25 +118,27 @@ def unary(
     request_type: type[RequestT],
     *,
     name: str,
-    cluster_id: str,
-    gate: Gate,
-    on_failure: OnFailure,
+    policy: CallPolicy,
+    is_change: bool = False,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler for ``method`` that needs a deadline and reports errors as statuses.
 
-    Calls beyond the maximum of ``gate`` are refused with RESOURCE_EXHAUSTED.
+    Calls beyond the maximum of the gate are refused with RESOURCE_EXHAUSTED. One that is being
+    answered when the node stops ends in BROKER_NOT_AVAILABLE, a change in OUTCOME_UNKNOWN.
     """
+    interrupted = ErrorCode.OUTCOME_UNKNOWN if is_change else ErrorCode.BROKER_NOT_AVAILABLE
 
     async def handle(request: RequestT | Malformed, context: Context) -> ResponseT | None:
-        context.set_trailing_metadata(((CLUSTER_ID_KEY, cluster_id),))
-        try:
-            seconds_left(context)
-            with gate.passing():
-                return await method(well_formed(request, request_type), context)
-        except QuorateError as error:
-            on_failure(name, code_of(error))
-            await fail(context, error, cluster_id)
-            return None
+        context.set_trailing_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
+        with policy.closing.call():
+            try:
+                seconds_left(context)
+                with policy.gate.passing(), policy.closing.waiting(interrupted):
+                    return await method(well_formed(request, request_type), context)
+            except QuorateError as error:
+                policy.on_failure(name, code_of(error))
+                await fail(context, error, policy.cluster_id)
+                return None
 
     return grpc.unary_unary_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode
@@ -135,18 +150,18 @@ def server_stream(
     request_type: type[RequestT],
     *,
     name: str,
-    cluster_id: str,
-    on_failure: OnFailure,
+    policy: CallPolicy,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler that writes by its context; a deadline is allowed, not demanded."""
 
     async def handle(request: RequestT | Malformed, context: Context) -> None:
-        try:
-            await context.send_initial_metadata(((CLUSTER_ID_KEY, cluster_id),))
-            await serve(well_formed(request, request_type), context)
-        except QuorateError as error:
-            on_failure(name, code_of(error))
-            await fail(context, error, cluster_id)
+        with policy.closing.call():
+            try:
+                await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
+                await serve(well_formed(request, request_type), context)
+            except QuorateError as error:
+                policy.on_failure(name, code_of(error))
+                await fail(context, error, policy.cluster_id)
 
     return grpc.unary_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode
@@ -158,18 +173,18 @@ def bidirectional_stream(
     request_type: type[RequestT],
     *,
     name: str,
-    cluster_id: str,
-    on_failure: OnFailure,
+    policy: CallPolicy,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler that reads and writes by its context; no deadline is demanded."""
 
     async def handle(_requests: object, context: Context) -> None:
-        try:
-            await context.send_initial_metadata(((CLUSTER_ID_KEY, cluster_id),))
-            await run(context)
-        except QuorateError as error:
-            on_failure(name, code_of(error))
-            await fail(context, error, cluster_id)
+        with policy.closing.call():
+            try:
+                await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
+                await run(context)
+            except QuorateError as error:
+                policy.on_failure(name, code_of(error))
+                await fail(context, error, policy.cluster_id)
 
     return grpc.stream_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode

@@ -10,12 +10,13 @@ import grpc
 
 from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.calls import (
+    CallPolicy,
     Context,
-    OnFailure,
     bidirectional_stream,
     server_stream,
     unary,
 )
+from quorate.services.closing import Closing
 from quorate.services.describe import (
     DESCRIBED_PARTITIONS_MAX,
     LISTED_TOPICS_MAX,
@@ -42,44 +43,42 @@ RESOURCES_PER_REQUEST_MAX = 10_000
 class MetadataService:
     """Serves one node's clients. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode, limits: ServiceLimits) -> None:
+    def __init__(self, node: ServedNode, limits: ServiceLimits, closing: Closing) -> None:
         self._node = node
+        self._closing = closing
         self._reads = Reads(node)
         self._log = LogReads(node)
         self._producer_window = limits.producer_window
         self._topic_names = TopicNames()
-        self.watches = Watches(node, watches_max=limits.watches_max)
+        self.watches = Watches(node, watches_max=limits.watches_max, closing=closing)
         self.write_streams = Gate("write streams", limits.write_streams_max)
 
     def close(self) -> None:
         """Let go of the node."""
         self.watches.close()
 
-    def handlers(self, on_failure: OnFailure, gate: Gate) -> grpc.GenericRpcHandler[Any, Any]:
+    def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
         """What to register with a server."""
-        wire, cluster_id = metadata_pb2, self._node.cluster_id
+        wire = metadata_pb2
         methods = {
             "Write": unary(
                 self._write,
                 wire.WriteRequest,
                 name="Write",
-                cluster_id=cluster_id,
-                gate=gate,
-                on_failure=on_failure,
+                policy=policy,
+                is_change=True,
             ),
             "WriteStream": bidirectional_stream(
                 self._write_stream,
                 wire.WriteStreamRequest,
                 name="WriteStream",
-                cluster_id=cluster_id,
-                on_failure=on_failure,
+                policy=policy,
             ),
             "Watch": server_stream(
                 self.watches.serve,
                 wire.WatchRequest,
                 name="Watch",
-                cluster_id=cluster_id,
-                on_failure=on_failure,
+                policy=policy,
             ),
         }
         queries: dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]] = {
@@ -98,9 +97,7 @@ class MetadataService:
                 method,
                 request_type,
                 name=name,
-                cluster_id=cluster_id,
-                gate=gate,
-                on_failure=on_failure,
+                policy=policy,
             )
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
@@ -111,7 +108,7 @@ class MetadataService:
 
     async def _write_stream(self, context: Context) -> None:
         with self.write_streams.passing():
-            await WriteSession(self._node, context, self._producer_window).run()
+            await WriteSession(self._node, context, self._producer_window, self._closing).run()
 
     async def _fetch_log(
         self, request: metadata_pb2.FetchLogRequest, _context: Context

@@ -12,12 +12,15 @@ from quorate.client.limits import SERVER_OPTIONS
 from quorate.services import admin, metadata
 from quorate.services.admin import AdminService
 from quorate.services.admission import Gate, ServiceLimits
-from quorate.services.calls import OnFailure
+from quorate.services.calls import CallPolicy, OnFailure
+from quorate.services.closing import Closing
 from quorate.services.health import HealthBoard
 from quorate.services.metadata import MetadataService
 from quorate.services.ports import ServedNode
 from quorum.errors import ErrorCode
 
+ENDING_SECONDS_MAX = 1.0
+"""How long a stop waits for calls to take leave; who has not read by then is cut off."""
 HEALTH_SERVICE_NAME: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
@@ -29,7 +32,7 @@ class ClientServices:
     """Everything clients can call on one node.
 
     Life-cycle: construct on the loop, ``register`` before the server starts, ``start`` after,
-    ``drain`` before it stops, ``close``.
+    ``drain`` and ``stop`` before it stops, ``close``.
     """
 
     def __init__(
@@ -40,20 +43,18 @@ class ClientServices:
         on_failure: OnFailure = _ignore_failure,
         other_service_names: Sequence[str] = (),
     ) -> None:
-        self.metadata = MetadataService(node, limits)
+        self.closing = Closing(node.node_id)
+        self.metadata = MetadataService(node, limits, self.closing)
         self.admin = AdminService(node)
-        self._on_failure = on_failure
         self.calls = Gate("unary calls", limits.unary_calls_max)
+        self._policy = CallPolicy(node.cluster_id, self.calls, self.closing, on_failure)
         self._service_names = (metadata.SERVICE_NAME, admin.SERVICE_NAME, *other_service_names)
         self.health = HealthBoard(self._service_names)
 
     def register(self, server: grpc.aio.Server, *, with_reflection: bool = True) -> None:
         """Add every service to a server made with ``SERVER_OPTIONS`` that has not started."""
         server.add_generic_rpc_handlers(
-            (
-                self.metadata.handlers(self._on_failure, self.calls),
-                self.admin.handlers(self._on_failure, self.calls),
-            )
+            (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
         self.health.register(server)
         if with_reflection:
@@ -67,6 +68,14 @@ class ClientServices:
     async def drain(self) -> None:
         """Tell probers that this node is going away."""
         await self.health.drain()
+
+    async def stop(self, seconds: float = ENDING_SECONDS_MAX) -> None:
+        """End all calls with a status that sends their clients elsewhere; takes a bounded time.
+
+        New ones are refused from now on.
+        """
+        self.closing.begin()
+        await self.closing.all_ended(seconds)
 
     def close(self) -> None:
         """Let go of the node."""

@@ -1,8 +1,9 @@
 """Watch streams: the state at a position, then every change after it, without a gap.
 
 A watcher that resumes names the offset it has got to and the epoch of the record before it; a
-history that is not ours is told so instead of being continued. A watcher that stops reading is
-ended with the offset it may resume from; meanwhile it costs one message of memory.
+history that is not ours is told so instead of being continued. A watcher that stops reading, or
+whose node stops, is ended with the offset it may resume from; until then a slow one costs one
+message of memory.
 
 See: docs/audit.md (consumers see only what is committed), KIP-320.
 """
@@ -10,11 +11,13 @@ See: docs/audit.md (consumers see only what is committed), KIP-320.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from quorate.services.admission import Gate
 from quorate.services.calls import Context
 from quorate.services.change_feed import ChangeFeed
 from quorate.services.change_message import ChangeMessage
+from quorate.services.closing import Closing
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import caller
 from quorate.services.log_range import LogRange
@@ -23,6 +26,7 @@ from quorate.services.ports import ServedNode
 from quorate.services.watch_cursor import WatchCursor
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.v1 import metadata_pb2
+from quorum.v1.errors_pb2 import OffsetBounds
 
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
@@ -38,11 +42,13 @@ class Watches:
         node: ServedNode,
         *,
         watches_max: int,
+        closing: Closing,
         stall_seconds: float = STALL_SECONDS_MAX,
     ) -> None:
         self._node = node
         self._log = LogRange(node)
         self._feed = ChangeFeed(node)
+        self._closing = closing
         self._stall_seconds = stall_seconds
         self.open = Gate("watches", watches_max)
 
@@ -57,7 +63,8 @@ class Watches:
             RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range (and the point of
                 divergence, if that is why), OFFSET_NOT_AVAILABLE when this replica is behind the
                 watcher, RESOURCE_EXHAUSTED with the offset to resume from when the watcher does
-                not read, or when there are too many.
+                not read, or when there are too many, BROKER_NOT_AVAILABLE with that offset when
+                the node stops.
         """
         caller(context, request.client_id)
         with self.open.passing():
@@ -66,13 +73,17 @@ class Watches:
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))
             else:
                 for chunk in cursor.begin():
+                    with self._closing.waiting():
+                        pass
                     await self._write(context, chunk)
             await self._follow(context, cursor)
 
     async def _follow(self, context: Context, cursor: WatchCursor) -> None:
         """Every change behind the cursor, for ever."""
         while True:
-            if not await self._feed.wait_beyond(cursor.offset, PROGRESS_SECONDS):
+            with self._closing.waiting(details=partial(self._resume_at, cursor)):
+                has_more = await self._feed.wait_beyond(cursor.offset, PROGRESS_SECONDS)
+            if not has_more:
                 await self._write(context, cursor.progress(), cursor)
                 continue
             changes = await self._changes(cursor)
@@ -107,12 +118,17 @@ class Watches:
             async with asyncio.timeout(self._stall_seconds):
                 await context.write(message)
         except TimeoutError as error:
-            offset = -1 if cursor is None else cursor.offset
-            bounds = self._log.bounds()
-            bounds.resume_offset = offset
-            bounds.resume_epoch = -1 if cursor is None else cursor.epoch
+            bounds = self._resume_at(cursor)
             raise RequestRefusedError(
                 ErrorCode.RESOURCE_EXHAUSTED,
-                f"the watcher read nothing for {self._stall_seconds} s; resume from {offset}",
+                f"the watcher read nothing for {self._stall_seconds} s; "
+                f"resume from {bounds.resume_offset}",
                 (bounds,),
             ) from error
+
+    def _resume_at(self, cursor: WatchCursor | None) -> OffsetBounds:
+        bounds = self._log.bounds()
+        if cursor is not None:
+            bounds.resume_offset = cursor.offset
+            bounds.resume_epoch = cursor.epoch
+        return bounds

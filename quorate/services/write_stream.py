@@ -5,7 +5,8 @@ any number of commands of any number of producers, and the answers that fall due
 turn of the event loop leave as one message.
 
 Invariants:
-    1. Every command that was read is answered exactly once, unless the stream is gone.
+    1. Every command that was read is answered exactly once, unless the stream is gone. When the
+       node stops, what is answered by then still leaves; the rest is unknown to the client.
     2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being judged, what comes on
        top is refused with QUEUE_FULL unjudged; and about as many answers wait to be read.
 
@@ -26,7 +27,8 @@ from quorate.client.limits import (
     IMPORT_BYTES_MAX,
 )
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
-from quorate.services.calls import Context, Malformed, well_formed
+from quorate.services.calls import Context, Malformed, fail, well_formed
+from quorate.services.closing import Closing
 from quorate.services.commands import to_command
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, caller
@@ -107,8 +109,11 @@ def _check_size(command: commands_pb2.Command) -> None:
 class WriteSession:
     """One client's write stream. Owned by its call; lives on the event loop."""
 
-    def __init__(self, node: ServedNode, context: Context, producer_window: int) -> None:
+    def __init__(
+        self, node: ServedNode, context: Context, producer_window: int, closing: Closing
+    ) -> None:
         self._node = node
+        self._closing = closing
         self._context = context
         self._producer_window = producer_window
         self._principal = ""
@@ -116,6 +121,7 @@ class WriteSession:
         self._reason = ""
         self._unanswered = 0
         self._is_open = True
+        self._is_ending = False
         self._outgoing = metadata_pb2.WriteStreamResponse()
         self._wake = asyncio.Event()
         self._drained = asyncio.Event()
@@ -125,21 +131,29 @@ class WriteSession:
 
         Raises:
             CommandError: NOT_CONTROLLER when this node takes no commands, INVALID_REQUEST when
-                the client breaks the protocol.
+                the client breaks the protocol, BROKER_NOT_AVAILABLE when the node is stopping.
+            AbortError: The node stops, and the stream has been ended with that status by now.
         """
-        first = await self._context.read()
-        if first is grpc.aio.EOF:
-            return
-        self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
+        if self._closing.is_begun:
+            raise self._closing.refusal()
         sender = asyncio.create_task(self._send())
         try:
-            self._submit(first)
-            await self._receive()
-            await sender
+            with self._closing.telling(self._wake.set):
+                first = await self._context.read()
+                if first is grpc.aio.EOF:
+                    return
+                self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
+                self._submit(first)
+                await self._receive()
+                await sender
         finally:
             self._is_open = False
-            sender.cancel()
-            await asyncio.gather(sender, return_exceptions=True)
+            if not self._is_ending:
+                sender.cancel()
+            (ended,) = await asyncio.gather(sender, return_exceptions=True)
+            if isinstance(ended, grpc.aio.AbortError):
+                # The stream has its status already, whatever came up meanwhile.
+                raise ended
 
     def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:
         if not first.HasField("hello"):
@@ -183,8 +197,14 @@ class WriteSession:
                 message, self._outgoing = self._outgoing, metadata_pb2.WriteStreamResponse()
                 self._drained.set()
                 await self._context.write(message)
-            if not self._is_open and self._unanswered == 0 and not self._outgoing.answers:
+            if self._outgoing.answers:
+                continue
+            if not self._is_open and self._unanswered == 0:
                 return
+            if self._closing.is_begun:
+                # From here, because the reader cannot be interrupted: its read ends with the call.
+                self._is_ending = True
+                await fail(self._context, self._closing.refusal(), self._node.cluster_id)
 
     def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
         count = sum(len(group.commands) for group in message.groups)

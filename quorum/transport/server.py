@@ -17,6 +17,7 @@ from quorum.transport.inbound import InboundStream
 from quorum.transport.limits import GOODBYE_S_MAX, SERVER_OPTIONS, STREAMS_MAX
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.routes import Routes
+from quorum.transport.running_calls import RunningCalls
 from quorum.transport.speakers import Speakers
 from quorum.transport.unary import UnaryCalls
 from quorum.types import NodeId
@@ -57,7 +58,11 @@ class RaftService:
         self._routes.respond(to, message)
 
     async def say_goodbye(self) -> None:
-        """Tell every peer that this end closes on purpose; takes a bounded time."""
+        """Tell every peer that this end closes on purpose; takes a bounded time.
+
+        Unary calls that wait for an answer end with UNAVAILABLE, and so does every new one.
+        """
+        self._unary.close()
         if self._streams:
             # Those that are late end with their streams.
             goodbyes = [asyncio.ensure_future(s.say_goodbye()) for s in self._streams]
@@ -92,7 +97,8 @@ class PeerServer:
             RuntimeError: The address cannot be bound.
         """
         self._service = service
-        self._server = aio.server(options=SERVER_OPTIONS)
+        self._running = RunningCalls()
+        self._server = aio.server(options=SERVER_OPTIONS, interceptors=(self._running,))
         self._server.add_generic_rpc_handlers((service.handlers(),))
         if credentials is None:
             self.port: int = self._server.add_insecure_port(address)
@@ -106,4 +112,4 @@ class PeerServer:
     async def stop(self) -> None:
         """Say goodbye, then end everything within a moment."""
         await self._service.say_goodbye()
-        await self._server.stop(_STOP_GRACE_S)
+        await self._running.stop(self._server, _STOP_GRACE_S)

@@ -32,6 +32,10 @@ _UnaryHandler = Callable[[bytes, Any], Awaitable[bytes]]
 _T = TypeVar("_T")
 
 
+class _StoppingError(Exception):
+    """The node stops: the call ends with UNAVAILABLE."""
+
+
 class _Call:
     """One question to the core (``routes.Way``)."""
 
@@ -43,20 +47,33 @@ class _Call:
         if not self.answer.done():
             self.answer.set_result(message)
 
+    def give_up(self) -> None:
+        """There will be no answer."""
+        if not self.answer.done():
+            self.answer.set_exception(_StoppingError())
+
 
 class UnaryCalls:
     """Serves the unary methods. Owned by the event loop.
 
     Bytes that are no such request, and fetches in a replica's name, end the call with
     INVALID_ARGUMENT, too many calls at a time
-    with RESOURCE_EXHAUSTED, and one that the core does not answer in time with
-    DEADLINE_EXCEEDED.
+    with RESOURCE_EXHAUSTED, one that the core does not answer in time with DEADLINE_EXCEEDED, and
+    one that it does not answer before the node stops with UNAVAILABLE.
     """
 
     def __init__(self, link: Link, routes: Routes) -> None:
         self._link = link
         self._routes = routes
         self._running = 0
+        self._asked: set[_Call] = set()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Answer nothing more."""
+        self._is_closed = True
+        for call in self._asked:
+            call.give_up()
 
     def methods(self) -> dict[str, _UnaryHandler]:
         """Handlers of raw request bytes, by method name."""
@@ -105,13 +122,17 @@ class UnaryCalls:
         return bytes(answer.SerializeToString())
 
     async def _ask(self, request: Request) -> Any:
+        if self._is_closed:
+            raise _StoppingError
         sender = self._routes.anonymous()
         call = _Call()
+        self._asked.add(call)
         self._routes.open(sender, request.request_id, call)
         try:
             self._link.deliver(sender, request)
             return await call.answer
         finally:
+            self._asked.discard(call)
             self._routes.close(sender, request.request_id, call)
 
     def _bounded(self, serve: Callable[[bytes], Awaitable[bytes]]) -> _UnaryHandler:
@@ -134,6 +155,8 @@ class UnaryCalls:
             except PeerProtocolError as error:
                 counters.malformed += 1
                 await _abort(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            except _StoppingError:
+                await _abort(context, grpc.StatusCode.UNAVAILABLE, "the node is stopping")
             except TimeoutError:
                 await _abort(
                     context, grpc.StatusCode.DEADLINE_EXCEEDED, "the quorum gave no answer in time"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import grpc
 
@@ -24,58 +23,17 @@ from quorate.services.ports import (
     VoterChange,
 )
 from quorate.services.registration import ClientServices
-from quorum.batch import encode_batch, read_header, scan_batches
+from quorum.batch import read_header, scan_batches
 from quorum.errors import ErrorCode
-from quorum.types import LOG_BEGINNING, ZERO_UUID, Endpoint, OffsetAndEpoch, SnapshotId
+from quorum.transport.running_calls import RunningCalls
+from quorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, SnapshotId
 from statemachine import commands
 from statemachine.codec import encode_record
 from statemachine.commands import Command, FeatureRange
 from statemachine.image import MetadataImage
 from statemachine.machine import StateMachine
 from statemachine.records import ConfigRecord, NoOpRecord
-
-TIMESTAMP = 1_700_000_000_000
-
-
-@dataclass
-class SharedLog:
-    """What a majority of disks would hold."""
-
-    batches: list[bytes] = field(default_factory=list)
-    end: int = 0
-    start: OffsetAndEpoch = LOG_BEGINNING
-    epoch: int = 1
-    epoch_start: int = 0
-    leader: int | None = None
-    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
-    applied: list[Command] = field(default_factory=list)
-    next_producer_id: int = 1000
-    known_producers: set[int] = field(default_factory=set)
-    clock: int = TIMESTAMP
-
-    def append(self, values: list[bytes], headers=(), **fields) -> tuple[int, bytes]:
-        batch = encode_batch(
-            values,
-            base_offset=self.end,
-            epoch=self.epoch,
-            timestamp=self.clock,
-            headers=headers,
-            **fields,
-        )
-        self.batches.append(batch)
-        self.end += len(values)
-        return self.end, batch
-
-    def truncate(self, end: int) -> None:
-        """What only an unsafe recovery does."""
-        self.batches = [b for b in self.batches if read_header(b).base_offset < end]
-        self.end = read_header(self.batches[-1]).end_offset if self.batches else self.start.offset
-
-    def trim(self, offset: int) -> None:
-        kept = [b for b in self.batches if read_header(b).base_offset >= offset]
-        gone = [b for b in self.batches if read_header(b).base_offset < offset]
-        self.batches = kept
-        self.start = OffsetAndEpoch(offset, read_header(gone[-1]).epoch)
+from tests.support.shared_log import TIMESTAMP, SharedLog
 
 
 class FakeNode:
@@ -357,15 +315,18 @@ async def serving(*nodes: FakeNode, on_failure=None, credentials=None):
     try:
         yield servers
     finally:
+        for each in services:
+            each.closing.begin()
         for server in servers.values():
-            await server.stop(None)
+            await stop(server)
         for each in services:
             each.close()
 
 
 async def start(node, services, on_failure=None, credentials=None, address="127.0.0.1:0"):
     """One more server for a node; its address is stored in the node."""
-    server = grpc.aio.server(options=SERVER_OPTIONS)
+    running = RunningCalls()
+    server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=(running,))
     kept = ClientServices(node, **({"on_failure": on_failure} if on_failure else {}))
     services.append(kept)
     kept.register(server)
@@ -377,7 +338,14 @@ async def start(node, services, on_failure=None, credentials=None, address="127.
     await kept.start()
     node.address = f"localhost:{port}" if credentials else f"127.0.0.1:{port}"
     server.services = kept  # type: ignore[attr-defined]
+    server.running = running  # type: ignore[attr-defined]
     return server
+
+
+async def stop(server) -> None:
+    """As a node stops: everybody is told, nobody is left."""
+    await server.services.stop()
+    await server.running.stop(server, None)
 
 
 def cluster(count: int = 3, leader: int | None = 1) -> tuple[SharedLog, list[FakeNode]]:
@@ -390,4 +358,4 @@ def cluster(count: int = 3, leader: int | None = 1) -> tuple[SharedLog, list[Fak
     return log, nodes
 
 
-__all__ = ["FakeNode", "SharedLog", "cluster", "serving", "start"]
+__all__ = ["FakeNode", "SharedLog", "cluster", "serving", "start", "stop"]

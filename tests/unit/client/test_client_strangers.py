@@ -8,7 +8,7 @@ import pytest
 
 from quorate.client import TOPIC, Client, UnavailableError
 from quorate.client.cluster import CLUSTER_ID_KEY, cluster_named
-from tests.support.served_node import cluster, serving
+from tests.support.served_node import cluster, serving, stop
 
 
 def two_clusters():
@@ -45,7 +45,7 @@ def test_the_first_answer_decides_when_no_cluster_is_given():
         async with serving(ours) as servers, serving(other):
             async with Client([ours.address, other.address], timeout_seconds=0.5) as client:
                 await client.describe_cluster()
-                await servers[ours.node_id].stop(None)
+                await stop(servers[ours.node_id])
                 with pytest.raises(UnavailableError):
                     await client.describe_cluster()
                 with pytest.raises(UnavailableError):

@@ -16,7 +16,7 @@ from quorate.client import (
 )
 from quorate.client.watch import Watch
 from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk, WatchResponse
-from tests.support.served_node import cluster, serving, start
+from tests.support.served_node import cluster, serving, start, stop
 
 
 def client_of(nodes) -> Client:
@@ -61,7 +61,7 @@ def test_a_watch_goes_on_where_it_was_over_a_restart():
             (state,) = await take(events, 1)
             nodes[0].commit()
             (first,) = await take(events, 1)
-            await server.stop(None)
+            await stop(server)
             nodes[0].commit()
             server = await start(nodes[0], services, address=address)
             nodes[0].commit()
@@ -69,7 +69,7 @@ def test_a_watch_goes_on_where_it_was_over_a_restart():
             offsets = [batch.base_offset for batch in (first, *rest)]
             assert offsets == [state.offset, state.offset + 1, state.offset + 2]
             await events.aclose()
-        await server.stop(None)
+        await stop(server)
 
     asyncio.run(scenario())
 

@@ -12,6 +12,7 @@ from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.errors import RequestRefusedError
 from quorate.services.registration import ClientServices
 from quorum.errors import ErrorCode
+from quorum.transport.running_calls import RunningCalls
 from quorum.v1 import metadata_pb2 as wire
 from quorum.v1 import metadata_pb2_grpc
 from tests.support.served_node import cluster
@@ -49,7 +50,8 @@ def test_each_kind_of_call_has_its_own_maximum():
 
     async def run():
         _, nodes = cluster(1)
-        server = grpc.aio.server(options=SERVER_OPTIONS)
+        running = RunningCalls()
+        server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=(running,))
         services = ClientServices(nodes[0], limits=ServiceLimits(1, 1, 1))
         services.register(server)
         port = server.add_insecure_port("127.0.0.1:0")
@@ -79,7 +81,8 @@ def test_each_kind_of_call_has_its_own_maximum():
                 watch.cancel()
                 stream.cancel()
         finally:
-            await server.stop(None)
+            await services.stop()
+            await running.stop(server, None)
             services.close()
 
     async def services_hold_a_call(services):

@@ -33,18 +33,26 @@ GARBAGE = b"\x0a\xff\xff\xff\xff\x0f"
 
 
 async def call(channel, path, method, data: bytes, timeout: float | None = 5.0):
-    """Send raw bytes and return the status code and the reason of our ErrorInfo."""
+    """Send raw bytes and return the status code and the reason of our ErrorInfo.
+
+    Of a server's stream the first message counts; nothing is left open.
+    """
+    if method.client_streaming:
+        running = channel.stream_stream(path)(timeout=timeout)
+    elif method.server_streaming:
+        running = channel.unary_stream(path)(data, timeout=timeout)
+    else:
+        running = channel.unary_unary(path)(data, timeout=timeout)
     try:
         if method.client_streaming:
-            stream = channel.stream_stream(path)(timeout=timeout)
-            await stream.write(data)
-            await stream.done_writing()
-            while await stream.read() is not grpc.aio.EOF:
+            await running.write(data)
+            await running.done_writing()
+            while await running.read() is not grpc.aio.EOF:
                 pass
         elif method.server_streaming:
-            await channel.unary_stream(path)(data, timeout=timeout).read()
+            await running.read()
         else:
-            await channel.unary_unary(path)(data, timeout=timeout)
+            await running
     except grpc.aio.AioRpcError as error:
         for key, value in error.trailing_metadata() or ():
             if key == DETAILS_KEY:
@@ -52,6 +60,8 @@ async def call(channel, path, method, data: bytes, timeout: float | None = 5.0):
                 assert Status.FromString(value).details[0].Unpack(info)
                 return error.code(), info.reason
         return error.code(), None
+    finally:
+        running.cancel()
     return grpc.StatusCode.OK, None
 
 

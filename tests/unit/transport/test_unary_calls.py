@@ -15,7 +15,16 @@ from quorum.errors import ErrorCode
 from quorum.transport.limits import CLIENT_OPTIONS
 from quorum.types import METADATA_TOPIC, NO_NODE, ReplicaKey
 from quorum.v1 import common_pb2, raft_pb2, raft_pb2_grpc
-from tests.support.peer_harness import CLUSTER, Replica, answer_to, fetch, key, replica, run
+from tests.support.peer_harness import (
+    CLUSTER,
+    PATIENCE_S,
+    Replica,
+    answer_to,
+    fetch,
+    key,
+    replica,
+    run,
+)
 
 METHODS = ["Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"]
 
@@ -257,5 +266,21 @@ def test_another_clusters_id_refuses_the_whole_snapshot_request() -> None:
         assert answer.error_code == common_pb2.ERROR_CODE_INCONSISTENT_CLUSTER_ID
         assert not answer.topics
         assert node.handler.received == []
+
+    with_probe(scenario)
+
+
+def test_a_call_that_waits_when_the_node_stops_is_told() -> None:
+    """Goal: no caller is cut off. Method: a Fetch that the core holds; one too late."""
+
+    async def scenario(node: Replica, channel: aio.Channel) -> None:
+        stub = raft_pb2_grpc.RaftServiceStub(channel)
+        held = stub.Fetch(raft_pb2.FetchRequest(), timeout=PATIENCE_S)
+        await node.handler.until(lambda: bool(node.handler.received))
+        await node.network.service.say_goodbye()
+        for call in (held, stub.Fetch(raft_pb2.FetchRequest(), timeout=PATIENCE_S)):
+            with pytest.raises(aio.AioRpcError) as caught:
+                await call
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
     with_probe(scenario)

@@ -1,0 +1,128 @@
+"""The end of a node's calls before its server ends: nobody waits for what will not come.
+
+A call that is waiting when a node stops, for a change, a confirmation, a command or a client, is
+ended by us with a status that says so. Otherwise gRPC would cancel it, which tells its client
+nothing, and the handler would be torn down wherever it happened to be.
+
+Invariant: only waiting for something of our own is ever interrupted, never an operation of gRPC
+(cancelling whoever awaits one leaks it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from google.protobuf.message import Message
+
+from quorate.services.errors import RequestRefusedError
+from quorum.errors import ErrorCode
+
+
+class Closing:
+    """Whether a node's services are ending, and the calls that have to. Owned by the event loop.
+
+    Life-cycle: calls come and go; ``begin`` once; then ``all_ended``.
+    """
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self._waiting: set[asyncio.Task[object]] = set()
+        self._interrupted: set[asyncio.Task[object]] = set()
+        self._told: set[Callable[[], None]] = set()
+        self._open = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.is_begun = False
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether any call waits now."""
+        return bool(self._waiting)
+
+    def begin(self) -> None:
+        """Interrupt every call that waits, and refuse to wait from now on."""
+        if self.is_begun:
+            return
+        self.is_begun = True
+        for task in self._waiting:
+            self._interrupted.add(task)
+            task.cancel()
+        for tell in list(self._told):
+            tell()
+
+    async def all_ended(self, seconds: float) -> bool:
+        """Whether every call had its status within ``seconds``.
+
+        One whose client does not read stays: only gRPC can end that.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Around a call, its status included."""
+        self._open += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._open -= 1
+            if self._open == 0:
+                self._idle.set()
+
+    @contextmanager
+    def waiting(
+        self,
+        code: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
+        details: Callable[[], Message] | None = None,
+    ) -> Iterator[None]:
+        """Around what may take long. Not to be nested, and no operation of gRPC inside.
+
+        Raises:
+            RequestRefusedError: ``code`` with ``details``, the node is stopping. On entry always
+                BROKER_NOT_AVAILABLE: nothing has been done yet.
+        """
+        if self.is_begun:
+            raise self.refusal(details=details)
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a call is served by a task")
+        self._waiting.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            # Ours or the client's; if both, there is nobody left to read what we say.
+            if task not in self._interrupted:
+                raise
+            raise self.refusal(code, details) from None
+        finally:
+            self._waiting.discard(task)
+            if task in self._interrupted:
+                self._interrupted.discard(task)
+                task.uncancel()
+
+    @contextmanager
+    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Around a call that ends itself once it is told."""
+        self._told.add(tell)
+        try:
+            yield
+        finally:
+            self._told.discard(tell)
+
+    def refusal(
+        self,
+        code: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
+        details: Callable[[], Message] | None = None,
+    ) -> RequestRefusedError:
+        """What a call is told that a stopping node does not serve any more."""
+        text = f"node {self._node_id} is stopping"
+        if code is ErrorCode.OUTCOME_UNKNOWN:
+            text += " and does not learn any more what becomes of this"
+        return RequestRefusedError(code, text, () if details is None else (details(),))

@@ -1,0 +1,53 @@
+"""The log that all nodes of a quorum in memory share: what a majority of disks would hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quorate.controller.requests import Answer
+from quorum.batch import encode_batch, read_header
+from quorum.types import LOG_BEGINNING, OffsetAndEpoch
+from statemachine.commands import Command
+
+TIMESTAMP = 1_700_000_000_000
+
+
+@dataclass
+class SharedLog:
+    """What a majority of disks would hold."""
+
+    batches: list[bytes] = field(default_factory=list)
+    end: int = 0
+    start: OffsetAndEpoch = LOG_BEGINNING
+    epoch: int = 1
+    epoch_start: int = 0
+    leader: int | None = None
+    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    applied: list[Command] = field(default_factory=list)
+    next_producer_id: int = 1000
+    known_producers: set[int] = field(default_factory=set)
+    clock: int = TIMESTAMP
+
+    def append(self, values: list[bytes], headers=(), **fields) -> tuple[int, bytes]:
+        batch = encode_batch(
+            values,
+            base_offset=self.end,
+            epoch=self.epoch,
+            timestamp=self.clock,
+            headers=headers,
+            **fields,
+        )
+        self.batches.append(batch)
+        self.end += len(values)
+        return self.end, batch
+
+    def truncate(self, end: int) -> None:
+        """What only an unsafe recovery does."""
+        self.batches = [b for b in self.batches if read_header(b).base_offset < end]
+        self.end = read_header(self.batches[-1]).end_offset if self.batches else self.start.offset
+
+    def trim(self, offset: int) -> None:
+        kept = [b for b in self.batches if read_header(b).base_offset >= offset]
+        gone = [b for b in self.batches if read_header(b).base_offset < offset]
+        self.batches = kept
+        self.start = OffsetAndEpoch(offset, read_header(gone[-1]).epoch)
