@@ -126,6 +126,8 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
         "log_end_epoch": facts.log_end_epoch,
         "voters": facts.voters,
         "observers": sum(not replica.is_voter for replica in facts.replicas),
+        "hellos_refused": facts.hellos_refused,
+        "turned_away": facts.turned_away,
         "clones_refused": facts.clones_refused,
         "impostors_refused": facts.impostors_refused,
         "relay_hops": facts.relay_hops,

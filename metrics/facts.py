@@ -43,6 +43,10 @@ class RaftFacts:
     digests: Mapping[str, int] = field(default_factory=dict)
     """Digests of Fetches compared in this life, by result."""
     in_dispute: bool = False
+    hellos_refused: int = 0
+    """Streams ended for a wrong cluster, node, configuration or version."""
+    turned_away: int = 0
+    """Outgoing streams that the peer ended with a refusal."""
     clones_refused: int = 0
     """Streams of a second live process with one replica key."""
     impostors_refused: int = 0

@@ -63,6 +63,8 @@ class Observability:
         return RaftFacts(
             role=node.role_name,
             is_voter=node.is_voter,
+            hellos_refused=self._transport.hellos_refused,
+            turned_away=self._transport.turned_away,
             clones_refused=self._transport.clones_refused,
             impostors_refused=self._transport.impostors_refused,
             leader_id=node.leader_id,

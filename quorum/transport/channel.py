@@ -8,11 +8,13 @@ Belongs here: reconnecting, deadlines, and telling a dead process from everythin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from dataclasses import dataclass
 
 from quorum.core.messages import Message, Request
 from quorum.errors import PeerProtocolError
+from quorum.transport.backoff import Backoff
 from quorum.transport.conversation import Conversation, Ended, Ending
 from quorum.transport.framing import is_answer
 from quorum.transport.hello import OWN_ADDRESS
@@ -20,7 +22,6 @@ from quorum.transport.limits import (
     CONNECT_TIMEOUT_S,
     LAPSE_AFTER_S,
     OPEN_REQUESTS_MAX,
-    RECONNECT_BACKOFF_MAX_S,
     RECONNECT_BACKOFF_S,
     REFUSAL_WINDOW_S,
     SUSPECT_RETRY_S,
@@ -64,9 +65,14 @@ class PeerChannel:
         self._outbox: Outbox | None = None
         self._wanted_at = 0.0
         self._wanted = asyncio.Event()
+        self._nudged = asyncio.Event()
+        self._backoff = Backoff(link.rng)
         self._last_address: tuple[SocketAddress, ...] = ()
         self._suspect_until = 0.0
         self._problem = "not connected yet"
+        self._is_heard = False
+        self._refusal = ""
+        """Why the peer is left alone for the length of a pause; empty at all other times."""
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -86,6 +92,10 @@ class PeerChannel:
         """Somebody needs this peer: should the channel have lapsed, it connects again."""
         self._wanted_at = asyncio.get_running_loop().time()
         self._wanted.set()
+
+    def nudge(self) -> None:
+        """The peer has just been accepted on a stream of its own: what kept it away may be over."""
+        self._nudged.set()
 
     async def close(self) -> list[int]:
         """End the stream.
@@ -107,8 +117,15 @@ class PeerChannel:
         return unanswered
 
     def send(self, request: Request, frame: bytes) -> None:
-        """Queue an encoded request; without a connection it waits for one, or for its deadline."""
+        """Queue an encoded request; without a connection it waits for one, or for its deadline.
+
+        While a refusal is waited out nothing is going to be tried: it fails at once, so that the
+        caller may turn to somebody else.
+        """
         self.want()
+        if self._refusal:
+            self._fail_soon(request.request_id, self._refusal)
+            return
         evicted = self._requests.add(request, self._wanted_at)
         if evicted is not None:
             self._fail_soon(evicted)
@@ -120,7 +137,7 @@ class PeerChannel:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        backoff = RECONNECT_BACKOFF_S
+        backoff = self._backoff
         while True:
             began = loop.time()
             attempt = await self._attempt()
@@ -132,24 +149,27 @@ class PeerChannel:
             self._unwell(ended.problem)
             self._judge_refusal(attempt, ended.ending)
             was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)
-            refusal = ended.problem if ended.ending is Ending.REFUSED_HELLO else ""
-            self._fail_open(refusal, keep_waiting=was_established)
+            self._refusal = ended.problem if ended.ending is Ending.REFUSED_HELLO else ""
+            self._fail_open(self._refusal, keep_waiting=was_established)
             now = loop.time()
             match ended.ending:
                 case Ending.BROKEN if now - began > RECONNECT_BACKOFF_S:
-                    backoff = RECONNECT_BACKOFF_S
                     continue
                 case Ending.BROKEN | Ending.CLOSED:
-                    backoff = RECONNECT_BACKOFF_S
+                    pause_s = backoff.after_reaching()
                 case Ending.NEVER_BEGAN if now < self._suspect_until:
-                    backoff = SUSPECT_RETRY_S
+                    pause_s = SUSPECT_RETRY_S
                 case Ending.NEVER_BEGAN if attempt.reachability is Reachability.REFUSED:
                     self._link.counters.connects_failed += 1
-                    backoff = RECONNECT_BACKOFF_S
-                case Ending.NEVER_BEGAN | Ending.REFUSED_HELLO:
+                    pause_s = backoff.after_reaching()
+                case Ending.NEVER_BEGAN:
                     self._link.counters.connects_failed += 1
-                    backoff = min(max(backoff, RECONNECT_BACKOFF_S) * 2, RECONNECT_BACKOFF_MAX_S)
-            await self._pause(backoff)
+                    pause_s = backoff.after_silence()
+                case _:
+                    self._link.counters.connects_failed += 1
+                    pause_s = backoff.after_refusal()
+            await self._pause(pause_s)
+            self._refusal = ""
 
     def _judge_refusal(self, attempt: Attempt, ending: Ending) -> None:
         """Report a dead process: broken off, then refused, with nothing else in between."""
@@ -164,8 +184,11 @@ class PeerChannel:
         elif attempt.reachability is Reachability.UNKNOWN or ending is not Ending.NEVER_BEGAN:
             self._suspect_until = 0.0
 
-    async def _pause(self, backoff: float) -> None:
-        await asyncio.sleep(backoff)
+    async def _pause(self, pause_s: float) -> None:
+        self._nudged.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._nudged.wait()
         self._wanted.clear()
         if asyncio.get_running_loop().time() - self._wanted_at > LAPSE_AFTER_S:
             self._problem += "; not tried again before it is needed"
@@ -205,7 +228,6 @@ class PeerChannel:
     def _established(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._suspect_until = 0.0
-        self._link.complaints.settle(f"peer {self.peer}")
         while self._waiting:
             request_id, frame = self._waiting.popleft()
             if request_id in self._requests and not outbox.push(frame):
@@ -213,6 +235,11 @@ class PeerChannel:
                 self._fail_soon(request_id)
 
     def _take(self, message: Message) -> None:
+        if not self._is_heard:
+            # Not earlier: the peer may still turn this node away after its hello.
+            self._is_heard = True
+            self._backoff.heard()
+            self._link.complaints.settle(f"peer {self.peer}", "answers again")
         asked = self._requests.take(message.request_id)
         if asked is None:
             self._link.counters.responses_unmatched += 1
@@ -242,9 +269,9 @@ class PeerChannel:
             self._requests.take(request_id)
             self._fail(request_id, refusal)
 
-    def _fail_soon(self, request_id: int) -> None:
+    def _fail_soon(self, request_id: int, refusal: str = "") -> None:
         """Not at once: the caller is in the middle of sending."""
-        asyncio.get_running_loop().call_soon(self._fail, request_id)
+        asyncio.get_running_loop().call_soon(self._fail, request_id, refusal)
 
     def _fail(self, request_id: int, refusal: str = "") -> None:
         self._link.counters.requests_failed += 1
@@ -252,6 +279,7 @@ class PeerChannel:
 
     def _unwell(self, problem: str) -> None:
         self._problem = problem
+        self._is_heard = False
         if problem == OWN_ADDRESS:
             return
         now = asyncio.get_running_loop().time()

@@ -60,7 +60,8 @@ class Ending(Enum):
     NEVER_BEGAN = auto()
     """No hello came back."""
     REFUSED_HELLO = auto()
-    """One side does not want to talk to the other; trying again at once will not mend it."""
+    """One side does not want to talk to the other; trying again at once will not mend it. The
+    peer may say so before its hello or after it."""
     BROKEN = auto()
     """Established, then closed or reset below gRPC: perhaps the process died."""
     CLOSED = auto()
@@ -229,6 +230,11 @@ class Conversation:
                 problem = f"its certificate is not that of {self._certificate_name}: {problem}"
                 return Ended(Ending.REFUSED_HELLO, problem)
             return Ended(Ending.NEVER_BEGAN, problem)
+        if code in _REFUSALS:
+            # The peer judges a certificate, and whether another process speaks for this replica,
+            # only when it has said its own hello.
+            self._link.counters.turned_away += 1
+            return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
         is_broken = (
             code is grpc.StatusCode.UNAVAILABLE and _BROKEN_CONNECTION.search(details) is not None
         ) or (code is grpc.StatusCode.INTERNAL and details == _WRITE_FAILED)

@@ -20,6 +20,8 @@ class TransportCounters:
     """Bytes or messages against the protocol; the conversation ended."""
     hellos_refused: int = 0
     """Streams ended for a wrong cluster, node, digest or version, on either side."""
+    turned_away: int = 0
+    """Outgoing streams that the peer ended with a refusal after the hellos."""
     clones_refused: int = 0
     """Streams of a second live process with one replica key: a copied disk."""
     impostors_refused: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -25,7 +26,7 @@ from quorum.transport.link import STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
 from quorum.transport.routes import Routes
 from quorum.transport.speakers import Speaker, Speakers
-from quorum.types import NO_NODE, uuid_to_text
+from quorum.types import NO_NODE, NodeId, uuid_to_text
 
 
 class InboundStream:
@@ -36,11 +37,19 @@ class InboundStream:
         2. Every request carries the replica key of the hello: a stream speaks for one replica.
     """
 
-    def __init__(self, context: Any, link: Link, routes: Routes, speakers: Speakers) -> None:
+    def __init__(
+        self,
+        context: Any,
+        link: Link,
+        routes: Routes,
+        speakers: Speakers,
+        on_accepted: Callable[[NodeId], None],
+    ) -> None:
         self._context = context
         self._link = link
         self._routes = routes
         self._speakers = speakers
+        self._on_accepted = on_accepted
         self._speaker: Speaker | None = None
         self._outbox = Outbox(context.write, link.counters)
         self._open: dict[int, None] = {}
@@ -49,6 +58,7 @@ class InboundStream:
     async def serve(self) -> None:
         """Shake hands, then hand requests on until the stream ends."""
         hello = await self._shake_hands()
+        self._on_accepted(hello.key.id)
         self._sender = hello.key.id if hello.key.id != NO_NODE else self._routes.anonymous()
         try:
             await self._read(hello)

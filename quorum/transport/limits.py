@@ -44,7 +44,10 @@ RECONNECT_BACKOFF_S: Final = 0.05
 """Pause between attempts to reach a peer (ADR 8)."""
 RECONNECT_BACKOFF_MAX_S: Final = 1.0
 """Where the pause ends after doubling, for failures that time alone does not mend fast:
-names that do not resolve, timeouts, refused handshakes."""
+names that do not resolve, timeouts."""
+REFUSED_BACKOFF_MAX_S: Final = 5.0
+"""Where it ends for refusals (another cluster or node, a copied disk): longer, because somebody
+has to change something first, and short enough that nobody waits long for the effect."""
 CONNECT_TIMEOUT_S: Final = 2.0
 HELLO_TIMEOUT_S: Final = 5.0
 REFUSAL_WINDOW_S: Final = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -68,6 +69,8 @@ class Link:
     names: NodeNames | None = None
     """How certificates name nodes. None: a peer's certificate carries its host name, and a caller
     is believed its id."""
+    rng: random.Random = field(default_factory=random.Random)
+    """Keeps refused peers from coming back in step; nothing else hangs on it."""
     counters: TransportCounters = field(default_factory=TransportCounters)
     complaints: Complaints = field(default_factory=lambda: Complaints(_LOGGER))
 

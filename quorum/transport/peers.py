@@ -29,7 +29,7 @@ class PeerNetwork:
     """
 
     def __init__(self, link: Link) -> None:
-        self.service = RaftService(link)
+        self.service = RaftService(link, self._accepted)
         self._link = link
         self._channels: dict[NodeId, PeerChannel] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -105,6 +105,11 @@ class PeerNetwork:
             for request_id in unanswered:
                 self._link.counters.requests_failed += 1
                 self._link.handler.on_request_failed(channel.peer, request_id)
+
+    def _accepted(self, peer: NodeId) -> None:
+        channel = self._channels.get(peer)
+        if channel is not None:
+            channel.nudge()
 
     def _fail(self, to: NodeId, request: Request) -> None:
         if not self._is_stopped:

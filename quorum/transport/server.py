@@ -7,6 +7,7 @@ trace in the log, and would copy records once more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import grpc
@@ -32,8 +33,10 @@ class RaftService:
     server, ``say_goodbye``.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, on_accepted: Callable[[NodeId], None] = lambda _: None) -> None:
+        """``on_accepted`` is told the id of every peer whose stream was let in."""
         self._link = link
+        self._on_accepted = on_accepted
         self._routes = Routes(link.counters)
         self._unary = UnaryCalls(link, self._routes)
         self._streams: set[InboundStream] = set()
@@ -74,7 +77,7 @@ class RaftService:
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, f"{STREAMS_MAX} streams are open already"
             )
-        stream = InboundStream(context, self._link, self._routes, self._speakers)
+        stream = InboundStream(context, self._link, self._routes, self._speakers, self._on_accepted)
         self._streams.add(stream)
         try:
             await stream.serve()

@@ -74,6 +74,8 @@ class RecordingHandler:
     received: list[tuple[int, Message]] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
     failed: list[tuple[int, int]] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    """Of the failed requests, in their order; empty for silence."""
     on_request: Callable[[int, Message], None] | None = None
     _waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = field(default_factory=list)
 
@@ -89,6 +91,7 @@ class RecordingHandler:
 
     def on_request_failed(self, peer: int, request_id: int, refusal: str = "") -> None:
         self.failed.append((peer, request_id))
+        self.refusals.append(refusal)
         self._check()
 
     async def until(self, condition: Callable[[], bool]) -> None:

@@ -93,16 +93,18 @@ def test_a_closed_table_has_no_timer(loop: FakeLoop) -> None:
 def test_the_same_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """Repetitions are counted; another problem or a recovery is heard at once."""
     complaints = Complaints(logging.getLogger("test-complaints"))
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         for second in range(90):
             complaints.complain("peer 1", "gone", float(second))
         complaints.complain("peer 1", "other", 90.0)
-        complaints.settle("peer 1")
+        complaints.settle("peer 1", "answers again")
+        complaints.settle("peer 1", "answers again")
         complaints.complain("peer 1", "gone", 91.0)
     assert [record.message for record in caplog.records] == [
         "peer 1: gone",
-        "peer 1: gone repeated=59",
+        "peer 1: gone (again 60 times in 60 s)",
         "peer 1: other",
+        "peer 1: answers again (after 29 more failures)",
         "peer 1: gone",
     ]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from quorum.transport import backoff as backoff_module
 from quorum.transport import channel as channel_module
 from quorum.transport.conversation import Ended, Ending
 from quorum.transport.probe import Attempt, Reachability, SocketAddress
@@ -151,8 +152,10 @@ def test_only_a_break_followed_by_a_refusal_counts(
 
     monkeypatch.setattr(channel_module, "connect_once", connect)
     monkeypatch.setattr(channel_module, "Conversation", Scripted)
-    for name in ("RECONNECT_BACKOFF_S", "RECONNECT_BACKOFF_MAX_S", "SUSPECT_RETRY_S"):
+    for name in ("RECONNECT_BACKOFF_S", "SUSPECT_RETRY_S"):
         monkeypatch.setattr(channel_module, name, 0.0)
+    for name in ("RECONNECT_BACKOFF_S", "RECONNECT_BACKOFF_MAX_S", "REFUSED_BACKOFF_MAX_S"):
+        monkeypatch.setattr(backoff_module, name, 0.0)
 
     async def scenario() -> None:
         async with replica(2) as follower:

@@ -1,0 +1,150 @@
+"""Who is refused comes back ever more rarely, is logged once, counted always, and let in soon."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+import pytest
+
+from quorum.transport import backoff as backoff_module
+from quorum.transport.backoff import Backoff
+from quorum.transport.hello import Hello
+from quorum.transport.limits import RECONNECT_BACKOFF_S, REFUSED_BACKOFF_MAX_S
+from tests.support.peer_harness import CLUSTER, PATIENCE_S, Replica, fetch, key, replica, run
+
+FIRST = Hello(CLUSTER, key(2), b"", process_id=b"first")
+SECOND = Hello(CLUSTER, key(2), b"", process_id=b"second")
+WATCH_S = 2.0
+"""Pauses of at least 50, 100, 200, 400 and 800 ms fit in."""
+ATTEMPTS_MAX = 6
+
+
+def test_refusals_double_the_pause_up_to_some_seconds() -> None:
+    backoff = Backoff(random.Random(1))
+    pauses = [backoff.after_refusal() for _ in range(20)]
+    limit = RECONNECT_BACKOFF_S
+    for pause in pauses:
+        limit = min(limit * 2, REFUSED_BACKOFF_MAX_S)
+        assert limit / 2 <= pause <= limit
+    assert len({round(pause, 6) for pause in pauses[10:]}) == 10
+    backoff.heard()
+    assert backoff.after_refusal() <= 2 * RECONNECT_BACKOFF_S
+
+
+def test_a_stream_that_stood_between_two_refusals_does_not_start_over() -> None:
+    """A peer that says hello first and turns us away then has not heard us out."""
+    backoff = Backoff(random.Random(1))
+    for _ in range(10):
+        backoff.after_refusal()
+    assert backoff.after_reaching() == RECONNECT_BACKOFF_S
+    assert backoff.after_refusal() >= REFUSED_BACKOFF_MAX_S / 2
+
+
+def test_silence_and_refusal_are_counted_apart() -> None:
+    backoff = Backoff(random.Random(1))
+    assert [backoff.after_silence() for _ in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert backoff.after_refusal() <= 2 * RECONNECT_BACKOFF_S
+
+
+async def established(first: Replica, leader: Replica) -> None:
+    leader.echo()
+    first.network.set_peers({1: leader.address})
+    first.network.send(1, fetch(2, 1))
+    await first.handler.until(lambda: len(first.handler.received) == 1)
+
+
+def lines_about(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
+    return [each.message for each in caplog.records if words in each.message]
+
+
+def test_a_clone_tries_a_few_times_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It is turned away after the hellos, so its stream stands for a moment each time."""
+
+    async def scenario() -> None:
+        async with (
+            replica(1) as leader,
+            replica(2, hello=FIRST) as first,
+            replica(2, hello=SECOND) as clone,
+        ):
+            await established(first, leader)
+            clone.network.set_peers({1: leader.address})
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(WATCH_S):
+                    await clone.handler.until(lambda: False)
+            refused = leader.link.counters.clones_refused
+            assert 2 <= refused <= ATTEMPTS_MAX
+            assert clone.link.counters.turned_away in (refused, refused - 1)
+
+    with caplog.at_level(logging.INFO, logger="quorum"):
+        run(scenario())
+    assert len(lines_about(caplog, "stream refused")) == 1
+    assert len(lines_about(caplog, "refused by the peer")) == 1
+
+
+def test_requests_to_a_peer_that_refuses_fail_at_once_and_say_why() -> None:
+    """The caller may have somebody else to ask, and an operator waits for the reason."""
+
+    async def scenario() -> None:
+        async with replica(1, cluster="other") as leader, replica(2, timeout_s=60.0) as follower:
+            follower.network.set_peers({1: leader.address})
+            for request_id in range(1, 30):
+                follower.network.send(1, fetch(2, request_id))
+                await follower.handler.until(lambda n=request_id: (1, n) in follower.handler.failed)
+            assert len(follower.handler.failed) == 29
+            assert all("belongs to cluster" in why for why in follower.handler.refusals)
+            assert follower.link.counters.hellos_refused < 10
+
+    run(scenario())
+
+
+def test_who_was_refused_is_back_within_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    """The original ends; the former clone is let in at its next try, and that is told."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2, hello=SECOND) as clone:
+            async with replica(2, hello=FIRST) as first:
+                await established(first, leader)
+                clone.network.set_peers({1: leader.address})
+                while leader.link.counters.clones_refused < 3:
+                    await asyncio.sleep(0)
+            began = asyncio.get_running_loop().time()
+            request_id = 1
+            while not clone.handler.received:
+                clone.network.send(1, fetch(2, request_id))
+                await clone.handler.until(
+                    lambda n=request_id: (
+                        bool(clone.handler.received) or (1, n) in clone.handler.failed
+                    )
+                )
+                request_id += 1
+                await asyncio.sleep(0.01)
+            assert asyncio.get_running_loop().time() - began < 2 * REFUSED_BACKOFF_MAX_S
+
+    with caplog.at_level(logging.INFO, logger="quorum"):
+        run(scenario())
+    assert len(lines_about(caplog, "peer 1: answers again")) == 1
+
+
+def test_a_peer_that_connects_by_itself_is_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its configuration was mended and it was restarted: nobody waits for the pause."""
+    for name in ("RECONNECT_BACKOFF_S", "REFUSED_BACKOFF_MAX_S"):
+        monkeypatch.setattr(backoff_module, name, 4 * PATIENCE_S)
+
+    async def scenario() -> None:
+        async with replica(1, digest=b"new") as changed:
+            changed.echo()
+            async with replica(2, digest=b"old") as before:
+                port = before.server.port
+                changed.network.set_peers({2: before.address})
+                changed.network.send(2, fetch(1, 1))
+                await changed.handler.until(lambda: bool(changed.handler.failed))
+            async with replica(2, digest=b"new", port=port) as after:
+                after.network.set_peers({1: changed.address})
+                after.network.send(1, fetch(2, 1))
+                await after.handler.until(lambda: bool(after.handler.received))
+                while not changed.network.statuses()[0].is_connected:
+                    await asyncio.sleep(0)
+
+    run(scenario())
