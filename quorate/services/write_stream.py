@@ -33,6 +33,7 @@ from quorate.services.commands import to_command
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, caller
 from quorate.services.leadership import leader_hint, not_leader
+from quorate.services.outgoing import OutgoingAnswers
 from quorate.services.ports import ServedNode
 from quorate.services.results import to_result
 from quorum.errors import CommandError, ErrorCode
@@ -119,12 +120,9 @@ class WriteSession:
         self._principal = ""
         self._client_id = ""
         self._reason = ""
-        self._unanswered = 0
-        self._is_open = True
+        self._outgoing = OutgoingAnswers(context.write)
+        self._end: asyncio.Task[None] | None = None
         self._is_ending = False
-        self._outgoing = metadata_pb2.WriteStreamResponse()
-        self._wake = asyncio.Event()
-        self._drained = asyncio.Event()
 
     async def run(self) -> None:
         """Serve the stream until the client ends it and has all its answers.
@@ -136,24 +134,35 @@ class WriteSession:
         """
         if self._closing.is_begun:
             raise self._closing.refusal()
-        sender = asyncio.create_task(self._send())
         try:
-            with self._closing.telling(self._wake.set):
+            with self._closing.telling(self._begin_end):
                 first = await self._context.read()
                 if first is grpc.aio.EOF:
                     return
                 self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
                 self._submit(first)
                 await self._receive()
-                await sender
+                await self._outgoing.finish()
         finally:
-            self._is_open = False
-            if not self._is_ending:
-                sender.cancel()
-            (ended,) = await asyncio.gather(sender, return_exceptions=True)
-            if isinstance(ended, grpc.aio.AbortError):
-                # The stream has its status already, whatever came up meanwhile.
-                raise ended
+            self._outgoing.close()
+            if self._end is not None:
+                if not self._is_ending:
+                    self._end.cancel()
+                (ended,) = await asyncio.gather(self._end, return_exceptions=True)
+                if isinstance(ended, grpc.aio.AbortError):
+                    # The stream has its status already, whatever came up meanwhile.
+                    raise ended
+
+    def _begin_end(self) -> None:
+        self._end = asyncio.create_task(self._end_for_stop())
+
+    async def _end_for_stop(self) -> None:
+        """End the stream because the node stops, behind the answers that are there."""
+        await self._outgoing.drain()
+        # From here, because the reader cannot be interrupted: its read ends with the call.
+        self._is_ending = True
+        self._outgoing.close()
+        await fail(self._context, self._closing.refusal(), self._node.cluster_id)
 
     def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:
         if not first.HasField("hello"):
@@ -164,18 +173,18 @@ class WriteSession:
         self._reason = bounded_text(hello.reason, "reason")
         if not self._node.can_write:
             raise not_leader(self._node, ErrorCode.NOT_CONTROLLER)
-        self._outgoing.accepted.node_id = self._node.node_id
-        self._outgoing.accepted.leader_epoch = self._node.leadership.epoch
-        self._outgoing.accepted.producer_window = self._producer_window
-        self._outgoing.accepted.commands_max = COMMANDS_PER_STREAM_MAX
-        self._wake.set()
+        accepted = self._outgoing.message.accepted
+        accepted.node_id = self._node.node_id
+        accepted.leader_epoch = self._node.leadership.epoch
+        accepted.producer_window = self._producer_window
+        accepted.commands_max = COMMANDS_PER_STREAM_MAX
+        self._outgoing.send_soon()
 
     async def _receive(self) -> None:
         while True:
             # A client that does not read its answers is not read from either.
-            while len(self._outgoing.answers) > COMMANDS_PER_STREAM_MAX:
-                self._drained.clear()
-                await self._drained.wait()
+            if self._outgoing.waiting > COMMANDS_PER_STREAM_MAX:
+                await self._outgoing.wait_below(COMMANDS_PER_STREAM_MAX)
             message = await self._context.read()
             if message is grpc.aio.EOF:
                 break
@@ -185,26 +194,6 @@ class WriteSession:
             self._submit(message)
             # Before the next read is begun: a lone write would wait for that.
             self._node.judge_submitted()
-        self._is_open = False
-        self._wake.set()
-
-    async def _send(self) -> None:
-        """Write what has gathered; the last answers go out after the client's half-close."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            if self._outgoing.answers or self._outgoing.HasField("accepted"):
-                message, self._outgoing = self._outgoing, metadata_pb2.WriteStreamResponse()
-                self._drained.set()
-                await self._context.write(message)
-            if self._outgoing.answers:
-                continue
-            if not self._is_open and self._unanswered == 0:
-                return
-            if self._closing.is_begun:
-                # From here, because the reader cannot be interrupted: its read ends with the call.
-                self._is_ending = True
-                await fail(self._context, self._closing.refusal(), self._node.cluster_id)
 
     def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
         count = sum(len(group.commands) for group in message.groups)
@@ -232,8 +221,8 @@ class WriteSession:
         self, command: commands_pb2.Command, context: RequestContext, *, may_be_large: bool
     ) -> None:
         on_answer = partial(self._answered, command.tag, command.WhichOneof("kind"))
-        self._unanswered += 1
-        if self._unanswered > COMMANDS_PER_STREAM_MAX:
+        self._outgoing.owed += 1
+        if self._outgoing.owed > COMMANDS_PER_STREAM_MAX:
             on_answer(
                 Answer(ErrorCode.QUEUE_FULL, f"{COMMANDS_PER_STREAM_MAX} commands are unanswered")
             )
@@ -249,15 +238,15 @@ class WriteSession:
         self._node.submit(value, context, on_answer)
 
     def _answered(self, tag: int, kind: str | None, answer: Answer) -> None:
-        self._unanswered -= 1
+        answers = self._outgoing.message.answers
         if answer.code is ErrorCode.NONE:
-            added = self._outgoing.answers.add(tag=tag, offset=answer.offset, epoch=answer.epoch)
+            added = answers.add(tag=tag, offset=answer.offset, epoch=answer.epoch)
             if answer.result:
                 result = to_result(kind, answer.result)
                 if result is not None:
                     added.result.CopyFrom(result)
         else:
-            self._outgoing.answers.add(
+            answers.add(
                 tag=tag,
                 error_code=answer.code,
                 message=answer.message,
@@ -265,4 +254,4 @@ class WriteSession:
                 epoch=answer.epoch,
                 leader=leader_hint(self._node) if answer.code in _REDIRECTING else None,
             )
-        self._wake.set()
+        self._outgoing.settle()

@@ -1,0 +1,136 @@
+"""Answers on their way out of one write stream: gathered, and written without a task.
+
+Answers that fall due within one turn of the event loop leave as one message. The last one that
+is owed leaves before that turn goes on: there is nothing more to gather, and somebody waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from quorum.transport.eager import begin
+from quorum.v1.metadata_pb2 import WriteStreamResponse
+
+
+class OutgoingAnswers:
+    """Owned by one call; lives on the event loop.
+
+    Invariant: at most one write is under way. It is never cancelled (quorum/transport/DESIGN.md).
+    """
+
+    def __init__(self, write: Callable[[WriteStreamResponse], Coroutine[Any, Any, None]]) -> None:
+        self._write = write
+        self.message = WriteStreamResponse()
+        """What leaves next; to be added to."""
+        self.owed = 0
+        """Commands that were read and have no answer in a message yet."""
+        self._is_writing = False
+        self._is_due = False
+        self._is_closed = False
+        self._failure: BaseException | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def waiting(self) -> int:
+        """Answers that no write has taken yet."""
+        return len(self.message.answers)
+
+    def settle(self) -> None:
+        """One answer that was owed is in ``message`` now."""
+        self.owed -= 1
+        if self.owed == 0:
+            self.send_now()
+        else:
+            self.send_soon()
+
+    def send_soon(self) -> None:
+        """Send ``message`` with all that is added to it in this turn."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._send_due)
+
+    def send_now(self) -> None:
+        """Send ``message`` as it is, or when the write that is under way has ended."""
+        while not (self._is_writing or self._is_closed) and self._has_something:
+            message, self.message = self.message, WriteStreamResponse()
+            self._is_writing = True
+            try:
+                has_ended = begin(self._write(message), self._written)
+            except Exception as error:  # noqa: BLE001 - raised to whoever waits
+                self._fail(error)
+                break
+            if not has_ended:
+                break
+            self._is_writing = False
+        self._tell()
+
+    async def wait_below(self, most: int) -> None:
+        """Return once at most ``most`` answers are ``waiting``, or the stream is over.
+
+        Raises:
+            BaseException: What a write raised; nothing is written any more.
+        """
+        while self.waiting > most and not self._is_over:
+            await self._next_progress()
+
+    async def drain(self) -> None:
+        """Return once everything that is there was written, or the stream is over.
+
+        Raises:
+            BaseException: What a write raised; nothing is written any more.
+        """
+        while (self._is_writing or self._has_something) and not self._is_over:
+            await self._next_progress()
+
+    async def finish(self) -> None:
+        """Return once nothing is owed and everything was written, or the stream is over.
+
+        Raises:
+            BaseException: What a write raised; nothing is written any more.
+        """
+        while (self.owed or self._is_writing or self._has_something) and not self._is_over:
+            await self._next_progress()
+
+    def close(self) -> None:
+        """The stream is over: begin no more writes, and let nobody wait for any."""
+        self._is_closed = True
+        self._tell()
+
+    @property
+    def _is_over(self) -> bool:
+        # Whoever waits for a write that failed is told by ``_next_progress``.
+        return self._is_closed and self._failure is None
+
+    @property
+    def _has_something(self) -> bool:
+        return bool(self.message.answers) or self.message.HasField("accepted")
+
+    def _send_due(self) -> None:
+        self._is_due = False
+        self.send_now()
+
+    def _written(self, error: BaseException | None) -> None:
+        self._is_writing = False
+        if error is not None:
+            self._fail(error)
+        self.send_now()
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+        self.close()
+
+    async def _next_progress(self) -> None:
+        if self._failure is None:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        if self._failure is not None:
+            raise self._failure
+
+    def _tell(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,175 @@
+"""When answers of a write stream leave: together, one message at a time, the last at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.services.outgoing import OutgoingAnswers
+from quorum.v1.metadata_pb2 import WriteStreamResponse
+
+
+class Wire:
+    """Writes that end when told."""
+
+    def __init__(self) -> None:
+        self.begun: list[list[int]] = []
+        self.under_way = 0
+        self.is_open = asyncio.Event()
+        self.failure: BaseException | None = None
+
+    async def write(self, message: WriteStreamResponse) -> None:
+        assert self.under_way == 0, "two writes at a time"
+        self.under_way += 1
+        self.begun.append([answer.tag for answer in message.answers])
+        await self.is_open.wait()
+        self.under_way -= 1
+        if self.failure is not None:
+            raise self.failure
+
+
+def answer(outgoing: OutgoingAnswers, *tags: int) -> None:
+    for tag in tags:
+        outgoing.message.answers.add(tag=tag)
+        outgoing.settle()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_the_last_answer_that_is_owed_leaves_at_once() -> None:
+    """Before whoever answered goes on."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 2
+        answer(outgoing, 1)
+        assert wire.begun == []
+        answer(outgoing, 2)
+        assert wire.begun == [[1, 2]]
+
+    asyncio.run(scenario())
+
+
+def test_answers_of_one_turn_leave_together() -> None:
+    """Though more are owed; and what gathers during a write leaves right behind it."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 10
+        answer(outgoing, 1, 2)
+        await settle()
+        answer(outgoing, 3)
+        await settle()
+        answer(outgoing, 4)
+        await settle()
+        assert wire.begun == [[1, 2]]
+        wire.is_open.set()
+        await settle()
+        assert wire.begun == [[1, 2], [3, 4]]
+
+    asyncio.run(scenario())
+
+
+def test_finish_waits_for_what_is_owed_and_for_the_write() -> None:
+    """A client that half-closed gets all its answers."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 1
+        finishing = asyncio.create_task(outgoing.finish())
+        await settle()
+        answer(outgoing, 1)
+        await settle()
+        assert not finishing.done()
+        wire.is_open.set()
+        await finishing
+
+    asyncio.run(scenario())
+
+
+def test_a_reader_waits_until_answers_have_left() -> None:
+    """Only as long as too many wait."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 10
+        answer(outgoing, 1)
+        await settle()
+        answer(outgoing, 2, 3)
+        await outgoing.wait_below(2)
+        waiting = asyncio.create_task(outgoing.wait_below(1))
+        await settle()
+        assert not waiting.done()
+        wire.is_open.set()
+        await waiting
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("fails_at_once", [False, True])
+def test_a_failed_write_is_raised_to_who_waits(fails_at_once: bool) -> None:
+    """Nothing is written behind it, and an answer that comes later does no harm."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        wire.failure = RuntimeError("gone")
+        if fails_at_once:
+            wire.is_open.set()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 3
+        answer(outgoing, 1)
+        finishing = asyncio.create_task(outgoing.finish())
+        await settle()
+        answer(outgoing, 2)
+        wire.is_open.set()
+        with pytest.raises(RuntimeError, match="gone"):
+            await finishing
+        answer(outgoing, 3)
+        await settle()
+        assert wire.begun == [[1]]
+
+    asyncio.run(scenario())
+
+
+def test_who_ends_the_stream_waits_for_what_is_there_and_not_for_what_is_owed() -> None:
+    """Then nobody waits any more, whatever is still owed."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 2
+        answer(outgoing, 1)
+        finishing = asyncio.create_task(outgoing.finish())
+        draining = asyncio.create_task(outgoing.drain())
+        await settle()
+        assert not draining.done()
+        wire.is_open.set()
+        await draining
+        assert not finishing.done()
+        outgoing.close()
+        await finishing
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_written_to_a_stream_that_is_over() -> None:
+    """Its commands may still be answered."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write)
+        outgoing.owed = 1
+        outgoing.close()
+        answer(outgoing, 1)
+        await settle()
+        assert wire.begun == []
+
+    asyncio.run(scenario())
