@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.registry import Collector
 
 from metrics.catalog import UPDATED, Kind
 
+PENDING_MAX: Final = 4096
+"""Updates that are noted and not entered yet; the one that comes on top enters them all."""
 
-class Families:
+
+class Families(Collector):
     """The event-driven half of the catalog, registered in the registry handed in.
 
     ``count`` and ``time`` look a metric up by its catalog name, so a misspelt name fails in the
     first test that reaches it (``KeyError``). Safe to call from any thread.
+
+    An update is noted at once and entered by ``settle``, at the latest when the registry is
+    collected: entering many in a row costs each a tenth of what it costs in the middle of a
+    write, where the code for it is in no cache.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._pending: deque[tuple[Counter | Histogram, tuple[str, ...], float]] = deque()
+        # Collected in the order of registration, so everything is entered before it is read.
+        registry.register(self)
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
         for metric in UPDATED:
@@ -33,10 +48,38 @@ class Families:
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Add to a counter. ``labels`` are values in the catalog's order."""
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc(by)
+        self._note(self._counters[name], labels, by)
 
     def time(self, name: str, value: float, *labels: str) -> None:
         """Record one observation of a histogram, in its base unit."""
-        histogram = self._histograms[name]
-        (histogram.labels(*labels) if labels else histogram).observe(value)
+        self._note(self._histograms[name], labels, value)
+
+    def settle(self) -> None:
+        """Enter everything that was noted."""
+        pending = self._pending
+        while pending:
+            try:
+                metric, labels, value = pending.popleft()
+            except IndexError:
+                # Another thread enters the rest.
+                return
+            if labels:
+                metric = metric.labels(*labels)
+            if isinstance(metric, Counter):
+                metric.inc(value)
+            else:
+                metric.observe(value)
+
+    def describe(self) -> Iterable[Metric]:
+        """No metric of its own."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """No metric of its own; the others are up to date from here on."""
+        self.settle()
+        return ()
+
+    def _note(self, metric: Counter | Histogram, labels: tuple[str, ...], value: float) -> None:
+        self._pending.append((metric, labels, value))
+        if len(self._pending) > PENDING_MAX:
+            self.settle()

@@ -31,6 +31,10 @@ class Observer:
         self._leader = (_NO_LEADER, 0)
         self._election_began: float | None = None
 
+    def settle(self) -> None:
+        """Enter what was observed since the last call; a scrape does so as well."""
+        self._families.settle()
+
     def on_event(self, event: events.Event, now: float) -> None:  # noqa: C901, PLR0912, PLR0915 - one table
         """Count one core event that happened at ``now`` (monotonic seconds)."""
         count = self._families.count

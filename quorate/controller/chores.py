@@ -59,13 +59,15 @@ class Chores:
 
     def next_deadline_ms(self) -> int:
         """When the next chore is due, unless something happens before."""
-        deadlines = [self._next_expiry_check_ms]
-        if self._config.idle_interval_ms:
-            deadlines.append(self._last_write_ms + self._config.idle_interval_ms)
+        # Asked once per turn of the replica: compared one by one, without a list.
+        deadline = self._next_expiry_check_ms
+        interval = self._config.idle_interval_ms
+        if interval and (idle := self._last_write_ms + interval) < deadline:
+            deadline = idle
         expiry = self._sessions.next_expiry_ms()
-        if expiry is not None:
-            deadlines.append(expiry)
-        return min(deadlines)
+        if expiry is not None and expiry < deadline:
+            deadline = expiry
+        return deadline
 
     def due(self, delta: ImageDelta, now_ms: int, wall_ms: int) -> Iterator[list[MetadataRecord]]:
         """The atomic batches to write now; each is judged when it is asked for."""

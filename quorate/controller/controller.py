@@ -68,6 +68,7 @@ class Controller:
         bootstrap: tuple[MetadataRecord, ...] = (),
         defaults: PlacementDefaults | None = None,
         on_fault: Callable[[str], None] = lambda message: None,  # noqa: ARG005 - ignores it
+        on_group: Callable[[int], None] = lambda batches: None,  # noqa: ARG005 - ignores it
     ) -> None:
         self.config = config
         self.checkpoint = CheckpointProgress(machine.changes)
@@ -88,6 +89,7 @@ class Controller:
             bootstrap=bootstrap,
             defaults=defaults or PlacementDefaults(),
             on_fault=on_fault,
+            on_group=on_group,
         )
         self._waits = OffsetWaits(config.waits_max)
         self._subscribers = Subscribers()
@@ -183,6 +185,11 @@ class Controller:
         return self._subscribers.add(subscriber)
 
     # ------------------------------------------------------------------ the shell's calls
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether ``flush`` might do something; most turns of a replica bring nothing for it."""
+        return self._proposer.is_flush_due
 
     def flush(self, now_ms: int, wall_ms: int) -> None:
         """Form and append a group from what waits, if one may be appended now.

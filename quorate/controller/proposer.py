@@ -46,6 +46,7 @@ class Proposer:
         bootstrap: tuple[MetadataRecord, ...],
         defaults: PlacementDefaults,
         on_fault: Callable[[str], None],
+        on_group: Callable[[int], None],
     ) -> None:
         self.sessions = BrokerSessions(config.session_timeout_ms)
         self.active_epoch: int | None = None
@@ -59,6 +60,7 @@ class Proposer:
         self._bootstrap = bootstrap
         self._defaults = defaults
         self._on_fault = on_fault
+        self._on_group = on_group
         self._chores = Chores(config, self.sessions)
         self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
         self._contacts: dict[NodeId, int] = {}
@@ -117,6 +119,17 @@ class Proposer:
         deadline = self.next_deadline_ms()
         if deadline is not None and now_ms >= deadline:
             self._are_chores_due = True
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether ``flush`` has anything to do: a command, chore, contact, read or activation."""
+        return bool(
+            self._queue
+            or self._are_chores_due
+            or self._contacts
+            or self._parking.are_reads_waiting
+            or (self.active_epoch is None and self.log.can_write)
+        )
 
     def flush(self, now_ms: int, wall_ms: int) -> None:
         """Form and append a group from what waits, if one may be appended now."""
@@ -235,6 +248,7 @@ class Proposer:
         # Known before it is appended: a commit may be reported from inside the call.
         self._speculation.push(group)
         self._chores.wrote(now_ms)
+        self._on_group(len(former.batches))
         end_offset = self.log.propose(former.batches, former.record_counts)
         invariant(
             end_offset == group.end_offset,

@@ -15,7 +15,6 @@ from concurrent.futures import Executor
 
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
-from quorate.controller.ports import LogDriver
 from quorate.controller.publishing import Published
 from quorate.features import SUPPORTED_VERSIONS
 from quorate.replica.boot import Stores
@@ -71,16 +70,20 @@ class Replica:
         on_checkpoint: OnCheckpoint | None = None,
         on_delivery_due: Callable[[], None] | None = None,
         around_listener: Callable[[Listener], Listener] = lambda listener: listener,
-        around_log: Callable[[LogDriver], LogDriver] = lambda log: log,
+        on_group: Callable[[int], None] = lambda batches: None,  # noqa: ARG005 - ignores it
     ) -> None:
-        """Put everything together; nothing runs before ``start``."""
+        """Put everything together; nothing runs before ``start``.
+
+        ``around_listener`` may wrap the seam between driver and controller; ``on_group`` is told
+        how many batches each appended group has.
+        """
         self.stores = stores
         self.key = stores.key
         self._clock = clock
         self.endpoints = tuple(endpoints)
         self._on_deadline = on_deadline
         self.node = _core_of(stores, quorum_config, rng, bootstrap, relays)
-        self.controller = _controller_of(stores, controller_config, rng, on_fault)
+        self.controller = _controller_of(stores, controller_config, rng, on_fault, on_group)
         self.driver = Driver(
             self.node,
             log=stores.log,
@@ -98,7 +101,7 @@ class Replica:
         self.log_keeper = LogKeeper(
             fs, stores.directory, stores.log, executor, self.notice, to_driver, on_failure
         )
-        self.controller.attach(around_log(self.driver))
+        self.controller.attach(self.driver)
         self.checkpoints = CheckpointKeeper(
             controller=self.controller,
             driver=self.driver,
@@ -169,7 +172,8 @@ class Replica:
 
     def turn(self) -> None:
         """Append what gathered, consider a checkpoint, say when to come back."""
-        self.controller.flush(self._clock.now_ms(), self._clock.wall_ms())
+        if self.controller.is_flush_due:
+            self.controller.flush(self._clock.now_ms(), self._clock.wall_ms())
         # What is committed may not be in this replica's own file yet, and the header of a
         # checkpoint holds the digest of that file; so the look waits for the next completion.
         if self._has_published and self.driver.flushed_end >= self.stores.machine.end_offset:
@@ -220,6 +224,7 @@ def _controller_of(
     config: ControllerConfig,
     rng: random.Random,
     on_fault: Callable[[str], None],
+    on_group: Callable[[int], None],
 ) -> Controller:
     return Controller(
         config,
@@ -228,4 +233,5 @@ def _controller_of(
         open_checkpoint=lambda snapshot_id: stores.snapshots.reader(snapshot_id).batches(),
         bootstrap=tuple(decode_record(value) for value in stores.report.bootstrap_values),
         on_fault=on_fault,
+        on_group=on_group,
     )

@@ -1,6 +1,6 @@
 """Times and counts what passes between the driver and the controller, and what clients ask.
 
-Thin wrappers around the two seams, so that neither room knows about metrics. Commands are
+Thin wrappers around the seams, so that neither room knows about metrics. Commands are
 counted in a plain dictionary and handed to the observer now and then: a counter update for
 each of ten thousand commands a second would cost more than judging some of them.
 """
@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from metrics.observer import Observer
-from quorate.controller.ports import LogDriver
 from quorate.controller.requests import Answer, OnAnswer
 from quorum.core.output import LeadershipChanged
 from quorum.errors import ErrorCode
 from quorum.runtime.ports import Listener
-from quorum.types import NodeId, SnapshotId
+from quorum.types import SnapshotId
 from statemachine.commands import Command
 
 _QUEUE_FULL = frozenset({ErrorCode.RESOURCE_EXHAUSTED, ErrorCode.QUEUE_FULL})
@@ -49,57 +48,6 @@ class MeteredListener:
             self._observer.snapshot_failed("load")
             raise
         self._observer.snapshot_load_took(time.perf_counter() - began)
-
-
-class MeteredLog:
-    """A ``LogDriver`` that counts the batches of every group."""
-
-    def __init__(self, log: LogDriver, observer: Observer) -> None:
-        self._log = log
-        self._observer = observer
-        self.read: Callable[[int], None] = log.read
-        self.ask_position: Callable[[int], None] = log.ask_position
-        self.resign: Callable[[str], None] = log.resign
-
-    @property
-    def is_leader(self) -> bool:
-        """As the log says."""
-        return self._log.is_leader
-
-    @property
-    def can_write(self) -> bool:
-        """As the log says."""
-        return self._log.can_write
-
-    @property
-    def epoch(self) -> int:
-        """As the log says."""
-        return self._log.epoch
-
-    @property
-    def leader_id(self) -> NodeId:
-        """As the log says."""
-        return self._log.leader_id
-
-    @property
-    def log_end(self) -> int:
-        """As the log says."""
-        return self._log.log_end
-
-    @property
-    def high_watermark(self) -> int:
-        """As the log says."""
-        return self._log.high_watermark
-
-    @property
-    def flushed_end(self) -> int:
-        """As the log says."""
-        return self._log.flushed_end
-
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        """Append, and count what was appended."""
-        self._observer.group_appended(len(batches))
-        return self._log.propose(batches, record_counts)
 
 
 class CommandMeter:

@@ -29,7 +29,7 @@ from quorate.logs import log_event
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica
 from quorate.server.listeners import Listeners
-from quorate.server.metering import CommandMeter, MeteredListener, MeteredLog
+from quorate.server.metering import CommandMeter, MeteredListener
 from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.served_node import ReplicaNode
@@ -179,7 +179,7 @@ class ServerNode:
             on_checkpoint=self._on_checkpoint,
             on_delivery_due=self._on_delivery_due,
             around_listener=lambda listener: MeteredListener(listener, self._observer),
-            around_log=lambda log: MeteredLog(log, self._observer),
+            on_group=self._observer.group_appended,
         )
 
     def _serve_clients(self) -> None:
@@ -281,7 +281,7 @@ class ServerNode:
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """A message from a peer."""
-        self._shell.guard(lambda: self.replica.receive(sender, message))
+        self._shell.guard(self.replica.receive, sender, message)
 
     def on_refused(self, peer: NodeId) -> None:
         """A peer's process is gone (ADR 8)."""
@@ -336,6 +336,7 @@ class ServerNode:
                 said = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)
             self._meter.hand_over()
+            self._observer.settle()
             await asyncio.sleep(_READY_POLL_S)
 
     def _metrics_server(self) -> HttpServer | None:

@@ -29,11 +29,13 @@ def _translated(error: OSError, path: Path, action: str) -> StorageError:
 class OsFile:
     """One open file. ``read_at`` may be called from any thread, the rest from the writer."""
 
-    __slots__ = ("_fd", "_path")
+    __slots__ = ("_end", "_fd", "_path")
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._fd = descriptor
+        self._end = -1
+        """Where the next ``append`` goes; -1 when the kernel has to be asked."""
 
     def read_at(self, position: int, size: int) -> bytes:
         """Up to ``size`` bytes from ``position``; fewer only at the end of the file.
@@ -65,12 +67,13 @@ class OsFile:
             DiskFullError: No space; the file has its former length.
             StorageError: Any other failure, also one to restore the length.
         """
-        position = self.size()
+        position = self._end if self._end >= 0 else self.size()
         try:
             self._write_all(position, data)
         except OSError as error:
             self.truncate(position)
             raise _translated(error, self._path, f"append {len(data)} bytes") from error
+        self._end = position + len(data)
         return position
 
     def write_at(self, position: int, data: bytes) -> None:
@@ -79,6 +82,7 @@ class OsFile:
         Raises:
             StorageError: Some of it may have been written.
         """
+        self._end = -1
         try:
             self._write_all(position, data)
         except OSError as error:
@@ -98,6 +102,7 @@ class OsFile:
         Raises:
             StorageError: The length is what it was.
         """
+        self._end = -1
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:

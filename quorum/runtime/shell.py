@@ -95,8 +95,9 @@ class Shell:
         self.guard(self._attached().tick)
 
     def _write_done(self, done: WriteDone) -> None:
+        # First what others wait for.
+        self.guard(self._attached().write_done, done)
         self._on_written(done)
-        self.guard(lambda: self._attached().write_done(done))
 
     def _failed(self, error: BaseException) -> None:
         self._on_failure(error)
@@ -105,12 +106,12 @@ class Shell:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, argument)
 
-    def guard(self, call: Callable[[], None]) -> None:
+    def guard(self, call: Callable[..., None], *arguments: object) -> None:
         """The outermost frame: what escapes here ends the node, with its evidence."""
         if self._is_stopped:
             return
         try:
-            call()
+            call(*arguments)
         except BaseException as error:  # noqa: BLE001 - supervisor: reports and stops, never goes on
             self._on_failure(error)
 
