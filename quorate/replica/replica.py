@@ -40,6 +40,9 @@ from statemachine.codec import decode_record
 class Replica:
     """Stores, core, driver, controller and checkpoints of one node.
 
+    ``around_listener`` may wrap the seam between driver and controller; ``on_group`` is told how
+    many batches each appended group has.
+
     Life-cycle: ``open_stores``, construct, ``start``, entry points, ``close``. ``around_listener``
     and ``around_log`` may wrap the seams between driver and controller; ``supported`` is what this
     release can run with.
@@ -72,11 +75,7 @@ class Replica:
         around_listener: Callable[[Listener], Listener] = lambda listener: listener,
         on_group: Callable[[int], None] = lambda batches: None,  # noqa: ARG005 - ignores it
     ) -> None:
-        """Put everything together; nothing runs before ``start``.
-
-        ``around_listener`` may wrap the seam between driver and controller; ``on_group`` is told
-        how many batches each appended group has.
-        """
+        """Put everything together; nothing runs before ``start``."""
         self.stores = stores
         self.key = stores.key
         self._clock = clock
