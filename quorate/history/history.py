@@ -28,7 +28,9 @@ class Handed:
     watcher: str
     what: str
     """``state`` (whole, as of ``end``), ``batch`` ([base, end)), ``progress`` (up to ``end``),
-    or ``resume`` (the watcher asks for what follows ``end``)."""
+    ``resume`` (the watcher asks for what follows ``end``), ``refused`` (what follows is gone, only
+    [base, end) can be read), or ``diverged`` (its history is called another from ``end`` on).
+    """
     end: int
     base: int = -1
     epoch: int = -1

@@ -2,7 +2,8 @@
 
 A watcher begins with a state or with ``resume``; from there on each batch begins where the last
 one ended. The first batch after a resume may begin earlier: one that was resumed inside is handed
-out whole.
+out whole. Who is refused must have fallen below what can be read, and goes on with a state within
+that range. Nobody's history may be called another one: what watchers hold was committed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ def watch_violations(history: History) -> list[Violation]:
     by_base = {batch.base: batch for batch in history.log}
     followers: dict[str, _Follower] = {}
     violations = []
+    states: dict[int, str] = {}
     for each in history.handed:
         follower = followers.setdefault(each.watcher, _Follower())
         problem = follower.take(each, by_base, history)
+        if problem is None and each.what == "state" and each.digest:
+            problem = _differs(each, states.setdefault(each.end, each.digest))
         if problem:
             rule, text = problem
             violations.append(Violation(rule, each.watcher, text))
     return violations
+
+
+def _differs(state: Handed, first: str) -> tuple[str, str] | None:
+    if state.digest == first:
+        return None
+    return "watch-state", f"the state at {state.end} is not what somebody else was handed there"
 
 
 class _Follower:
@@ -32,6 +42,8 @@ class _Follower:
         self._end = -1
         self._has_resumed = False
         self._progress = -1
+        self._readable = -1
+        """From where on it was told that the log can be read."""
 
     def take(
         self, each: Handed, by_base: dict[int, LogBatch], history: History
@@ -44,14 +56,32 @@ class _Follower:
             return self._resume(each)
         if each.what == "state":
             return self._state(each)
+        if each.what == "refused":
+            return self._refused(each)
+        if each.what == "diverged":
+            return "watch-diverged", f"its history is called another from {each.end} on"
         return "watch-unknown", f"handed something unknown: {each.what}"
 
     def _state(self, each: Handed) -> tuple[str, str] | None:
         before, self._end = self._end, each.end
         self._has_resumed = False
         self._progress = max(self._progress, each.end)
+        readable, self._readable = self._readable, -1
         if each.end < before:
             return "watch-back", f"a state at {each.end} after changes up to {before}"
+        if each.end < readable:
+            return "watch-back", f"a state at {each.end}, though the log begins at {readable}"
+        return None
+
+    def _refused(self, each: Handed) -> tuple[str, str] | None:
+        self._readable = each.base
+        if each.base > each.end:
+            return "watch-refused", f"the range that can be read is [{each.base}, {each.end})"
+        if self._end >= each.base:
+            return (
+                "watch-refused",
+                f"what follows {self._end} is called gone, the log begins at {each.base}",
+            )
         return None
 
     def _resume(self, each: Handed) -> tuple[str, str] | None:

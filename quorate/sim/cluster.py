@@ -17,6 +17,7 @@ from quorate.sim.plan import FaultPlan
 from quorate.sim.recording import Readers, Recording
 from quorate.sim.scheduler import Scheduler
 from quorate.sim.trace import Trace
+from quorate.sim.watchers import Watchers
 from quorate.sim.workload import Clients
 from quorum.config import QuorumConfig
 from quorum.log.config import LogConfig
@@ -53,6 +54,11 @@ class Counts:
     voter_changes: int = 0
     barred: int = 0
     found_out: int = 0
+    watch_states: int = 0
+    watch_changes: int = 0
+    watch_resumes: int = 0
+    watch_restarts: int = 0
+    watch_cut_off: int = 0
     acts: dict[str, int] = field(default_factory=dict)
     """Every act of harm that had something to be done to, by name."""
 
@@ -164,6 +170,7 @@ class Cluster:
         self._faults = random.Random(root.getrandbits(64))
         self.recording = Recording(self, seed)
         self._readers = Readers(self, self.recording, random.Random(root.getrandbits(64)))
+        self.watchers = Watchers(self, random.Random(root.getrandbits(64)))
 
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""
@@ -172,6 +179,7 @@ class Cluster:
             member.boot()
         self.clients.start()
         self._readers.start()
+        self.watchers.start()
         FaultMaker(self, self._faults)
 
     def heal(self) -> None:

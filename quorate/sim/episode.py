@@ -103,7 +103,8 @@ def _calm(cluster: Cluster) -> None:
     """End all faults; within a bound everything must come right.
 
     A fresh write is served, then a linearizable read that sees it, and when every client knows
-    what became of its commands, all replicas are level.
+    what became of its commands, all replicas are level
+    and all watchers were handed everything.
     """
     cluster.heal()
     answers: list[Answer] = []
@@ -130,6 +131,7 @@ def _calm(cluster: Cluster) -> None:
         "the cluster did not come right",
         answers=answers,
         reads=reads,
+        watchers=cluster.watchers.offsets(),
         **{f"node{each.id}": each.state() for each in cluster.members.values()},
     )
 
@@ -176,7 +178,7 @@ def _is_level(cluster: Cluster) -> bool:
         node = replica.node
         applied = replica.controller.image.provenance.end_offset
         ends |= {node.log_end_offset, node.high_watermark, applied}
-    return len(ends) == 1
+    return len(ends) == 1 and cluster.watchers.have(ends.pop())
 
 
 def _check_end(cluster: Cluster) -> None:

@@ -18,6 +18,7 @@ from quorate.history.search import Verdict
 from quorate.replica.replica import Replica
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.record_digest import digest_of
 from quorum.batch import iterate_records, scan_batches
 from quorum.errors import CommandError
 from quorum.types import NodeId
@@ -116,7 +117,7 @@ class Recording:
                     batch.base_offset,
                     batch.end_offset,
                     batch.epoch,
-                    digest="",
+                    digest=_digest(batch),
                     marks=(mark,) if mark in self._marks and not _is_refusal(batch.data) else (),
                 )
             )
@@ -216,6 +217,18 @@ def _is_refusal(data: bytes) -> bool:
     (header,) = scan_batches(data)
     record = next(iter(iterate_records(data, header)))
     return any(name == HEADER_ANSWER and is_refusal(value) for name, value in record.headers)
+
+
+def _digest(batch: Batch) -> str:
+    """As ``Watchers`` take it of what they are handed; of control records they see nothing."""
+    if batch.is_control:
+        return digest_of(())
+    (header,) = scan_batches(batch.data)
+    records = iterate_records(batch.data, header)
+    return digest_of(
+        (record.value or b"" for record in records),
+        ((name, value or b"") for name, value in records[0].headers),
+    )
 
 
 def _mark(producer_id: int, producer_epoch: int, sequence: int) -> str:

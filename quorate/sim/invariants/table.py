@@ -29,6 +29,7 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | broker-epochs | KIP-500, broker registration |
 | hash-chain | ADR 5 |
 | watch-is-prefix | Raft 5.4.3; Jepsen, etcd watch |
+| watched-is-committed | KIP-595: consumers see only what is committed |
 | damage-imagined | ADR 7; 630.14 |
 | in-sync-brokers | KIP-841; KAFKA-6880 |
 | timestamps-rise | reliability, fault matrix, row Clock |
@@ -67,6 +68,7 @@ from quorate.sim.invariants.unique_ids import BrokerEpochs, UniqueIds
 from quorate.sim.invariants.violation import Invariant, Violation
 from quorate.sim.invariants.voter_changes import OneChangeAtATime, Tombstones
 from quorate.sim.invariants.watch_is_prefix import WatchIsPrefix
+from quorate.sim.invariants.watched_is_committed import WatchedIsCommitted
 from quorate.sim.invariants.witness import Seen, Witness
 
 ALL: tuple[type[Invariant], ...] = (
@@ -94,6 +96,7 @@ ALL: tuple[type[Invariant], ...] = (
     BrokerEpochs,
     HashChain,
     WatchIsPrefix,
+    WatchedIsCommitted,
     DamageImagined,
     InSyncBrokers,
     TimestampsRise,

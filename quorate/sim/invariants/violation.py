@@ -77,6 +77,9 @@ class Invariant:
     def on_published(self, seen: Seen, told: Published) -> None:
         """Those who follow a node's image are told of a step."""
 
+    def on_watched(self, seen: Seen, end_offset: int) -> None:
+        """A watcher is handed everything below ``end_offset`` that it had not yet."""
+
     def on_acknowledged(
         self, seen: Seen, offset: int, command: tuple[int, int, int] | None
     ) -> None:

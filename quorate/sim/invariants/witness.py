@@ -7,7 +7,7 @@ however long the run is.
 The harness calls, for a node: ``opened`` before ``Replica.start``; ``submitted`` with every group
 the driver hands to its writer; ``persisted`` when it is done; ``sent``; ``stepped`` after every
 entry point; ``checkpointed``; ``stopped`` when its process is gone. And for clients:
-``acknowledged``, ``acknowledged_end`` when a read begins, ``read_confirmed``.
+``acknowledged``, ``acknowledged_end`` when a read begins, ``read_confirmed``, ``watched``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _HOOKS = (
     "on_stepped",
     "on_checkpoint",
     "on_published",
+    "on_watched",
     "on_acknowledged",
     "on_read",
 )
@@ -355,6 +356,11 @@ class Witness:
         for hook in self._hooks["on_acknowledged"]:
             hook(seen, offset, command)
         self.acknowledged_end = max(self.acknowledged_end, offset)
+
+    def watched(self, node_id: NodeId, end_offset: int) -> None:
+        """A watcher is about to be handed a state or changes that end at ``end_offset``."""
+        for hook in self._hooks["on_watched"]:
+            hook(self.nodes[node_id], end_offset)
 
     def read_confirmed(self, node_id: NodeId, floor: int, offset: int) -> None:
         """A read that began when ``acknowledged_end`` was ``floor`` may look at ``offset``."""

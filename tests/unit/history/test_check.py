@@ -101,6 +101,14 @@ def watch_with_resumes_and_states(s: Script) -> None:
     )  # fmt: skip
 
 
+def watch_that_fell_behind_and_began_again(s: Script) -> None:
+    s.log(1, 4, 6, 7)
+    s.handed(
+        ("resume", -1, 0), ("batch", 0, 1), ("resume", -1, 1), ("refused", 4, 6), ("state", -1, 6),
+        ("batch", 6, 7),
+    )  # fmt: skip
+
+
 GOOD: tuple[Callable[[Script], None], ...] = (
     concurrent_write_and_reads,
     unknown_write_that_never_shows,
@@ -112,6 +120,7 @@ GOOD: tuple[Callable[[Script], None], ...] = (
     local_reads_lag,
     log_with_every_write_once,
     watch_with_resumes_and_states,
+    watch_that_fell_behind_and_began_again,
 )
 
 

@@ -1,0 +1,23 @@
+"""What watchers are handed is committed already when it leaves the node (architecture 5.5)."""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen
+
+
+class WatchedIsCommitted(Invariant):
+    """Nothing above the node's own high watermark is handed out, even if it is committed later."""
+
+    name = "watched-is-committed"
+
+    def on_watched(self, seen: Seen, end_offset: int) -> None:
+        high_watermark = seen.replica.node.high_watermark
+        self.require(
+            end_offset <= min(high_watermark, self.witness.committed.end_offset),
+            "a watcher is handed what is not known to be committed",
+            node=seen.id,
+            end_offset=end_offset,
+            high_watermark=high_watermark,
+            committed=self.witness.committed.end_offset,
+        )
