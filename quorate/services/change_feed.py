@@ -10,6 +10,7 @@ import asyncio
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
 from quorate.services.ports import Cancel, ServedNode
+from quorate.services.watch_cursor import WatchCursor
 
 CACHED_MESSAGES_MAX = 32
 """Messages kept for other watchers that come by the same offset."""
@@ -36,7 +37,7 @@ class ChangeFeed:
         """Whether the image reached beyond ``offset`` within ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
-                while self._node.image.provenance.end_offset <= offset:
+                while WatchCursor.visible_end(self._node) <= offset:
                     await self._published.wait()
         except TimeoutError:
             return False
@@ -63,6 +64,6 @@ class ChangeFeed:
             raise
 
     async def _convert(self, offset: int) -> ChangeMessage:
-        end_offset = self._node.image.provenance.end_offset
+        end_offset = WatchCursor.visible_end(self._node)
         data = await self._node.read_log(offset, CHANGE_BYTES_MAX, end_offset)
         return message_of(data)

@@ -57,7 +57,7 @@ class LogRange:
             prefix of it or ``last_epoch`` is -1.
 
         Raises:
-            RequestRefusedError: OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
+            RequestRefusedError: UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
         """
         node = self._node
         high_watermark = node.high_watermark
@@ -67,6 +67,15 @@ class LogRange:
             )
         if offset < node.log_start.offset:
             raise self.out_of_range(offset)
+        if last_epoch > node.leadership.epoch:
+            # Somebody has led since whom this replica has not heard of, even if it takes itself
+            # for the leader: it is behind, and no judge of what came later.
+            raise RequestRefusedError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"the consumer has records of epoch {last_epoch}, this replica knows of none "
+                f"after {node.leadership.epoch}",
+                (leader_hint(node),),
+            )
         if not node.is_leader and offset > high_watermark:
             raise RequestRefusedError(
                 ErrorCode.OFFSET_NOT_AVAILABLE,

@@ -61,10 +61,10 @@ class Watches:
 
         Raises:
             RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range (and the point of
-                divergence, if that is why), OFFSET_NOT_AVAILABLE when this replica is behind the
-                watcher, RESOURCE_EXHAUSTED with the offset to resume from when the watcher does
-                not read, or when there are too many, BROKER_NOT_AVAILABLE with that offset when
-                the node stops.
+                divergence, if that is why), OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH when this
+                replica is behind the watcher, RESOURCE_EXHAUSTED with the offset to resume from
+                when the watcher does not read, or when there are too many, BROKER_NOT_AVAILABLE
+                with that offset when the node stops.
         """
         caller(context, request.client_id)
         with self.open.passing():

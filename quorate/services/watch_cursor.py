@@ -5,7 +5,7 @@ them from somebody who has), let ``judge`` look at them, hand them out and ``adv
 reading and the judging the log may be trimmed, or replaced by a checkpoint: a watcher whose offset
 is gone is told so with the range that can be read, and is never handed what lies behind a gap.
 
-See: architecture 5.5 (consumers see only what is committed), KIP-320, requirement 320.5.
+See: docs/protocol.md (services), KIP-320, requirement 320.5.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class WatchCursor:
         """Go on behind ``offset``; ``epoch`` is that of the record before it, -1 for unknown.
 
         Raises:
-            RequestRefusedError: OFFSET_NOT_AVAILABLE when this replica is behind the watcher,
-                OFFSET_OUT_OF_RANGE with the readable range, and with the point of divergence if
-                the watcher's history is not that of this log.
+            RequestRefusedError: OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH when this replica is
+                behind the watcher, OFFSET_OUT_OF_RANGE with the readable range, and with the point
+                of divergence if the watcher's history is not that of this log.
         """
         divergence = self._range.check_position(offset, epoch)
         if divergence is not None:
@@ -64,10 +64,15 @@ class WatchCursor:
             )
         self.offset, self.epoch = offset, epoch
 
+    @staticmethod
+    def visible_end(node: WatchedNode) -> int:
+        """Where what watchers may see ends now: what is committed and applied."""
+        return node.image.provenance.end_offset
+
     @property
     def has_more(self) -> bool:
         """Whether something was applied behind ``offset``."""
-        return self._node.image.provenance.end_offset > self.offset
+        return self.visible_end(self._node) > self.offset
 
     def check_kept(self) -> None:
         """Pass only while the log reaches back to ``offset``.

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_WATCHED: Mapping[str, int] = {
+    "watch_states": 250,
+    "watch_changes": 9_000,
+    "watch_resumes": 700,
+    "watch_restarts": 120,
+    "watch_cut_off": 90,
+}
+"""In every profile: watchers do the same whatever goes wrong."""
+
 MINIMA: Mapping[str, Mapping[str, int]] = {
     "default": {
+        **_WATCHED,
         "leaders": 280,
         "truncations": 19,
         "installs": 92,
@@ -73,6 +83,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "wall-step": 11,
     },
     "network": {
+        **_WATCHED,
         "leaders": 200,
         "truncations": 55,
         "installs": 120,
@@ -99,6 +110,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "slow-link": 120,
     },
     "crash": {
+        **_WATCHED,
         "leaders": 260,
         "truncations": 13,
         "installs": 60,
@@ -131,6 +143,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "shut-down": 42,
     },
     "disk": {
+        **_WATCHED,
         "leaders": 200,
         "truncations": 9,
         "installs": 81,
@@ -162,6 +175,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "unreadable": 65,
     },
     "rot": {
+        **_WATCHED,
         "leaders": 120,
         "truncations": 5,
         "installs": 55,
@@ -196,6 +210,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "rot-quorum-state": 10,
     },
     "membership": {
+        **_WATCHED,
         "voter_changes": 60,
         "leaders": 50,
         "crashes": 100,
@@ -205,6 +220,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "crash": 40,
     },
     "clocks": {
+        **_WATCHED,
         "leaders": 100,
         "truncations": 7,
         "installs": 67,
@@ -234,6 +250,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "wall-step": 170,
     },
     "detection": {
+        **_WATCHED,
         "leaders": 170,
         "truncations": 4,
         "installs": 58,
@@ -263,6 +280,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "rolled-back": 18,
     },
     "garbage": {
+        **_WATCHED,
         "leaders": 150,
         "crashes": 500,
         "acknowledged": 5_000,
@@ -276,6 +294,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "garbage-damaged": 200,
     },
     "everything": {
+        **_WATCHED,
         "leaders": 340,
         "truncations": 43,
         "installs": 110,

@@ -46,6 +46,10 @@ PROGRESS_SHARE = 0.2
 """Of the times that nothing is new, those when the node says so."""
 
 
+_BEHIND = (ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH)
+"""How a node says that it does not know yet what the watcher has."""
+
+
 class _Served(LogFacts):
     """A replica as the services see it, without addresses."""
 
@@ -94,8 +98,7 @@ class Watcher:
         if rng.random() < 0.5:
             batch = rng.choice(log[-20:]) if log and rng.random() < 0.8 else None
             self.offset = batch.end if batch is not None else 0
-            # A watcher may not know the epoch.
-            self.epoch = batch.epoch if batch is not None and rng.random() < 0.8 else -1
+            self.epoch = batch.epoch if batch is not None else -1
 
     def connect(self) -> None:
         """Ask somebody."""
@@ -197,7 +200,7 @@ class Watcher:
         except RequestRefusedError as error:
             self._cut_off(stream, error)
             return
-        end_offset = stream.served.image.provenance.end_offset
+        end_offset = cursor.visible_end(stream.served)
         found = stream.served.reading(cursor.offset, CHANGE_BYTES_MAX, end_offset)
         if isinstance(found, bytes):
             self._convert(stream, lambda: found)
@@ -308,7 +311,7 @@ class Watcher:
                 elif isinstance(detail, OffsetBounds):
                     self._note("refused", detail.high_watermark, base=detail.earliest_offset)
             self.offset = self.epoch = -1
-        elif error.code is not ErrorCode.OFFSET_NOT_AVAILABLE:
+        elif error.code not in _BEHIND:
             raise Violation(
                 "watch-served", "refused", node=stream.node_id, code=error.code.name
             ) from error

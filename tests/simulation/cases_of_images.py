@@ -32,6 +32,15 @@ def watch_of_the_uncommitted(stage: Stage) -> None:
     _publish(stage, 0, 1, batch_of(0, 1))
 
 
+def watcher_handed_the_uncommitted(stage: Stage) -> None:
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    stage.append(1, 1, 1)
+    stage.commit(1, 2, end_offset=1, epoch=1)
+    stage.witness.watched(2, 1)
+    stage.witness.watched(1, 2)
+
+
 def watch_that_lacks_records(stage: Stage) -> None:
     for node_id in (1, 2):
         for offset in (0, 1):
@@ -90,6 +99,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (watch_with_a_gap, "watch-is-prefix"),
     (watch_of_the_uncommitted, "watch-is-prefix"),
     (watch_that_lacks_records, "watch-is-prefix"),
+    (watcher_handed_the_uncommitted, "watched-is-committed"),
     (fenced_broker_leads, "in-sync-brokers"),
     (fenced_brokers_in_sync, "in-sync-brokers"),
     (leader_not_in_sync, "in-sync-brokers"),

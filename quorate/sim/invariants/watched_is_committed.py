@@ -1,4 +1,4 @@
-"""What watchers are handed is committed already when it leaves the node (architecture 5.5)."""
+"""What watchers are handed is committed already when it leaves the node (KIP-595)."""
 
 from __future__ import annotations
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from quorate.controller.controller import Controller
 from quorate.controller.publishing import Published, Subscribers
+from quorate.services.log_range import LogRange
+from quorate.services.watch_cursor import WatchCursor
+from quorate.sim.options import Options
 from quorum.batch import scan_batches
 from quorum.core.output import LeadershipChanged
+from quorum.v1.errors_pb2 import DivergenceHint
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -56,7 +61,73 @@ def records_told_twice(patch: Patch) -> None:
     patch.setattr(Controller, "on_leadership", repeat)
 
 
+def watch_resumed_at_the_end(patch: Patch) -> None:
+    """A watch that is resumed goes on with what is new, not with what its watcher has missed."""
+
+    def resume(cursor: WatchCursor, offset: int, epoch: int) -> None:
+        position = cursor._node.image.provenance
+        cursor.offset = max(offset, position.end_offset)
+        cursor.epoch = epoch
+
+    patch.setattr(WatchCursor, "resume", resume)
+
+
+def watch_above_the_high_watermark(patch: Patch) -> None:
+    """Watchers are handed what is in the log, committed or not."""
+    patch.setattr(
+        WatchCursor, "visible_end", staticmethod(lambda node: cast("int", node.log_end.offset))
+    )
+
+
+def watch_goes_on_behind_an_install(patch: Patch) -> None:
+    """A watch whose offset is gone goes on where the log begins now, without a word."""
+
+    def jump(cursor: WatchCursor) -> None:
+        cursor.offset = max(cursor.offset, cursor._node.log_start.offset)
+
+    patch.setattr(WatchCursor, "check_kept", jump)
+
+
+def replaced_leader_judges_watchers(patch: Patch) -> None:
+    """A leader calls records of an epoch it never heard of a history that is not the log's."""
+    check_position = LogRange.check_position
+
+    def judge(range_: LogRange, offset: int, last_epoch: int) -> DivergenceHint | None:
+        node = range_._node
+        if node.is_leader and last_epoch > node.leadership.epoch:
+            end = node.log_end
+            return DivergenceHint(epoch=end.epoch, offset=min(end.offset, offset))
+        return check_position(range_, offset, last_epoch)
+
+    patch.setattr(LogRange, "check_position", judge)
+
+
 BUGS = (
+    Bug(
+        "watch-resumed-at-the-end",
+        watch_resumed_at_the_end,
+        ("history",),
+        "Jepsen, etcd watch: changes missing behind a resume",
+    ),
+    Bug(
+        "watch-above-the-high-watermark",
+        watch_above_the_high_watermark,
+        ("watched-is-committed",),
+        "KIP-595: consumers see only what is committed",
+    ),
+    Bug(
+        "watch-goes-on-behind-an-install",
+        watch_goes_on_behind_an_install,
+        ("history", "watch-served"),
+        "etcd #17529, #18089: a watch skips what was compacted",
+    ),
+    Bug(
+        "replaced-leader-judges-watchers",
+        replaced_leader_judges_watchers,
+        ("history",),
+        "KIP-320: a stale leader's answer taken for a truncation",
+        options=Options("everything"),
+    ),
     Bug(
         "checkpoint-taken-without-a-word",
         checkpoint_taken_without_a_word,

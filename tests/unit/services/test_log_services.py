@@ -154,6 +154,17 @@ def test_a_follower_that_is_behind_calls_nobody_diverged():
     with_client(scenario, nodes=2, leader=1, ask=[2])
 
 
+@pytest.mark.parametrize("offset", [1, 99])
+def test_a_leader_that_was_replaced_calls_nobody_diverged(offset):
+    """Whoever has records of a newer epoch has heard of a leader that this one has not."""
+
+    async def scenario(log, nodes, client):
+        request = FetchLogRequest(offset=offset, last_fetched_epoch=log.epoch + 1)
+        assert (await refused(client, "FetchLog", request)).code_name == "UNKNOWN_LEADER_EPOCH"
+
+    with_client(scenario)
+
+
 def test_an_offset_beyond_the_end_is_out_of_range_with_the_bounds():
     async def scenario(log, nodes, client):
         nodes[0].snapshot = SnapshotId(1, 1)
