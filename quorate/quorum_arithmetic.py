@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-SILENT_MS_MAX = 3_000
-"""A voter that has not fetched for so long is taken as unreachable. An idle one fetches twice a
-second; three seconds are what a leader itself bears before it gives up."""
-BEHIND_MS_MAX = 3_000
-"""A voter that has not been level with the leader for so long is taken as lagging."""
+from quorum.config import QuorumConfig
+
+PATIENCE_MS = QuorumConfig().check_quorum_ms
+"""With default settings; a leader says what its own are (``DescribeQuorum.check_quorum_ms``)."""
 
 
 class Condition(Enum):
@@ -42,6 +41,9 @@ class Replica:
     behind_ms: int = -1
     """How long ago it was level with the leader."""
     is_leader: bool = False
+    patience_ms: int = PATIENCE_MS
+    """Whoever has not fetched for longer is taken as unreachable, whoever has not been level for
+    longer as lagging: what the leader itself bears of a majority before it gives up."""
 
     @property
     def condition(self) -> Condition:
@@ -50,9 +52,9 @@ class Replica:
             return Condition.LEADER
         if self.silent_ms < 0 or self.lag < 0:
             return Condition.UNKNOWN
-        if self.silent_ms > SILENT_MS_MAX:
+        if self.silent_ms > self.patience_ms:
             return Condition.SILENT
-        if self.lag > 0 and not 0 <= self.behind_ms <= BEHIND_MS_MAX:
+        if self.lag > 0 and not 0 <= self.behind_ms <= self.patience_ms:
             return Condition.LAGGING
         return Condition.LEVEL
 
@@ -146,16 +148,19 @@ def objections_to_removing(before: Standing, node_id: int) -> list[str]:
 
 
 def objections_to_stopping(now: Standing, node_id: int, spare: int = 0) -> list[str]:
-    """Why this node should not be stopped, if ``spare`` more are to be able to fail then."""
+    """Why this node should not be stopped, if ``spare`` more are to be able to fail then.
+
+    The arithmetic first, then one sentence for each voter that cannot be counted on.
+    """
     left = now.margin_without(node_id)
     if left >= spare:
         return []
     able = now.majority + left
     return [
         f"{able} of {len(now.voters)} voters would be left that can acknowledge, "
-        f"{now.majority} are needed" + (f" and {spare} wanted to spare" if spare else "")
-        + _named(now.unable)
-    ]  # fmt: skip
+        f"{now.majority} are needed" + (f" and {spare} wanted to spare" if spare else ""),
+        *(f"node {each.id} is {_how(each)}" for each in now.unable),
+    ]
 
 
 def warnings_about(after: Standing) -> list[str]:

@@ -76,6 +76,11 @@ class QuorumConfig:
     auto_join: bool = False
     """An observer asks to become a voter, and removes an older entry of its number first."""
 
+    @property
+    def check_quorum_ms(self) -> int:
+        """How long a leader bears that no majority fetches from it, before it resigns."""
+        return self.fetch_timeout_ms * 3 // 2
+
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""
         found = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
-from quorate.quorum_arithmetic import Replica, Standing
+from quorate.quorum_arithmetic import PATIENCE_MS, Replica, Standing
 from quorum.types import uuid_to_text
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
@@ -42,6 +42,7 @@ def _replica(answer: DescribeQuorumResponse, each: QuorumReplica) -> Replica:
         _age_ms(answer, each.last_fetch_timestamp_ms),
         _age_ms(answer, each.last_caught_up_timestamp_ms),
         each.replica_id == answer.leader_id and each.directory_id == answer.directory_id,
+        answer.check_quorum_ms or PATIENCE_MS,
     )
 
 

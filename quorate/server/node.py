@@ -190,6 +190,7 @@ class ServerNode:
                 client_address=self.client_address,
                 guard=self._shell.guard,
                 meter=self._meter,
+                check_quorum_ms=self._config.quorum.check_quorum_ms,
             ),
             limits=ServiceLimits(
                 self._config.limits.write_streams_max,

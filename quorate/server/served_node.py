@@ -43,6 +43,7 @@ class ReplicaNode(LogFacts):
     Args:
         client_address: Where clients reach this node.
         guard: Runs a call so that what escapes ends the process.
+        check_quorum_ms: How long this node, as leader, bears the silence of a majority.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ReplicaNode(LogFacts):
         client_address: str,
         guard: Callable[[Callable[[], None]], None],
         meter: CommandMeter,
+        check_quorum_ms: int,
     ) -> None:
         super().__init__(replica)
         self._controller = replica.controller
@@ -60,6 +62,7 @@ class ReplicaNode(LogFacts):
         self._client_address = client_address
         self._guard = guard
         self._meter = meter
+        self._check_quorum_ms = check_quorum_ms
         self._loop = asyncio.get_running_loop()
         self._age = ImageAge()
         self._controller.subscribe(lambda _: self._note_age())
@@ -151,6 +154,7 @@ class ReplicaNode(LogFacts):
             self._replica.endpoints,
             tuple(key.id for key in tree.path),
             self._node.chain.complaint,
+            self._check_quorum_ms,
         )
 
     def _pending_change(self) -> str:

@@ -90,6 +90,7 @@ class AdminService:
             ],
             relay_path=status.relay_path,
             dispute=status.dispute,
+            check_quorum_ms=status.check_quorum_ms,
         )
 
     async def _describe_features(

@@ -75,6 +75,8 @@ class QuorumStatus:
     """The relays between this node and the leader, nearest first."""
     dispute: str = ""
     """With whom this node's log differs, or why it is wrong; empty for nothing known."""
+    check_quorum_ms: int = 0
+    """How long this node, as leader, bears the silence of a majority; 0 when not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def note_contact(core: CoreState, leader: Leader, progress: ReplicaProgress) -> 
 
 def check_quorum_deadline(core: CoreState) -> int:
     """When a leader that hears from no majority any more resigns."""
-    return core.now_ms + core.config.fetch_timeout_ms * 3 // 2
+    return core.now_ms + core.config.check_quorum_ms
 
 
 def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:

@@ -86,7 +86,7 @@ class QuorumReplica(_message.Message):
     def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ..., subtree_members: _Optional[int] = ..., subtree_low_offset: _Optional[int] = ..., compared_end_offset: _Optional[int] = ..., is_barred: bool = ...) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "dispute")
+    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "dispute", "check_quorum_ms")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -106,6 +106,7 @@ class DescribeQuorumResponse(_message.Message):
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     RELAY_PATH_FIELD_NUMBER: _ClassVar[int]
     DISPUTE_FIELD_NUMBER: _ClassVar[int]
+    CHECK_QUORUM_MS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader_id: int
     leader_epoch: int
@@ -125,7 +126,8 @@ class DescribeQuorumResponse(_message.Message):
     removed: _containers.RepeatedCompositeFieldContainer[RemovedVoter]
     relay_path: _containers.RepeatedScalarFieldContainer[int]
     dispute: str
-    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., dispute: _Optional[str] = ...) -> None: ...
+    check_quorum_ms: int
+    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., dispute: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ...) -> None: ...
 
 class RemovedVoter(_message.Message):
     __slots__ = ("node_id", "directory_id")

@@ -104,7 +104,7 @@ def test_replace_a_voter_whose_disk_is_gone(cluster: Processes) -> None:
         lambda: quorum(cluster, "may-stop", str(lost.id))["unable"] or None,
     )
     # One more, and nothing is committed any more.
-    said = quorum(cluster, "may-stop", str(others[0].id), status=Exit.FAILED)
+    said = quorum(cluster, "may-stop", str(others[0].id), status=Exit.REFUSED)
     assert f"node {lost.id} is silent" in said
     said = quorum(cluster, "remove-voter", str(others[0].id), status=Exit.REFUSED)
     assert "1 of 2 voters could acknowledge" in said
