@@ -91,6 +91,7 @@ RAFT_UPDATED = (
              kafka="NewActiveControllersCount"),
     _counter("raft_leader_lost_total", "Times the leader's process was found gone."),
     _counter("raft_transfers_total", "Leadership transfers that ended here.", "outcome"),
+    _counter("raft_standstills_total", "Times this process did not run for too long."),
     _counter("raft_disk_stalls_total", "Times the disk completed no write for too long."),
     _counter("raft_voter_changes_total",
              "Changes of the voter set that ended on this leader, refused ones included.",

@@ -75,6 +75,8 @@ class Observer:
                 count("quorate_raft_voter_changes_total", event.change, result)
             case events.OwnEntryAsked():
                 count("quorate_raft_own_entry_requests_total", event.change)
+            case events.StoodStill():
+                count("quorate_raft_standstills_total")
             case events.DiskStalled():
                 count("quorate_raft_disk_stalls_total")
             case events.ChunkReceived():

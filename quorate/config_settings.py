@@ -61,6 +61,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "How long a leader that hands over may keep writes waiting before it leads on.", ""),
     "quorum.disk_stall_ms": (
         "A disk that completes no write for this long is taken as hung: the node resigns.", ""),
+    "quorum.standstill_ms": (
+        "A node this late to its own timer waits a little longer for the others; 0: never.", ""),
     "quorum.auto_join": (
         "An observer asks to become a voter, and removes an older entry of its number first.",
         "controller.quorum.auto.join.enable"),

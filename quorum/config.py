@@ -15,6 +15,7 @@ _MAY_BE_ZERO = (
     "lost_leader_jitter_ms",
     "fetch_max_wait_ms",
     "high_watermark_delay_ms",
+    "standstill_ms",
 )
 
 _SWITCHES = ("auto_join",)
@@ -49,6 +50,9 @@ class QuorumConfig:
     disk_stall_ms: int = 2000
     """A disk that completes nothing for this long, with writes outstanding, is taken as hung:
     the node resigns, and neither stands nor votes until it goes on."""
+    standstill_ms: int = 250
+    """A node that comes this late to a timer of its own stood still: the silence of the others was
+    its own, and they are given a moment more; 0 never thinks so."""
     observer_session_ms: int = 300_000
     """A replica without Fetch or FetchSnapshot for this long is no longer *live* (630.5)."""
     start_offset_lag_max_ms: int = 7 * 24 * 3600 * 1000

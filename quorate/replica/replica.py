@@ -96,6 +96,7 @@ class Replica:
             on_delivery_due=on_delivery_due,
             on_verify=lambda request: self.log_keeper.verify(request),
             on_condemned=on_failure,
+            standstill_ms=quorum_config.standstill_ms,
         )
         self.log_keeper = LogKeeper(
             fs, stores.directory, stores.log, executor, self.notice, to_driver, on_failure

@@ -242,6 +242,13 @@ class TransferEnded:
 
 
 @value
+class StoodStill:
+    """This node came ``late_ms`` late to its own deadline, and lets its peers be heard first."""
+
+    late_ms: int
+
+
+@value
 class DiskStalled:
     """The disk has not completed a write for ``waited_ms``: no leading, standing or voting."""
 
@@ -356,6 +363,7 @@ Event: TypeAlias = (
     | VoteFloorReached
     | TransferStarted
     | TransferEnded
+    | StoodStill
     | DiskStalled
     | DiskRecovered
     | DigestDiffers

@@ -28,6 +28,7 @@ from quorum.core import (
     read_forwarding,
     relay_serving,
     snapshot_install,
+    standstill,
     startup,
     succession,
     transfer,
@@ -40,7 +41,7 @@ from quorum.core.leader_view import TreeView, replica_views, tree_view
 from quorum.core.local_facts import on_notice
 from quorum.core.messages import Message
 from quorum.core.notices import DurableState, Notice
-from quorum.core.output import Output, ReadFailed
+from quorum.core.output import Output
 from quorum.core.pending_change import PendingChangeView
 from quorum.core.progress import ReplicaView
 from quorum.core.refusals import ignore
@@ -125,13 +126,8 @@ class RaftNode:
 
     def read(self, now_ms: int, token: int) -> Output:
         """Confirm that this node leads; ``ReadConfirmed`` or ``ReadFailed`` will answer."""
-        core = self._core
-        core.begin(now_ms)
-        leader = core.role
-        if isinstance(leader, Leader):
-            read_confirmation.read_as_leader(core, leader, token)
-        else:
-            core.progress(ReadFailed(token))
+        self._core.begin(now_ms)
+        read_confirmation.read(self._core, token)
         return self._finish()
 
     def ask_position(self, now_ms: int, token: int) -> Output:
@@ -166,6 +162,13 @@ class RaftNode:
         self._core.begin(now_ms)
         on_notice(self._core, fact)
         return self._finish()
+
+    def stood_still(self, now_ms: int, late_ms: int) -> Output:
+        """This node comes ``late_ms`` late to a deadline. Moves deadlines; no turn is taken."""
+        self._core.begin(now_ms)
+        standstill.excuse_others(self._core, late_ms)
+        self._core.out.next_deadline_ms = next_deadline(self._core)
+        return self._core.out
 
     @property
     def role_name(self) -> str:

@@ -19,6 +19,15 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId
 
 
+def read(core: CoreState, token: int) -> None:
+    """Confirm that this node leads, or fail at once."""
+    leader = core.role
+    if isinstance(leader, Leader):
+        read_as_leader(core, leader, token)
+    else:
+        core.progress(ReadFailed(token))
+
+
 def read_as_leader(core: CoreState, leader: Leader, token: int) -> None:
     """Let a read wait for its round, or fail it at once.
 

@@ -89,7 +89,7 @@ class CoreState:
         self.me = me
         self.rng = rng
         self.bootstrap = tuple(peer for peer in bootstrap if peer != me.id)
-        self.now_ms = 0
+        self.now_ms = self.next_grace_ms = 0
         self.out = Output()
         self.role: Role = Unattached(election_deadline_ms=NEVER_MS)
         self.election = ElectionState()

@@ -44,7 +44,6 @@ from quorum.core.output import (
     Output,
     PeerEndpoints,
     Progress,
-    Promise,
     ReadConfirmed,
     ReadFailed,
     ReplaceLogWith,
@@ -61,8 +60,11 @@ from quorum.runtime.addresses import addresses_in
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
 from quorum.runtime.delivery import Delivery
+from quorum.runtime.flushed_end import FlushedEnd
 from quorum.runtime.operator_requests import OnSettled, OperatorRequests
 from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
+from quorum.runtime.promises import Promises
+from quorum.runtime.punctuality import Punctuality
 from quorum.runtime.received import describe, is_intact
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
@@ -91,6 +93,7 @@ class Driver:
         on_delivery_due: Callable[[], None] | None = None,
         on_verify: Callable[[VerifyLog], None] | None = None,
         on_condemned: Callable[[LogCondemnedError], None] = lambda _: None,
+        standstill_ms: int = 0,
     ) -> None:
         """Connect everything; nothing runs before ``start``.
 
@@ -98,6 +101,7 @@ class Driver:
         when ``deliver`` is called, which is asked for once its acknowledgement is on its way:
         applying records must not keep the leader waiting. ``on_verify`` reads the log's files
         again and reports ``LogVerified``; ``on_condemned`` ends the node, once all is stored.
+        Coming ``standstill_ms`` late to a deadline is reported to the core; 0: never.
         """
         self.node = node
         self.log = log
@@ -118,16 +122,17 @@ class Driver:
         self._condemned: tuple[int, LogCondemnedError] | None = None
         self._chain = ChainDigests(log)
         self._is_delivery_due = False
-        self._durable_ticket = 0
-        self._waiting: deque[Promise] = deque()
-        self._appends: deque[tuple[int, int]] = deque()
+        self._promises = Promises(
+            lambda each: network.send(each.to, self._chain.leaving(each.message))
+        )
+        self._punctuality = Punctuality(standstill_ms)
+        self._flushed = FlushedEnd()
         self._progress: deque[Progress | Notice] = deque()
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
         self._requests = OperatorRequests()
         self.controls = ControlBatches(clock, self.read_records)
-        self._flushed_end = 0
         self._leased: tuple[SnapshotId, ...] = ()
 
     # ------------------------------------------------------------------ what is so now
@@ -165,7 +170,7 @@ class Driver:
     @property
     def flushed_end(self) -> int:
         """Everything below is durable on this replica's own disk."""
-        return self._flushed_end
+        return self._flushed.offset
 
     # ------------------------------------------------------------------ entry points
 
@@ -180,10 +185,10 @@ class Driver:
         """
         self._delivery.restart_at(delivered_end)
         self.controls.oldest_stamp = last_timestamp
-        self._flushed_end = state.log_end.offset
+        self._flushed.replaced(state.log_end.offset)
         self.tail.reset(state.log_end.offset)
         self._delivery.deliver_to(state.high_watermark)
-        self._carry_out(self.node.start(self._clock.now_ms(), state))
+        self._carry_out(self.node.start(self._now(), state))
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """Take a message from a peer. Records are verified before the core sees them."""
@@ -198,7 +203,7 @@ class Driver:
             self.notice(RequestFailed(sender, message.request_id))
             return
         message = self._chain.arriving(message)
-        self._carry_out(self.node.receive(self._clock.now_ms(), sender, message))
+        self._carry_out(self.node.receive(self._now(), sender, message))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
         """Leader only: give each batch its offsets and append them as one write.
@@ -206,6 +211,7 @@ class Driver:
         Returns:
             The end offset of the last batch (exclusive).
         """
+        now_ms = self._now()
         offset = self.node.log_end_offset
         epoch = self.node.epoch
         stamped = []
@@ -213,16 +219,16 @@ class Driver:
             stamped.append(with_position(batch, offset, epoch))
             offset += count
         payload = stamped[0] if len(stamped) == 1 else b"".join(stamped)
-        self._carry_out(self.node.propose(self._clock.now_ms(), end_offset=offset, payload=payload))
+        self._carry_out(self.node.propose(now_ms, end_offset=offset, payload=payload))
         return offset
 
     def read(self, token: int) -> None:
         """Confirm that this replica leads; the listener hears the outcome."""
-        self._carry_out(self.node.read(self._clock.now_ms(), token))
+        self._carry_out(self.node.read(self._now(), token))
 
     def ask_position(self, token: int) -> None:
         """Ask for a linearizable read position, here or at the leader; the listener hears it."""
-        self._carry_out(self.node.ask_position(self._clock.now_ms(), token))
+        self._carry_out(self.node.ask_position(self._now(), token))
 
     def resign(self, reason: str) -> None:
         """Give up leadership, if this replica has it."""
@@ -230,7 +236,7 @@ class Driver:
 
     def notice(self, fact: Notice) -> None:
         """Tell the core a local fact or an operator's request."""
-        self._carry_out(self.node.notice(self._clock.now_ms(), fact))
+        self._carry_out(self.node.notice(self._now(), fact))
 
     def ask(self, request: Callable[[int], Notice], on_settled: OnSettled) -> None:
         """Make an operator's request, which carries the token given to it; answered once."""
@@ -241,21 +247,15 @@ class Driver:
         leased = self.snapshots.leased(self._clock.now_ms())
         if leased != self._leased:
             self._leased = leased
-            self._carry_out(self.node.notice(self._clock.now_ms(), LeaseChanged(leased)))
-        self._carry_out(self.node.tick(self._clock.now_ms()))
+            self._carry_out(self.node.notice(self._now(), LeaseChanged(leased)))
+        self._carry_out(self.node.tick(self._now()))
 
     def write_done(self, done: WriteDone) -> None:
         """Everything up to ``done.ticket`` is durable: promises may leave."""
-        self._durable_ticket = done.ticket
-        appends = self._appends
-        flushed_end = None
-        while appends and appends[0][0] <= done.ticket:
-            flushed_end = appends.popleft()[1]
-        if flushed_end is not None:
-            self._flushed_end = flushed_end
-            self.tail.evict_below(flushed_end)
-        self._release_promises()
-        self._carry_out(self.node.persisted(self._clock.now_ms(), done.ticket))
+        if self._flushed.durable(done.ticket):
+            self.tail.evict_below(self._flushed.offset)
+        self._promises.durable(done.ticket)
+        self._carry_out(self.node.persisted(self._now(), done.ticket))
         for fact in done.facts:
             self.notice(fact)
         if (ended := self._condemned) is not None and done.ticket >= ended[0]:
@@ -279,6 +279,14 @@ class Driver:
 
     # ------------------------------------------------------------------ carrying out
 
+    def _now(self) -> int:
+        """The time of an entry; if it comes late, the core hears of that first."""
+        now_ms = self._clock.now_ms()
+        late_ms = self._punctuality.late_by(now_ms)
+        if late_ms:
+            self._carry_out(self.node.stood_still(now_ms, late_ms))
+        return now_ms
+
     def deliver(self) -> None:
         """Tell the listener what has been put off; does nothing when there is nothing."""
         self._is_delivery_due = False
@@ -296,13 +304,14 @@ class Driver:
                 message = self._serving.fill(promise.message)
                 if message is not promise.message:
                     promise = replace(promise, message=message)
-                self._waiting.append(promise)
-            self._release_promises()
+                self._promises.add(promise)
+            self._promises.release()
         for send in output.immediate:
             message = self._chain.leaving(self._serving.fill(send.message))
             self._network.send(send.to, message)
         for event in output.events:
             self._on_event(event)
+        self._punctuality.due_ms = output.next_deadline_ms
         self._on_deadline(output.next_deadline_ms)
         if output.progress:
             self._progress.extend(output.progress)
@@ -319,29 +328,18 @@ class Driver:
                 payload = effect.payload
                 invariant(payload, "an append has bytes", base=effect.base_offset)
                 self.tail.append(payload or b"", effect.base_offset, effect.end_offset)
-                self._appends.append((ticket, effect.end_offset))
+                self._flushed.appended(ticket, effect.end_offset)
             elif type(effect) is Truncate:
                 self.tail.truncate_to(effect.end_offset)
-                self._forget_appends_above(effect.end_offset)
-                self._flushed_end = min(self._flushed_end, effect.end_offset)
+                self._flushed.truncated(effect.end_offset)
             elif type(effect) is ReplaceLogWith:
                 self.tail.reset(effect.snapshot_id.offset)
-                self._appends.clear()
-                self._flushed_end = effect.snapshot_id.offset
+                self._flushed.replaced(effect.snapshot_id.offset)
             elif type(effect) is CondemnLog:
                 reason = LogCondemnedError(effect.cause, offset=effect.first_offset)
                 self._condemned = (ticket, reason)
             prepared.append(effect)
         self._writer.submit(WriteGroup(ticket, tuple(prepared)))
-
-    def _forget_appends_above(self, end_offset: int) -> None:
-        self._appends = deque((ticket, min(end, end_offset)) for ticket, end in self._appends)
-
-    def _release_promises(self) -> None:
-        waiting = self._waiting
-        while waiting and waiting[0].ticket <= self._durable_ticket:
-            promise = waiting.popleft()
-            self._network.send(promise.to, self._chain.leaving(promise.message))
 
     # ------------------------------------------------------------------ telling others
 

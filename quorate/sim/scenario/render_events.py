@@ -28,6 +28,7 @@ from quorum.core.events import (
     RoleChanged,
     RosterAgreed,
     StandingRefused,
+    StoodStill,
     TransferEnded,
     TransferStarted,
     TruncationRefused,
@@ -99,10 +100,8 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return f"hands over to {event.target.id}: writes wait at {event.end_offset}"
         case TransferEnded():
             return f"transfer to {event.target.id} ends: {event.outcome}"
-        case DiskStalled():
-            return f"the disk has completed nothing for {event.waited_ms} ms"
-        case DiskRecovered():
-            return f"the disk goes on after {event.waited_ms} ms"
+        case StoodStill() | DiskStalled() | DiskRecovered():
+            return _standstill_line(event)
         case (
             DigestDiffers()
             | DigestNotComparable()
@@ -123,6 +122,16 @@ def _founding_line(event: RosterAgreed | QuorumFounded | VotingBarred) -> str:
             return f"quorum of {_names(event.voters)} is founded"
         case VotingBarred():
             return f"barred from voting in epoch {event.epoch}: {event.reason}"
+
+
+def _standstill_line(event: StoodStill | DiskStalled | DiskRecovered) -> str:
+    match event:
+        case StoodStill():
+            return f"comes {event.late_ms} ms late: the others get a moment more"
+        case DiskStalled():
+            return f"the disk has completed nothing for {event.waited_ms} ms"
+        case DiskRecovered():
+            return f"the disk goes on after {event.waited_ms} ms"
 
 
 def _chain_line(

@@ -212,6 +212,12 @@ class World:
                 break  # what is due waits for something else than time
         member.clock.time_ms = end_ms
 
+    def freeze(self, node_id: NodeId, ms: int) -> None:
+        """Move one clock while the node does not run; then wake it, late."""
+        member = self.running(node_id)
+        member.clock.time_ms += ms
+        self._wake(node_id, member)
+
     def _wake(self, node_id: NodeId, member: Member) -> None:
         """A deadline has come. Whatever is done then, some timer has to be the reason."""
         replica = member.replica
