@@ -32,6 +32,8 @@ Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CLIENT_ID = "quorate-cli"
+_LAST_CALL_S_MIN = 0.5
+"""Less than what ``ask`` grants beyond the timeout, so that the call itself says how it ended."""
 READ_LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
 
 
@@ -51,6 +53,11 @@ def ask(
         CliError: The cluster could not be reached, refused, or did not say what became of it.
     """
     return asyncio.run(_ask(session, work, reason, session.timeout_s + 1 if is_bounded else None))
+
+
+def time_left(session: Session, spent_s: float) -> float:
+    """Seconds of the session's timeout for a command's last call, of which some are always left."""
+    return max(_LAST_CALL_S_MIN, session.timeout_s - spent_s)
 
 
 def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -> Client:

@@ -63,7 +63,7 @@ def may_stop(session: Session, node: int, spare: int) -> None:
 def _asked(session: Session) -> DescribeQuorumResponse:
     """The leader's answer; a refusal to give one must not look like the answer "it may not"."""
     try:
-        return ask(session, lambda client: client.describe_quorum())
+        return ask(session, lambda client: client.describe_quorum(wait_seconds=session.timeout_s))
     except CliError as error:
         if error.code is not Exit.REFUSED:
             raise

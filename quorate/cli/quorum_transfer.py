@@ -7,8 +7,9 @@ import time
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import ask
+from quorate.cli.connection import ask, time_left
 from quorate.cli.output import Result
+from quorate.cli.quorum_view import voters_of
 from quorate.cli.session import Session
 from quorate.client import Client
 
@@ -24,16 +25,20 @@ def transfer_leader(session: Session, node: int | None) -> None:
     """
 
     async def transfer(client: Client) -> Result:
-        before = await client.describe_quorum()
         began = time.monotonic()
-        after = await client.transfer_leadership(node)
+        before = await client.describe_quorum(wait_seconds=session.timeout_s)
+        voters_of(before)
+        asked = time.monotonic()
+        after = await client.transfer_leadership(
+            node, timeout_seconds=time_left(session, asked - began)
+        )
         return Result(
             "LeadershipTransfer",
             {
                 "leader_id": after.leader_id,
                 "leader_epoch": after.leader_epoch,
                 "previous_leader_id": before.leader_id,
-                "took_ms": round((time.monotonic() - began) * 1000),
+                "took_ms": round((time.monotonic() - asked) * 1000),
             },
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import ask, client_of
+from quorate.cli.connection import ask, client_of, time_left
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.quorum_support import objections_to_versions, warnings_about_versions
 from quorate.cli.quorum_view import (
@@ -53,7 +54,8 @@ class _Step:
     before: Standing
     after: Standing
     objections: list[str]
-    take: Callable[[], Awaitable[_Changed]]
+    take: Callable[[float], Awaitable[_Changed]]
+    """Within so many seconds."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -148,7 +150,7 @@ def add_voter(
     """
 
     async def plan(client: Client) -> _Step:
-        answer = await client.describe_quorum()
+        answer = await client.describe_quorum(wait_seconds=session.timeout_s)
         before = voters_of(answer)
         place = await _place(session, at, node, directory_id, endpoints)
         voter = _candidate(answer, node, place.directory_id)
@@ -159,7 +161,9 @@ def add_voter(
             [*objections_to_adding(before, voter), *_objections_to_now(answer),
              *_objections_to_readmission(answer, voter, readmit=readmit),
              *await objections_to_versions(session, client, at, node)],
-            lambda: client.add_voter(node, voter.directory_id, place.endpoints, readmit=readmit),
+            lambda seconds: client.add_voter(
+                node, voter.directory_id, place.endpoints, readmit=readmit, timeout_seconds=seconds
+            ),
             warnings_about_versions(at, node),
         )  # fmt: skip
 
@@ -198,7 +202,7 @@ def remove_voter(
     """
 
     async def plan(client: Client) -> _Step:
-        answer = await client.describe_quorum()
+        answer = await client.describe_quorum(wait_seconds=session.timeout_s)
         before = voters_of(answer)
         voter = before.find(node)
         if voter is None or directory_id not in (b"", voter.directory_id):
@@ -206,7 +210,7 @@ def remove_voter(
         return _Step(
             "remove", node, voter.directory_id, before, before.without(node),
             [*objections_to_removing(before, node), *_objections_to_now(answer)],
-            lambda: client.remove_voter(node, voter.directory_id),
+            lambda seconds: client.remove_voter(node, voter.directory_id, timeout_seconds=seconds),
         )  # fmt: skip
 
     _carry_out(session, plan, dry_run=dry_run, force=force)
@@ -228,7 +232,7 @@ def update_voter(
     """Say where voter NODE is reached from now on. It keeps its vote and its disk."""
 
     async def plan(client: Client) -> _Step:
-        answer = await client.describe_quorum()
+        answer = await client.describe_quorum(wait_seconds=session.timeout_s)
         before = voters_of(answer)
         voter = before.find(node)
         if voter is None:
@@ -240,7 +244,9 @@ def update_voter(
             "update", node, voter.directory_id, before, before,
             [*_objections_to_now(answer),
              *await objections_to_versions(session, client, at, node)],
-            lambda: client.update_voter(node, voter.directory_id, place.endpoints),
+            lambda seconds: client.update_voter(
+                node, voter.directory_id, place.endpoints, timeout_seconds=seconds
+            ),
             warnings_about_versions(at, node),
         )  # fmt: skip
 
@@ -300,9 +306,11 @@ def _carry_out(
     """Show the arithmetic, and unless it speaks against the step, take it."""
 
     async def work(client: Client) -> tuple[_Step, _Changed | None]:
+        began = time.monotonic()
         step = await plan(client)
-        may_go_on = not dry_run and (force or not step.objections)
-        return step, await step.take() if may_go_on else None
+        if dry_run or (step.objections and not force):
+            return step, None
+        return step, await step.take(time_left(session, time.monotonic() - began))
 
     step, done = ask(session, work)
     fields: dict[str, object] = {
@@ -313,7 +321,9 @@ def _carry_out(
         "unable": unable_fields(step.after),
     }
     if done is not None:
-        fields |= {"offset": done.offset, "leader_epoch": done.leader_epoch}
+        # The offset is not known where the answer got lost and the voter set shows the change.
+        offset = done.offset if done.offset >= 0 else None
+        fields |= {"offset": offset, "leader_epoch": done.leader_epoch}
     session.show(
         comparison(
             "VoterChange",

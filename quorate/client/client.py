@@ -73,7 +73,7 @@ class Client(Writes, Operations):
             lanes_max=lanes_max,
         )
         Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
-        Operations.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds)
+        Operations.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds, rng=rng)
 
     @property
     def leader(self) -> str | None:

@@ -1,55 +1,75 @@
-"""Changes of the quorum itself: each is sent once, to the leader, and not repeated blindly."""
+"""Changes of the quorum itself: sent to the leader, over changes of leader, and done once."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
-from google.protobuf.message import Message
-
 from quorate.client.caller import Caller
 from quorate.client.channels import Nodes
-from quorate.client.errors import ClientError, OutcomeUnknownError, RefusedError, UnavailableError
 from quorate.client.queries import Queries
+from quorate.client.quorum_changes import QuorumChange, QuorumChanges
 from quorum.v1 import admin_pb2, common_pb2
 
-_NOT_HERE = frozenset(
-    {common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER, common_pb2.ERROR_CODE_NOT_CONTROLLER}
-)
-
-
-def _was_not_taken(error: ClientError) -> bool:
-    """Whether a node said that it did nothing because it does not lead."""
-    return isinstance(error, RefusedError) and error.code in _NOT_HERE
+UNKNOWN_OFFSET = -1
+"""In an answer that got lost and was made up for: the change is committed somewhere."""
 
 
 class Operations(Queries):
-    """Mixed into ``Client``."""
+    """Mixed into ``Client``.
 
-    def __init__(self, nodes: Nodes, caller: Caller, *, timeout_seconds: float) -> None:
+    ``timeout_seconds`` of a call is for all of it, the search for a leader included; None takes the
+    client's own.
+    """
+
+    def __init__(
+        self, nodes: Nodes, caller: Caller, *, timeout_seconds: float, rng: random.Random
+    ) -> None:
         Queries.__init__(self, nodes, caller, timeout_seconds=timeout_seconds)
-        self._operations_caller = caller
+        # Looked up at each call.
+        self._changes = QuorumChanges(caller, lambda: self.describe_quorum(), rng=rng)
         self._operations_timeout = timeout_seconds
 
     async def transfer_leadership(
-        self, target_id: int | None = None
+        self, target_id: int | None = None, *, timeout_seconds: float | None = None
     ) -> admin_pb2.TransferLeadershipResponse:
         """Let voter ``target_id`` lead, or the one that is furthest; says who leads afterwards.
 
         Writers wait for a moment, and nothing they wrote is lost. When the target does not take
-        over in time the leader leads on.
+        over in time the leader leads on. Without a target a leader that was elected meanwhile will
+        do.
 
         Raises:
             RefusedError: INELIGIBLE_REPLICA or VOTER_NOT_FOUND when the target cannot lead;
                 REQUEST_TIMED_OUT when it did not take over; NEW_LEADER_ELECTED when another did.
-            OutcomeUnknownError: Sent, and the connection was lost.
+            UnavailableError: No leader took the request in time.
+            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
         """
-        before = await self.describe_quorum()
-        request = admin_pb2.TransferLeadershipRequest(
-            target_id=target_id, current_leader_epoch=before.leader_epoch
-        )
-        response: admin_pb2.TransferLeadershipResponse = await self._act(
-            "TransferLeadership", request
+        before: list[admin_pb2.DescribeQuorumResponse] = []
+
+        def request(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.TransferLeadershipRequest:
+            before.append(seen)
+            return admin_pb2.TransferLeadershipRequest(
+                target_id=target_id, current_leader_epoch=seen.leader_epoch
+            )
+
+        def answer(
+            seen: admin_pb2.DescribeQuorumResponse,
+        ) -> admin_pb2.TransferLeadershipResponse | None:
+            is_there = (
+                seen.leader_id != before[0].leader_id
+                if target_id is None
+                else seen.leader_id == target_id
+            )
+            if not is_there:
+                return None
+            return admin_pb2.TransferLeadershipResponse(
+                leader_id=seen.leader_id, leader_epoch=seen.leader_epoch
+            )
+
+        response: admin_pb2.TransferLeadershipResponse = await self._change(
+            QuorumChange("TransferLeadership", request, answer), timeout_seconds
         )
         return response
 
@@ -60,6 +80,7 @@ class Operations(Queries):
         endpoints: Iterable[common_pb2.Endpoint],
         *,
         readmit: bool = False,
+        timeout_seconds: float | None = None,
     ) -> admin_pb2.AddVoterResponse:
         """Let a replica vote that follows the leader and is level with it.
 
@@ -68,68 +89,90 @@ class Operations(Queries):
         Raises:
             RefusedError: DUPLICATE_VOTER, VOTER_REMOVED, INVALID_REQUEST; REQUEST_TIMED_OUT when
                 another change is under way, or it is not level or cannot be reached.
-            OutcomeUnknownError: Written, and not known to be committed.
+            UnavailableError: No leader took the request in time.
+            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
         """
-        response: admin_pb2.AddVoterResponse = await self._change_voters(
-            "AddVoter",
-            admin_pb2.AddVoterRequest(
-                voter_id=voter_id, directory_id=directory_id, endpoints=endpoints, readmit=readmit
-            ),
+        request = admin_pb2.AddVoterRequest(
+            voter_id=voter_id, directory_id=directory_id, endpoints=endpoints, readmit=readmit
+        )
+
+        def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.AddVoterResponse | None:
+            if not _is_voter(seen, voter_id, directory_id):
+                return None
+            return admin_pb2.AddVoterResponse(offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch)
+
+        response: admin_pb2.AddVoterResponse = await self._change(
+            QuorumChange("AddVoter", lambda _: request, answer), timeout_seconds
         )
         return response
 
     async def remove_voter(
-        self, voter_id: int, directory_id: bytes
+        self, voter_id: int, directory_id: bytes, *, timeout_seconds: float | None = None
     ) -> admin_pb2.RemoveVoterResponse:
         """Let a voter vote no longer; it is remembered as removed.
 
         Raises:
             RefusedError: VOTER_NOT_FOUND, also for the last one; REQUEST_TIMED_OUT when another
                 change is under way.
-            OutcomeUnknownError: Written, and not known to be committed.
+            UnavailableError: No leader took the request in time.
+            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
         """
-        response: admin_pb2.RemoveVoterResponse = await self._change_voters(
-            "RemoveVoter",
-            admin_pb2.RemoveVoterRequest(voter_id=voter_id, directory_id=directory_id),
+        request = admin_pb2.RemoveVoterRequest(voter_id=voter_id, directory_id=directory_id)
+
+        def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.RemoveVoterResponse | None:
+            if _is_voter(seen, voter_id, directory_id):
+                return None
+            return admin_pb2.RemoveVoterResponse(
+                offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch
+            )
+
+        response: admin_pb2.RemoveVoterResponse = await self._change(
+            QuorumChange("RemoveVoter", lambda _: request, answer), timeout_seconds
         )
         return response
 
     async def update_voter(
-        self, voter_id: int, directory_id: bytes, endpoints: Iterable[common_pb2.Endpoint]
+        self,
+        voter_id: int,
+        directory_id: bytes,
+        endpoints: Iterable[common_pb2.Endpoint],
+        *,
+        timeout_seconds: float | None = None,
     ) -> admin_pb2.UpdateVoterResponse:
         """Say where a voter is from now on.
 
         Raises:
             RefusedError: VOTER_NOT_FOUND; REQUEST_TIMED_OUT when it cannot be reached there.
-            OutcomeUnknownError: Sent, and the connection was lost.
+            UnavailableError: No leader took the request in time.
+            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
         """
-        response: admin_pb2.UpdateVoterResponse = await self._change_voters(
-            "UpdateVoter",
-            admin_pb2.UpdateVoterRequest(
-                voter_id=voter_id,
-                directory_id=directory_id,
-                endpoints=endpoints,
-                current_leader_epoch=-1,
-            ),
+        places = list(endpoints)
+        request = admin_pb2.UpdateVoterRequest(
+            voter_id=voter_id,
+            directory_id=directory_id,
+            endpoints=places,
+            current_leader_epoch=-1,
+        )
+
+        def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.UpdateVoterResponse | None:
+            known = next((list(n.endpoints) for n in seen.nodes if n.node_id == voter_id), None)
+            if known != places or not _is_voter(seen, voter_id, directory_id):
+                return None
+            return admin_pb2.UpdateVoterResponse(
+                offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch
+            )
+
+        response: admin_pb2.UpdateVoterResponse = await self._change(
+            QuorumChange("UpdateVoter", lambda _: request, answer), timeout_seconds
         )
         return response
 
-    async def _change_voters(self, method: str, request: Message) -> Any:
-        # Finds the leader, so that the change itself is sent to one node only.
-        await self.describe_quorum()
-        return await self._act(method, request)
+    async def _change(self, change: QuorumChange, timeout_seconds: float | None) -> Any:
+        seconds = self._operations_timeout if timeout_seconds is None else timeout_seconds
+        return await self._changes.carry_out(change, seconds)
 
-    async def _act(self, method: str, request: Message) -> Any:
-        """Ask the leader, which the call before has found; another node only when told so."""
-        try:
-            return await self._operations_caller.call(
-                "admin",
-                method,
-                request,
-                timeout_seconds=self._operations_timeout,
-                attempt_seconds=self._operations_timeout,
-                to_leader=True,
-                may_repeat=_was_not_taken,
-            )
-        except UnavailableError as error:
-            raise OutcomeUnknownError(f"{method}: {error}") from error
+
+def _is_voter(seen: admin_pb2.DescribeQuorumResponse, voter_id: int, directory_id: bytes) -> bool:
+    return any(
+        (each.replica_id, each.directory_id) == (voter_id, directory_id) for each in seen.voters
+    )

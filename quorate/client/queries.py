@@ -8,14 +8,15 @@ asked first, because it needs one message less.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf.message import Message
 
-from quorate.client.caller import Caller
+from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.channels import Nodes
-from quorate.client.errors import ClientError
+from quorate.client.errors import ClientError, UnavailableError
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.commands_pb2 import ConfigResourceType
 from quorum.v1.errors_pb2 import LeaderHint
@@ -97,13 +98,27 @@ class Queries:
         return response
 
     async def describe_quorum(
-        self, *, from_leader: bool = True
+        self, *, from_leader: bool = True, wait_seconds: float = 0.0
     ) -> admin_pb2.DescribeQuorumResponse:
         """Voters and observers with their progress.
 
         Any node answers, also without a leader. With ``from_leader`` the answer is the leader's,
-        who alone knows everybody's progress, if the leader can be found and reached.
+        who alone knows everybody's progress, if the leader can be found and reached; that is tried
+        again for ``wait_seconds``.
         """
+        deadline = asyncio.get_running_loop().time() + wait_seconds
+        answer = await self._describe_once(from_leader=from_leader)
+        try:
+            async with asyncio.timeout_at(deadline):
+                while from_leader and not answer.is_leader and wait_seconds > 0:
+                    await asyncio.sleep(BACKOFF_SECONDS[1])
+                    answer = await self._describe_once(from_leader=True)
+        except (TimeoutError, UnavailableError):
+            # Nobody led in time: what the last node said is all there is.
+            return answer
+        return answer
+
+    async def _describe_once(self, *, from_leader: bool) -> admin_pb2.DescribeQuorumResponse:
         answer = await self._describe_quorum(to_leader=from_leader)
         if answer.is_leader or not from_leader or answer.leader_id < 0:
             return answer

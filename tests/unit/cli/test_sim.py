@@ -57,9 +57,14 @@ def test_a_replay_is_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count("\n") > 300
 
 
-def test_too_little_happening_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["sim", "run", "--seeds", "50", "--jobs", "1", "--events", "1"]
-    assert main(arguments) == 3
+def test_too_little_happening_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: so few seeds that they are made quickly, and a bound between two such numbers."""
+    monkeypatch.setattr("quorate.cli.sim.MINIMA_FROM_SEEDS", 3)
+    arguments = ["sim", "run", "--jobs", "1", "--events", "1", "--seeds"]
+    assert main([*arguments, "2"]) == 0
+    assert main([*arguments, "3"]) == 3
     assert "too little happened: " in capsys.readouterr().err
 
 

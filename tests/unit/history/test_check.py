@@ -135,7 +135,7 @@ def test_a_good_history(write: Callable[[Script], None]) -> None:
 
 def test_what_exceeds_the_budget_is_called_so() -> None:
     script = Script()
-    for value in range(12):
+    for value in range(8):
         script.set("c1", str(value), (0, 100))
     script.get("c2", "no such value", (101, 102))
     assert check(script.history, steps_max=50).verdict is Verdict.UNKNOWN

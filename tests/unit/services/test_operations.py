@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from quorate.client import Client, OutcomeUnknownError, RefusedError
+from quorate.client import Client, RefusedError
 from quorate.services.ports import Outcome, VoterChange
 from quorum.core.pending_change import ChangeKind
 from quorum.errors import ErrorCode
@@ -124,15 +124,6 @@ def test_a_change_that_is_refused_is_not_repeated(code: ErrorCode) -> None:
             await client.add_voter(4, DISK, [PLACE])
         assert refused.value.code == code
         assert len(nodes[0].voter_changes) == 1
-
-    with_client(scenario)
-
-
-def test_a_change_that_was_written_but_not_committed_has_no_known_outcome() -> None:
-    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
-        nodes[0].change_outcome = Outcome(ErrorCode.REQUEST_TIMED_OUT, "not committed in time", 9)
-        with pytest.raises(OutcomeUnknownError, match="not committed in time"):
-            await client.remove_voter(4, DISK)
 
     with_client(scenario)
 

@@ -1,0 +1,179 @@
+"""Carrying out a change of the quorum over changes of leader: once done, done; unknown, unknown.
+
+A change is sent to one leader at a time. Who does not lead says so, and nothing has happened; an
+answer that never came is looked up: the voter set, or who leads, of a leader that has committed all
+it had when it was asked shows whether the change took place. If it did not it is sent again, which
+is harmless: a change names the replica by its disk, so that a late copy finds it done or refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import Message
+
+from quorate.client.caller import BACKOFF_SECONDS, Caller
+from quorate.client.errors import ClientError, OutcomeUnknownError, RefusedError, UnavailableError
+from quorum.v1 import common_pb2
+from quorum.v1.admin_pb2 import DescribeQuorumResponse
+
+_NOT_TAKEN = frozenset(
+    {
+        common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER,
+        common_pb2.ERROR_CODE_NOT_CONTROLLER,
+        common_pb2.ERROR_CODE_UNKNOWN_LEADER_EPOCH,
+        # Said by a node that is stopping, before it begins anything.
+        common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
+    }
+)
+"""Nothing was done, and another node may do it, or the same one later."""
+_DONE_BEFORE = frozenset(
+    {common_pb2.ERROR_CODE_DUPLICATE_VOTER, common_pb2.ERROR_CODE_VOTER_NOT_FOUND}
+)
+"""What a repeat may meet when the first copy did take place."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumChange:
+    """One change: how it is asked for, and how to see that it took place."""
+
+    method: str
+    request: Callable[[DescribeQuorumResponse], Message]
+    """In view of the quorum as it was described last."""
+    answer_from: Callable[[DescribeQuorumResponse], Message | None]
+    """The answer that got lost, when the quorum is as the change would have it."""
+
+
+class QuorumChanges:
+    """Carries changes out, one call each. Owned by one client, on its event loop.
+
+    Args:
+        describe: The leader's view of the quorum, or somebody's when there is no leader.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        describe: Callable[[], Awaitable[DescribeQuorumResponse]],
+        *,
+        rng: random.Random,
+    ) -> None:
+        self._caller = caller
+        self._describe = describe
+        self._rng = rng
+
+    async def carry_out(self, change: QuorumChange, timeout_seconds: float) -> Any:
+        """The leader's answer; one put together from the quorum when the leader's got lost.
+
+        Raises:
+            RefusedError: It was refused, and has not taken place.
+            UnavailableError: No leader took it in time: it has not taken place.
+            OutcomeUnknownError: It was sent, and in time nobody could tell what became of it.
+        """
+        attempt = _Attempts(self._caller, change, timeout_seconds)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while True:
+                    seen = await (self._settled() if attempt.must_look else self._describe())
+                    answer = change.answer_from(seen) if attempt.must_look else None
+                    if answer is not None or (answer := await attempt.send(seen)) is not None:
+                        return answer
+                    await self._pause()
+        except (TimeoutError, UnavailableError) as error:
+            raise attempt.failure(timeout_seconds) from (attempt.last or error)
+
+    async def _settled(self) -> DescribeQuorumResponse:
+        """The quorum as of a moment from now on, all of it committed, and no change under way.
+
+        A leader commits in the order of its log, so whatever it had is committed when its high
+        watermark has got to where its log ended; what it has not by then it never will have.
+        """
+        mark: DescribeQuorumResponse | None = None
+        while True:
+            seen = await self._describe()
+            if seen.pending_change or not seen.is_leader:
+                mark = None
+            elif mark is None or mark.leader_epoch != seen.leader_epoch:
+                mark = seen
+            if mark is not None and seen.high_watermark >= mark.log_end_offset:
+                return mark
+            await self._pause()
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._rng.uniform(*BACKOFF_SECONDS))
+
+
+def _was_not_taken(error: ClientError) -> bool:
+    return isinstance(error, RefusedError) and error.code in _NOT_TAKEN
+
+
+class _Attempts:
+    """One change as far as it has got."""
+
+    def __init__(self, caller: Caller, change: QuorumChange, timeout_seconds: float) -> None:
+        self._caller = caller
+        self._change = change
+        self._deadline = asyncio.get_running_loop().time() + timeout_seconds
+        self._fenced_epoch = -1
+        self._was_done_before = False
+        self.is_in_doubt = False
+        """It was sent, and nobody said that it was not taken."""
+        self.must_look = False
+        """It may be as wanted already, by us or without us."""
+        self.last: ClientError | None = None
+
+    async def send(self, seen: DescribeQuorumResponse) -> Message | None:
+        """Ask the leader, whoever that is; None when it has to be looked up, or asked for anew.
+
+        Raises:
+            RefusedError: The leader judged it.
+        """
+        was_in_doubt, self.is_in_doubt, self.must_look = self.is_in_doubt, True, True
+        left = self._deadline - asyncio.get_running_loop().time()
+        try:
+            answer: Message = await self._caller.call(
+                "admin",
+                self._change.method,
+                self._change.request(seen),
+                timeout_seconds=left,
+                attempt_seconds=left,
+                to_leader=True,
+                may_repeat=_was_not_taken,
+            )
+        except RefusedError as error:
+            self.last = error
+            self.is_in_doubt = self.must_look = was_in_doubt
+            if self._is_fenced_anew(error, seen) or self._may_be_done(error):
+                self.must_look = True
+                return None
+            raise
+        except (UnavailableError, OutcomeUnknownError) as error:
+            self.last = error
+            if isinstance(error.__cause__, RefusedError):
+                # Nobody took it until the time was over.
+                self.is_in_doubt = self.must_look = was_in_doubt
+            return None
+        return answer
+
+    def _is_fenced_anew(self, error: RefusedError, seen: DescribeQuorumResponse) -> bool:
+        """Whether another leader was elected since the quorum was described."""
+        is_fenced = error.code == common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH
+        is_new = seen.leader_epoch > self._fenced_epoch
+        self._fenced_epoch = seen.leader_epoch
+        return is_fenced and is_new
+
+    def _may_be_done(self, error: RefusedError) -> bool:
+        """Whether an earlier copy may be why this one is refused; that is looked up once."""
+        is_first, self._was_done_before = not self._was_done_before, True
+        return self.is_in_doubt and is_first and error.code in _DONE_BEFORE
+
+    def failure(self, seconds: float) -> ClientError:
+        """What to say when the time is over."""
+        text = f"{self._change.method}: no answer in {seconds:g} s"
+        if self.last is not None:
+            text += f": {self.last}"
+        return OutcomeUnknownError(text) if self.is_in_doubt else UnavailableError(text)

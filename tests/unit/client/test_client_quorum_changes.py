@@ -1,0 +1,204 @@
+"""Changes of the quorum over changes of leader: done once, and unknown only if nobody can tell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from quorate.client import Client, OutcomeUnknownError, RefusedError, UnavailableError
+from quorate.services.ports import Outcome, QuorumStatus, ReplicaStatus, VoterChange
+from quorum.errors import ErrorCode
+from quorum.types import Endpoint
+from quorum.v1 import common_pb2
+from tests.support.served_node import FakeNode, SharedLog, cluster, serving
+
+DISK = bytes(range(16))
+PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
+IN_VAIN_SECONDS = 0.5
+DONE = Outcome(ErrorCode.NONE, "", 77)
+UNKNOWN = Outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, "leads no longer; may still commit", 70)
+"""An offset with an error: the record was written, and nobody knows what becomes of it."""
+Scenario = Callable[[SharedLog, list[FakeNode], Client], Awaitable[None]]
+
+
+def with_client(scenario: Scenario, *, leader: int | None = 1) -> None:
+    async def run() -> None:
+        log, nodes = cluster(3, leader=leader)
+        async with serving(*nodes):
+            async with Client([node.address for node in nodes], timeout_seconds=10) as client:
+                await scenario(log, nodes, client)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+class Voters:
+    """Takes the changes of one node's voters: each with the outcome that is due."""
+
+    def __init__(self, node: FakeNode, *outcomes: Outcome, applies: bool) -> None:
+        self.outcomes = list(outcomes)
+        self.applies = applies
+        self.has_it = False
+        self.endpoint = Endpoint("CONTROLLER", "localhost", 1)
+        self.asked = 0
+        self._described = node.describe_quorum
+        node.change_voters = self.change  # type: ignore[method-assign]
+        node.describe_quorum = self.describe  # type: ignore[method-assign]
+
+    async def change(self, change: VoterChange) -> Outcome:
+        self.asked += 1
+        if self.applies:
+            self.has_it = change.kind.value != "remove"
+            if change.voter.endpoints:
+                self.endpoint = change.voter.endpoints[0]
+        return self.outcomes.pop(0)
+
+    def describe(self) -> QuorumStatus:
+        status = self._described()
+        if not self.has_it:
+            return status
+        return replace(
+            status,
+            voters=(*status.voters, ReplicaStatus(4, DISK)),
+            endpoints=(*status.endpoints, (4, (self.endpoint,))),
+        )
+
+
+def test_a_change_waits_for_a_leader() -> None:
+    """Method: nobody leads when it is asked for; node 2 is elected once that was said."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        adding = asyncio.create_task(client.add_voter(4, DISK, [PLACE]))
+        refused = asyncio.Event()
+        client._nodes.learn = lambda _hint: refused.set()  # type: ignore[assignment,method-assign]
+        await refused.wait()
+        del client._nodes.learn
+        log.leader = 2
+        assert (await adding).offset == 77
+        assert [len(node.voter_changes) for node in nodes] == [0, 1, 0]
+
+    with_client(scenario, leader=None)
+
+
+def test_without_any_leader_nothing_was_done_and_that_is_what_is_said() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        with pytest.raises(UnavailableError, match="does not lead"):
+            await client.add_voter(4, DISK, [PLACE], timeout_seconds=IN_VAIN_SECONDS)
+        with pytest.raises(UnavailableError, match="does not lead"):
+            await client.transfer_leadership(2, timeout_seconds=IN_VAIN_SECONDS)
+        assert all(not node.voter_changes for node in nodes)
+
+    with_client(scenario, leader=None)
+
+
+def test_an_answer_that_got_lost_is_found_in_the_voter_set() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        voters = Voters(nodes[0], UNKNOWN, UNKNOWN, UNKNOWN, applies=True)
+        assert (await client.add_voter(4, DISK, [PLACE])).offset == -1
+        assert (await client.update_voter(4, DISK, [PLACE])).offset == -1
+        assert (await client.remove_voter(4, DISK)).offset == -1
+        assert voters.asked == 3
+
+    with_client(scenario)
+
+
+def test_a_change_that_did_not_take_place_is_asked_for_again() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        voters = Voters(nodes[0], UNKNOWN, DONE, applies=False)
+        assert (await client.add_voter(4, DISK, [PLACE])).offset == 77
+        assert voters.asked == 2
+
+    with_client(scenario)
+
+
+@pytest.mark.parametrize("has_pending", [False, True])
+def test_what_is_not_settled_stays_unknown(has_pending: bool) -> None:
+    """Method: the voter set shows the change, but not all of the leader's log is committed."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        voters = Voters(nodes[0], UNKNOWN, applies=True)
+        if has_pending:
+            described = nodes[0].describe_quorum
+            nodes[0].describe_quorum = lambda: replace(  # type: ignore[method-assign]
+                described(), pending_change="add node 4, written at 70"
+            )
+        else:
+            nodes[0].applied_limit = log.end - 1
+        with pytest.raises(OutcomeUnknownError, match="may still commit"):
+            await client.add_voter(4, DISK, [PLACE], timeout_seconds=IN_VAIN_SECONDS)
+        assert voters.asked == 1
+
+    with_client(scenario)
+
+
+def test_a_repeat_that_meets_its_first_copy_is_done() -> None:
+    """Method: the first copy takes effect only when the second is judged."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        duplicate = Outcome(ErrorCode.DUPLICATE_VOTER, "is a voter already")
+        voters = Voters(nodes[0], UNKNOWN, duplicate, applies=False)
+        change = voters.change
+
+        async def late(asked: VoterChange) -> Outcome:
+            voters.applies = voters.asked == 1
+            return await change(asked)
+
+        nodes[0].change_voters = late  # type: ignore[method-assign]
+        assert (await client.add_voter(4, DISK, [PLACE])).offset == -1
+        assert voters.asked == 2
+
+    with_client(scenario)
+
+
+def test_a_repeat_that_is_refused_for_another_reason_is_refused() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        duplicate = Outcome(ErrorCode.DUPLICATE_VOTER, "another disk of node 4 is a voter")
+        voters = Voters(nodes[0], UNKNOWN, duplicate, duplicate, applies=False)
+        with pytest.raises(RefusedError, match="another disk"):
+            await client.add_voter(4, DISK, [PLACE])
+        assert voters.asked == 3
+
+    with_client(scenario)
+
+
+def test_a_transfer_whose_answer_got_lost_is_seen_by_who_leads() -> None:
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        for node in nodes:
+            node.endpoints = tuple(
+                (each.node_id, (Endpoint("C", "127.0.0.1", int(each.address.split(":")[1])),))
+                for each in nodes
+            )
+
+        async def lost(target: int) -> Outcome:
+            nodes[0].asked_to_lead.append(target)
+            log.leader, log.epoch = target, log.epoch + 1
+            return Outcome(ErrorCode.OUTCOME_UNKNOWN, "gone")
+
+        nodes[0].transfer_leadership = lost  # type: ignore[method-assign]
+        answer = await client.transfer_leadership(3)
+        assert (answer.leader_id, answer.leader_epoch) == (3, 2)
+        assert [node.asked_to_lead for node in nodes] == [[3], [], []]
+
+    with_client(scenario)
+
+
+def test_a_transfer_is_asked_for_in_the_epoch_that_there_is() -> None:
+    """Method: another leader is elected between the look at the quorum and the request."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        described = client.describe_quorum
+
+        async def and_then_elected(**options: object):
+            answer = await described(**options)  # type: ignore[arg-type]
+            if log.epoch == 1:
+                log.epoch = 2
+            return answer
+
+        client.describe_quorum = and_then_elected  # type: ignore[method-assign,assignment]
+        answer = await client.transfer_leadership(3)
+        assert (answer.leader_id, answer.leader_epoch) == (3, 3)
+        assert nodes[0].asked_to_lead == [3]
+
+    with_client(scenario)
