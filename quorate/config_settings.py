@@ -75,7 +75,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.uncommitted_bytes_max": ("Bytes a leader appends beyond the high watermark.", ""),
     "quorum.pending_reads_max": ("Linearizable reads waiting for confirmation.", ""),
     "quorum.high_watermark_delay_ms": (
-        "How long replicas may wait to hear of a commit that no new records follow.", ""
+        "How long replicas may wait to hear of a commit that no new records follow, and with "
+        "applying it while no read waits.", ""
     ),
     "quorum.high_watermark_store_ms": ("How far the stored high watermark may lag behind.", ""),
     "quorum.snapshot_requests_max": ("FetchSnapshot requests under way at once.", ""),

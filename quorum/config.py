@@ -36,7 +36,8 @@ class QuorumConfig:
     high_watermark_delay_ms: int = 10
     """How long a replica's held Fetch may go unanswered although the high watermark has risen.
     Records that follow within this time carry the news along, which halves the messages of a
-    lone writer; 0 tells it at once."""
+    lone writer; 0 tells it at once. A follower whose image nobody waits for lets commits gather
+    for as long before it applies them."""
     fetch_bytes_max: int = 1 << 20
     snapshot_chunk_bytes: int = 1 << 20
     request_timeout_ms: int = 2000

@@ -133,6 +133,11 @@ class Controller:
         """Groups appended and not yet committed."""
         return len(self._speculation.groups)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody waits for the image to get somewhere (``wait_applied``)."""
+        return not self._waits.is_empty
+
     def next_deadline_ms(self) -> int | None:
         """When ``tick`` has something to do; None while not active."""
         return self._proposer.next_deadline_ms()

@@ -33,6 +33,11 @@ class OffsetWaits:
         self._heap: list[tuple[int, int, Wait]] = []
         self._count = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits. One who gave up may still count."""
+        return not self._heap
+
     def add(self, offset: int, callback: Callable[[], None]) -> Wait:
         """Call back once everything below ``offset`` is in the image.
 

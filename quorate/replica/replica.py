@@ -71,7 +71,7 @@ class Replica:
         endpoints: Sequence[Endpoint] = (),
         supported: Sequence[VersionRange] = SUPPORTED_VERSIONS,
         on_checkpoint: OnCheckpoint | None = None,
-        on_delivery_due: Callable[[], None] | None = None,
+        on_delivery_due: Callable[[bool], None] | None = None,
         around_listener: Callable[[Listener], Listener] = lambda listener: listener,
         on_group: Callable[[int], None] = lambda batches: None,  # noqa: ARG005 - ignores it
     ) -> None:

@@ -313,9 +313,12 @@ class ServerNode:
             info.snapshot_id, info.size_bytes, info.records, info.duration_ms,
         )  # fmt: skip
 
-    def _on_delivery_due(self) -> None:
-        # Behind the tasks that write to the peers' streams, which were woken before this.
-        self._loop.call_soon(self._shell.guard, self.replica.deliver)
+    def _on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001 - the driver's callback
+        # Several at a time when nobody waits for them: see ``PutOff``.
+        delay_s = self._config.quorum.high_watermark_delay_ms / 1000
+        if is_urgent or self.replica.controller.is_awaited:
+            delay_s = 0.0
+        self._loop.call_later(delay_s, self._shell.guard, self.replica.deliver)
 
     def _to_driver(self, call: Callable[[], None]) -> None:
         if not self._loop.is_closed():

@@ -200,7 +200,9 @@ class Observability:
         if applied == 0:
             return "nothing has been applied yet"
         lag = self._node.high_watermark - applied
-        return f"the image is {lag} records behind the high watermark" if lag > 0 else None
+        if lag <= 0 or self._replica.driver.is_delivery_due:
+            return None
+        return f"the image is {lag} records behind the high watermark"
 
     def _history(self) -> str | None:
         """A dispute says so here until it is settled, and for good when this log is wrong."""

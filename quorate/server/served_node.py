@@ -122,6 +122,9 @@ class ReplicaNode(LogFacts):
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
         """Call back once the image contains everything below ``offset``; at once if it does."""
+        if self._replica.driver.is_delivery_due:
+            # Commits that were only gathering.
+            self._guard(self._replica.deliver)
         return self._controller.wait_applied(offset, on_applied)
 
     def subscribe(self, on_published: Callable[[], None]) -> Cancel:

@@ -12,7 +12,7 @@ Invariants:
        truncation in between cannot change what the answer says.
     4. Listeners see committed ranges once, contiguous and in order.
 
-See: DESIGN.md, quorum/core/DESIGN.md.
+See: DESIGN.md.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ from quorum.runtime.operator_requests import OnSettled, OperatorRequests
 from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
 from quorum.runtime.promises import Promises
 from quorum.runtime.punctuality import Punctuality
+from quorum.runtime.put_off import PutOff
 from quorum.runtime.received import describe, is_intact
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
@@ -90,7 +91,7 @@ class Driver:
         listener: Listener,
         on_event: Callable[[Event], None],
         on_deadline: Callable[[int | None], None],
-        on_delivery_due: Callable[[], None] | None = None,
+        on_delivery_due: Callable[[bool], None] | None = None,
         on_verify: Callable[[VerifyLog], None] | None = None,
         on_condemned: Callable[[LogCondemnedError], None] = lambda _: None,
         standstill_ms: int = 0,
@@ -98,9 +99,8 @@ class Driver:
         """Connect everything; nothing runs before ``start``.
 
         With ``on_delivery_due`` a replica that does not lead tells its listener of commits only
-        when ``deliver`` is called, which is asked for once its acknowledgement is on its way:
-        applying records must not keep the leader waiting. ``on_verify`` reads the log's files
-        again and reports ``LogVerified``; ``on_condemned`` ends the node, once all is stored.
+        when ``deliver`` is called: see ``PutOff``. ``on_verify`` reads the log's files again and
+        reports ``LogVerified``; ``on_condemned`` ends the node, once all is stored.
         Coming ``standstill_ms`` late to a deadline is reported to the core; 0: never.
         """
         self.node = node
@@ -116,12 +116,11 @@ class Driver:
         self._listener = listener
         self._on_event = on_event
         self._on_deadline = on_deadline
-        self._on_delivery_due = on_delivery_due
+        self._put_off = PutOff(on_delivery_due) if on_delivery_due else None
         self._on_verify = on_verify
         self._on_condemned = on_condemned
         self._condemned: tuple[int, LogCondemnedError] | None = None
         self._chain = ChainDigests(log)
-        self._is_delivery_due = False
         self._promises = Promises(
             lambda each: network.send(each.to, self._chain.leaving(each.message))
         )
@@ -171,6 +170,11 @@ class Driver:
     def flushed_end(self) -> int:
         """Everything below is durable on this replica's own disk."""
         return self._flushed.offset
+
+    @property
+    def is_delivery_due(self) -> bool:
+        """Whether anything waits for ``deliver``."""
+        return self._put_off is not None and self._put_off.is_due
 
     # ------------------------------------------------------------------ entry points
 
@@ -289,9 +293,9 @@ class Driver:
 
     def deliver(self) -> None:
         """Tell the listener what has been put off; does nothing when there is nothing."""
-        self._is_delivery_due = False
-        if self._progress:
-            self._drain_progress()
+        if self._put_off is not None:
+            self._put_off.told()
+        self._drain_progress()
 
     def _carry_out(self, output: Output) -> None:
         if output.persist:
@@ -345,11 +349,10 @@ class Driver:
 
     def _see_to_delivery(self, *, is_writing: bool) -> None:
         """Deliver now, or after the messages of this turn; while writing, when that is done."""
-        if self._on_delivery_due is None or self.node.is_leader:
+        if self._put_off is None or self.node.is_leader:
             self._drain_progress()
-        elif not is_writing and not self._is_delivery_due:
-            self._is_delivery_due = True
-            self._on_delivery_due()
+        elif not is_writing:
+            self._put_off.note(self._progress, self._delivery.end_offset)
 
     def _drain_progress(self) -> None:
         # A listener may propose from inside a call; what that brings about waits its turn here.

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from prometheus_client import CollectorRegistry
+
+from metrics.families import Families
+from metrics.observer import Observer
+from quorate.server.metering import CommandMeter
+from quorate.server.served_node import ReplicaNode
 from quorum.batch import encode_batch
 from quorum.core.messages import (
     BeginQuorumEpochRequest,
@@ -9,6 +17,8 @@ from quorum.core.messages import (
     FetchResponse,
 )
 from quorum.errors import ErrorCode
+from quorum.runtime.clock import SystemClock
+from quorum.runtime.put_off import GATHERED_RECORDS_MAX, PutOff
 from statemachine.codec import encode_record
 from statemachine.records import NoOpRecord
 from tests.support.lone_replica import LoneReplica
@@ -19,7 +29,9 @@ def following() -> tuple[LoneReplica, list[str]]:
     bench = LoneReplica(voters=3).boot()
     bench.persist()
     due: list[str] = []
-    bench.replica.driver._on_delivery_due = lambda: due.append("due")
+    bench.replica.driver._put_off = PutOff(
+        lambda is_urgent: due.append("at once" if is_urgent else "due")
+    )
     mine, leader = bench.voters[0].key, bench.voters[1].key
     bench.replica.receive(2, BeginQuorumEpochRequest(1, "cluster", mine, leader, 1, ()))
     bench.persist()
@@ -79,3 +91,58 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
     newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
     bench.replica.receive(3, newer)
     assert bench.replica.controller.image.provenance.end_offset == 1
+
+
+def test_commits_gather_until_they_are_many() -> None:
+    """Goal: an image that nobody reads is renewed less often, and never far behind."""
+    bench, due = following()
+    for offset in range(GATHERED_RECORDS_MAX):
+        answer(bench, high_watermark=offset, records=record_at(offset))
+        bench.persist()
+    assert due == ["due"]
+    assert bench.replica.driver.is_delivery_due
+    answer(bench, high_watermark=GATHERED_RECORDS_MAX, records=b"")
+    assert due == ["due", "at once"]
+    bench.replica.deliver()
+    assert not bench.replica.driver.is_delivery_due
+    assert bench.replica.controller.image.provenance.end_offset == GATHERED_RECORDS_MAX
+
+
+def test_what_others_wait_for_does_not_gather() -> None:
+    """Goal: a read is not kept for commits. Method: one fails, behind a commit that gathers."""
+    bench, due = following()
+    answer(bench, high_watermark=1, records=record_at(0))
+    bench.persist()
+    assert due == ["due"]
+    heard: list[int | None] = []
+    bench.replica.controller.confirm_read(heard.append)
+    bench.replica.turn()
+    newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
+    bench.replica.receive(3, newer)
+    bench.persist()
+    assert due[-1] == "at once"
+
+
+def test_who_waits_for_the_image_does_not_wait_for_more_commits() -> None:
+    """Goal: a read on a follower costs no delay. Method: the commit it wants is gathering."""
+
+    async def scenario() -> None:
+        bench, _ = following()
+        answer(bench, high_watermark=1, records=record_at(0))
+        bench.persist()
+        assert bench.replica.driver.is_delivery_due
+        node = ReplicaNode(
+            bench.replica,
+            clock=SystemClock(),
+            client_address="",
+            check_quorum_ms=1_000,
+            guard=lambda call: call(),
+            meter=CommandMeter(Observer(Families(CollectorRegistry()))),
+        )
+        applied: list[int] = []
+        node.wait_applied(1, lambda: applied.append(node.image.provenance.end_offset))
+        assert applied == [1]
+        node.wait_applied(2, lambda: applied.append(2))
+        assert bench.replica.controller.is_awaited
+
+    asyncio.run(scenario())
