@@ -104,6 +104,7 @@ class Settings:
                 snapshot_chunk_bytes=rng.choice((150, 1_000, 1 << 20)),
                 request_timeout_ms=rng.choice((50, 200)),
                 retry_backoff_ms=5,
+                disk_stall_ms=4 * election,
                 lost_leader_jitter_ms=20,
                 lost_leader_retry_ms=30,
                 standstill_ms=election // 4,
@@ -138,6 +139,7 @@ class Cluster:
         self.plan = FaultPlan.draw(root, options.faults)
         self.settings = Settings.draw(root)
         self.witness: Witness = watch()
+        self.witness.config = self.settings.quorum
         self.ages = Ages()
         self._disk_rng = random.Random(root.getrandbits(64))
         voter_count = root.choices((1, 2, 3, 4, 5), (1, 1, 8, 2, 4))[0]

@@ -134,6 +134,7 @@ class Life:
         if self.is_over or self._is_paused(self.receive, sender, message):
             return
         self._cluster.count_event()
+        self._cluster.witness.received(self._id, sender, message)
         replica = self.replica
         self.enter(lambda: replica.receive(sender, message))
         if self._cluster.trace.is_kept:

@@ -86,7 +86,7 @@ class Member:
         process = Life(self, cluster, stores, self._rng.getrandbits(64))
         self._process = process
         self.replica = process.replica
-        cluster.witness.opened(process.replica)
+        cluster.witness.opened(process.replica, self.clock.now_ms)
         cluster.note(self.id, "start", f"life {self.life}")
         process.enter(process.replica.start)
 

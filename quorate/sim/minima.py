@@ -279,6 +279,18 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "roll-back": 220,
         "rolled-back": 18,
     },
+    "history": {
+        "leaders": 160,
+        "truncations": 25,
+        "crashes": 370,
+        "lossy_crashes": 80,
+        "duplicates": 200,
+        "acknowledged": 6_500,
+        "reads": 8_300,
+        "quarantines": 20,
+        "barred": 10,
+        "forge": 25,
+    },
     "garbage": {
         **_WATCHED,
         "leaders": 150,

@@ -66,7 +66,7 @@ class NodeDisk:
         """Whether a failure in this life is our own doing."""
         self.is_wiped = False
         self.has_lost_its_vote = False
-        """Whether this disk replaced another one, so that its node votes no more."""
+        """Whether its node may be barred: it replaced another disk, or its log was forged."""
         self.is_from_the_past = False
         """Whether it was rolled back and nobody has noticed yet."""
         self._copy: tuple[int, MemoryFileSystem] | None = None

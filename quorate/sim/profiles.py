@@ -178,6 +178,21 @@ PROFILES: dict[str, Profile] = {
             fault_every_us=(15_000, 40_000),
         ),
         Profile(
+            "history",
+            "a disk comes back with other bytes in its log, and everything beside them agrees",
+            f"{_MINORITY}; a disk with another history counts for good",
+            {
+                "forge": 60,
+                "crash": 20,
+                "crash-leader": 10,
+                "crash-all": 6,
+                "start": 20,
+                "isolate-leader": 4,
+                "mend": 8,
+                "checkpoint": 2,
+            },
+        ),
+        Profile(
             "garbage",
             "messages arrive a second time with something in them that must be refused or ignored",
             _NOTHING_LOST,

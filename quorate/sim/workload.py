@@ -15,6 +15,7 @@ from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
 from quorate.sim.commands import CommandMix
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.invariants.witness import ReadBegun
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NO_NODE, NodeId
 from statemachine.commands import BrokerHeartbeat, Command, InitProducerId
@@ -136,11 +137,11 @@ class Client:
     def _arrive(self, node_id: NodeId, write: Write, attempt: int, context: RequestContext) -> None:
         key = (context.producer_id, context.producer_epoch, write.sequence)
         is_repeat = self._cluster.clients.is_committed(key)
-        floor = self._cluster.witness.acknowledged_end
+        begun = self._cluster.witness.read_begins()
 
         def answered(answer: Answer) -> None:
             self._answered(node_id, write, attempt, key, answer, is_repeat=is_repeat)
-            self._check_claim(node_id, write.command, key, floor, answer)
+            self._check_claim(node_id, write.command, key, begun, answer)
 
         def submit(replica: Replica) -> None:
             replica.controller.submit(write.command, context, answered)
@@ -180,7 +181,7 @@ class Client:
         node_id: NodeId,
         command: Command,
         key: tuple[int, int, int],
-        floor: int,
+        begun: ReadBegun,
         answer: Answer,
     ) -> None:
         """A refusal or a no-op reads: it must see all that was acknowledged before it came."""
@@ -191,7 +192,7 @@ class Client:
             return
         # A heartbeat that writes nothing tells what its leader believes, without proof.
         if not (is_done and isinstance(command, BrokerHeartbeat)):
-            witness.read_confirmed(node_id, floor, answer.offset)
+            witness.read_confirmed(node_id, begun, answer.offset)
 
     def _hear(
         self,
@@ -249,7 +250,7 @@ class Client:
     # ------------------------------------------------------------------ reading
 
     def _read(self) -> None:
-        floor = self._cluster.witness.acknowledged_end
+        begun = self._cluster.witness.read_begins()
         cluster = self._cluster
         # Who was leader once may believe that it still is.
         node_id = self._target
@@ -259,7 +260,7 @@ class Client:
         def ask(replica: Replica) -> None:
             def confirmed(offset: int | None) -> None:
                 if offset is not None:
-                    cluster.witness.read_confirmed(node_id, floor, offset)
+                    cluster.witness.read_confirmed(node_id, begun, offset)
                     cluster.counts.reads += 1
                     replica.controller.wait_applied(offset, lambda: None)
 
@@ -273,7 +274,7 @@ class Client:
             replica.controller.confirm_read(confirmed)
 
         member = cluster.members[node_id]
-        member.serve(f"c{self._name} read floor={floor}", ask)
+        member.serve(f"c{self._name} read floor={begun.acknowledged_end}", ask)
 
 
 class Clients:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import pickle
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -50,6 +51,7 @@ def _unpacked(packed: bytes) -> RaftNode:
     return node
 
 
+@cache
 def settled(situation: str) -> tuple[bytes, int, int]:
     """The node, packed, with nothing due any more; its clock, and a peer of it."""
     cluster, node_id = SITUATIONS[situation]()
@@ -156,6 +158,31 @@ def test_answers_to_nothing_are_ignored(situation: str) -> None:
             output = node.receive(now_ms, peer, _with(sound, {"request_id": request_id}))
             assert any(isinstance(each, MessageIgnored) for each in output.events), kind
             assert digest_of(node) == before, kind
+
+
+MAY_BE_NEGATIVE = {"request_id", "high_watermark"}
+"""Any number names a request; a high watermark of -1 or less is not known."""
+
+
+@pytest.mark.parametrize("situation", sorted(SITUATIONS))
+def test_a_negative_number_is_refused(situation: str) -> None:
+    """Every number of every request, below what means "none": an error, and no trace."""
+    packed, now_ms, peer = settled(situation)
+    sounds = sound_messages(_unpacked(packed), peer, random.Random(SEED))
+    for kind, sound in sounds.items():
+        if not isinstance(sound, Request):
+            continue
+        for field in fields(sound):
+            value = getattr(sound, field.name)
+            if type(value) is not int or field.name in MAY_BE_NEGATIVE:
+                continue
+            node = _unpacked(packed)
+            before = digest_of(node)
+            output = node.receive(now_ms, peer, _with(sound, {field.name: -2}))
+            errors = [each.error for each in output.events if isinstance(each, RequestRefused)]
+            assert len(errors) == 1, (kind, field.name)
+            if errors != [ErrorCode.SNAPSHOT_NOT_FOUND]:
+                assert digest_of(node) == before, (kind, field.name)
 
 
 def test_every_message_type_has_a_sound_example() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from quorate.sim.invariants.table import ALL
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.invariants.witness import ReadBegun
 from quorum.control_records import Voters
 from quorum.core.messages import BeginQuorumEpochRequest, FetchRequest, VoteRequest
 from quorum.core.output import (
@@ -27,7 +28,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.simulation import cases_of_images
+from tests.simulation import cases_of_images, cases_of_offices
 from tests.support.cardboard_cluster import Stage, batch_of, key_of
 
 
@@ -202,11 +203,11 @@ def acknowledged_elsewhere(stage: Stage) -> None:
 
 
 def read_too_old(stage: Stage) -> None:
-    stage.witness.read_confirmed(1, 3, 2)
+    stage.witness.read_confirmed(1, ReadBegun(3, 0), 2)
 
 
 def read_too_new(stage: Stage) -> None:
-    stage.witness.read_confirmed(1, 0, 2)
+    stage.witness.read_confirmed(1, ReadBegun(0, 0), 2)
 
 
 def leader_cuts(stage: Stage) -> None:
@@ -317,6 +318,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (one_broker_epoch_twice, "broker-epochs"),
     (wrong_digest, "hash-chain"),
     *cases_of_images.CASES,
+    *cases_of_offices.CASES,
 )
 
 
@@ -345,5 +347,10 @@ def test_a_sound_cluster_passes() -> None:
     stage.step(1, is_leader=True, epoch=1, high_watermark=1)
     stage.commit(2, 3, end_offset=1, epoch=1)
     stage.witness.acknowledged(1, 1)
-    stage.witness.read_confirmed(1, 1, 1)
+    begun = stage.witness.read_begins()
+    stage.write(2, SaveElectionState(ElectionState(1, 1)))
+    fetch = FetchRequest(1, "c", key_of(2), 1, 1, 1)
+    stage.witness.sent(2, 1, fetch)
+    stage.witness.received(1, 2, fetch)
+    stage.witness.read_confirmed(1, begun, 1)
     stage.open(1, ElectionState(1, 1, key_of(1)), batch_of(0, 1))

@@ -46,6 +46,8 @@ class Stage:
         self.subscribers: list[Callable[[Published], None]] = []
         self.reports: dict[int, Any] = {}
         """What a node's next start found, if it is not to be sound."""
+        self.now_ms = 0
+        """What every node's clock shows."""
         self._ticket = 0
         for node_id in (1, 2, 3):
             self.open(node_id)
@@ -75,6 +77,7 @@ class Stage:
             log_end_offset=end,
             log_start=LOG_BEGINNING,
             is_leader=False,
+            role_name="Follower",
             voters=tuple(Voter(key_of(each)) for each in (1, 2, 3)),
             voters_offset=-1,
             removed_voters=(),
@@ -86,7 +89,7 @@ class Stage:
             controller=SimpleNamespace(image=EMPTY_IMAGE, subscribe=self.subscribers.append),
         )
         self.replicas[node_id] = replica
-        self.witness.opened(replica)
+        self.witness.opened(replica, lambda: self.now_ms)
 
     def _digest_of(self, snapshot_id: OffsetAndEpoch) -> bytes:
         return self.folds.get(snapshot_id.offset, b"")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.sim.forgery import forge_batch
 from quorate.sim.harm.site import Site
+from quorate.sim.invariants.mirror import disguise
 from quorate.sim.memory_filesystem import Faults
+from quorate.sim.node_disk import DATA_DIR
+from quorum.log.layout import partition_directory
 
 _UNREADABLE = (".log", ".checkpoint", ".digest", "quorum-state", "meta.properties")
 _RECOVERY_SYNCS = 3
@@ -89,4 +93,35 @@ def rot(site: Site) -> bool:
     if found.loses:
         site.cluster.witness.damaged(member.id)
         site.cluster.damaged.add(member.id)
+    return True
+
+
+def forge(site: Site) -> bool:
+    """A batch gets other bytes while its node is down, and every digest beside it agrees.
+
+    No check of that disk alone can find it. One that no producer has numbered, so that images do
+    not differ. The disk counts as damaged for good.
+    """
+    member = site.any(up=False)
+    if member is None or not site.may_damage(member) or member.disk.has_lost_its_vote:
+        return False
+    witness = site.cluster.witness
+    seen = witness.nodes.get(member.id)
+    if seen is None:
+        return False
+    durable = seen.durable
+    held = [witness.batches.get(each) for each in durable.boundaries_between(0, durable.end_offset)]
+    plain = [each.base_offset for each in held if each is not None and each.producer_id < 0]
+    if not plain:
+        return False
+    directory = partition_directory(DATA_DIR)
+    forged = forge_batch(member.disk.fs, directory, site.rng.choice(plain))
+    if forged is None:
+        return False
+    disguise(*forged)
+    member.disk.has_lost_its_vote = True
+    witness.forged.add(member.id)
+    witness.damaged(member.id)
+    witness.is_chain_damaged = True
+    site.cluster.damaged.add(member.id)
     return True

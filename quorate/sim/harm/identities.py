@@ -39,7 +39,7 @@ def reformat(site: Site) -> bool:
     if member is None or member.id not in site.cluster.voter_ids or not _may_replace(site, member):
         return False
     member.disk.reformat(member.directory_id, site.cluster.bootstrap_voters)
-    site.cluster.witness.reformatted(member.id)
+    site.cluster.witness.reformatted(member.id, is_empty=True)
     site.cluster.damaged.add(member.id)
     return True
 
@@ -74,7 +74,7 @@ def _put_back(site: Site, member: Member) -> None:
     member.crash("kill", KEEP_ALL, is_refusing=True)
     cluster.network.mend()
     member.disk.roll_back()
-    cluster.witness.reformatted(member.id)
+    cluster.witness.reformatted(member.id, is_empty=False)
     cluster.damaged.add(member.id)
     cluster.hush(_NOTICED_WITHIN_US)
     cluster.happened("rolled-back")

@@ -34,6 +34,7 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "hang": disks.hang,
     "slow-disk": disks.slow_disk,
     "rot": disks.rot,
+    "forge": disks.forge,
     "wipe": identities.wipe,
     "reformat": identities.reformat,
     "roll-back": identities.roll_back,

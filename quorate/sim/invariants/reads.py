@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen
+from quorate.sim.invariants.witness import ReadBegun, Seen
 
 
 class ConfirmedReads(Invariant):
@@ -14,12 +14,12 @@ class ConfirmedReads(Invariant):
 
     name = "confirmed-reads"
 
-    def on_read(self, seen: Seen, floor: int, offset: int) -> None:
+    def on_read(self, seen: Seen, begun: ReadBegun, offset: int) -> None:
         self.require(
-            offset >= floor,
+            offset >= begun.acknowledged_end,
             "a read would miss an acknowledged write",
             node=seen.id,
-            acknowledged=floor,
+            acknowledged=begun.acknowledged_end,
             read_offset=offset,
         )
         self.require(

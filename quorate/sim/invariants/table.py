@@ -33,6 +33,14 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | damage-imagined | ADR 7; 630.14 |
 | in-sync-brokers | KIP-841; KAFKA-6880 |
 | timestamps-rise | reliability, fault matrix, row Clock |
+| read-rounds | Raft dissertation 6.4; architecture 5.3 |
+| change-barrier | Raft dissertation 4.1; the bug of 2015 (raft-dev) |
+| hung-disk | hashicorp/raft #503 |
+| leader-heard | Raft dissertation 6.2 |
+| leader-stickiness | Raft dissertation 4.2.3, 9.6 |
+| second-life | architecture, decision 9; KIP-853 |
+| regressions | architecture, decision 9; ZOOKEEPER-4882 |
+| same-history | architecture, decision 7; etcd #14039 |
 
 What needs no file of its own: *vote persisted
 before grant* is promises, *majority holds every committed record* is committed-on-majority,
@@ -58,15 +66,20 @@ from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.log_start_covered import LogStartCovered
 from quorate.sim.invariants.monotone import Monotone
+from quorate.sim.invariants.office import HungDisk, LeaderHeard
 from quorate.sim.invariants.one_campaign import OneCampaign
 from quorate.sim.invariants.one_leader import OneLeader
 from quorate.sim.invariants.one_vote import OneVote
+from quorate.sim.invariants.past_disks import Regressions, SecondLife
 from quorate.sim.invariants.promises import Promises
+from quorate.sim.invariants.read_rounds import ReadRounds
 from quorate.sim.invariants.reads import ConfirmedReads
+from quorate.sim.invariants.same_history import SameHistory
+from quorate.sim.invariants.stickiness import LeaderStickiness
 from quorate.sim.invariants.timestamps import TimestampsRise
 from quorate.sim.invariants.unique_ids import BrokerEpochs, UniqueIds
 from quorate.sim.invariants.violation import Invariant, Violation
-from quorate.sim.invariants.voter_changes import OneChangeAtATime, Tombstones
+from quorate.sim.invariants.voter_changes import ChangeBarrier, OneChangeAtATime, Tombstones
 from quorate.sim.invariants.watch_is_prefix import WatchIsPrefix
 from quorate.sim.invariants.watched_is_committed import WatchedIsCommitted
 from quorate.sim.invariants.witness import Seen, Witness
@@ -100,6 +113,14 @@ ALL: tuple[type[Invariant], ...] = (
     DamageImagined,
     InSyncBrokers,
     TimestampsRise,
+    ReadRounds,
+    ChangeBarrier,
+    HungDisk,
+    LeaderHeard,
+    LeaderStickiness,
+    SecondLife,
+    Regressions,
+    SameHistory,
 )
 
 

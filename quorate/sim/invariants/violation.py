@@ -11,7 +11,7 @@ from quorum.types import ElectionState, NodeId, SnapshotId
 
 if TYPE_CHECKING:
     from quorate.sim.invariants.mirror import Batch, Truncation
-    from quorate.sim.invariants.witness import Seen, Witness
+    from quorate.sim.invariants.witness import ReadBegun, Seen, Witness
 
 
 class Violation(BaseException):
@@ -65,6 +65,9 @@ class Invariant:
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         """A message left the node."""
 
+    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
+        """A message is about to be handed to the node, which has not seen it yet."""
+
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
         """A node is the first to call ``batches``, up to ``end_offset``, committed."""
 
@@ -85,5 +88,5 @@ class Invariant:
     ) -> None:
         """A client is told that its write is done, at ``offset`` (exclusive)."""
 
-    def on_read(self, seen: Seen, floor: int, offset: int) -> None:
-        """A read was confirmed at ``offset``; ``floor`` was acknowledged before it began."""
+    def on_read(self, seen: Seen, begun: ReadBegun, offset: int) -> None:
+        """A read that began at ``begun`` was confirmed at ``offset``."""

@@ -1,4 +1,4 @@
-"""Changes of the voter set: one at a time, and nobody removed is forgotten (Raft 4.1; 853)."""
+"""Changes of the voter set: one at a time, on firm ground, and nobody removed is forgotten."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from quorate.sim.invariants.contents import controls_of
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.control_records import Voters
+from quorum.control_records import LeaderChange, Voters
 from quorum.types import ReplicaKey
 
 
@@ -84,4 +84,46 @@ class Tombstones(Invariant):
         forgotten = [key for key in self.removed if key not in node.removed_voters]
         self.require(
             not forgotten, "a node has forgotten a removed voter", node=seen.id, who=forgotten
+        )
+
+
+class ChangeBarrier(Invariant):
+    """A leader changes the voters only above a committed record of its own epoch, and above the
+    last change, committed as well (the single-server bug of 2015).
+    """
+
+    name = "change-barrier"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.opened: dict[int, int] = {}
+        """Epoch, to the end of the batch that its leader begins with."""
+
+    def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
+        node = seen.replica.node
+        if not node.is_leader:
+            return
+        for batch in batches:
+            controls = controls_of(batch)
+            if any(isinstance(each, LeaderChange) for each in controls):
+                self.opened[batch.epoch] = batch.end_offset
+            elif any(isinstance(each, Voters) for each in controls):
+                self._check(seen, batch, node.high_watermark)
+
+    def _check(self, seen: Seen, batch: Batch, high_watermark: int) -> None:
+        below = seen.written.boundaries_between(high_watermark, batch.base_offset)
+        open_changes = [
+            end_offset
+            for end_offset, epoch in below
+            for each in controls_of(self.witness.batches[end_offset, epoch])
+            if isinstance(each, Voters)
+        ]
+        self.require(
+            high_watermark >= self.opened.get(batch.epoch, 0) and not open_changes,
+            "the voters are changed on ground that may give way",
+            node=seen.id,
+            epoch=batch.epoch,
+            high_watermark=high_watermark,
+            own_epoch_begins=self.opened.get(batch.epoch),
+            uncommitted_changes=open_changes,
         )

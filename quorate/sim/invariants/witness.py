@@ -5,20 +5,22 @@ what each node says of itself, and never at how a node decides. Every check cost
 however long the run is.
 
 The harness calls, for a node: ``opened`` before ``Replica.start``; ``submitted`` with every group
-the driver hands to its writer; ``persisted`` when it is done; ``sent``; ``stepped`` after every
-entry point; ``checkpointed``; ``stopped`` when its process is gone. And for clients:
-``acknowledged``, ``acknowledged_end`` when a read begins, ``read_confirmed``, ``watched``.
+the driver hands to its writer; ``persisted`` when it is done; ``sent``; ``received`` before a
+message is handed to it; ``stepped`` after every entry point; ``checkpointed``; ``stopped`` when its
+process is gone. And for clients: ``acknowledged``, ``read_begins``, ``read_confirmed``,
+``watched``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from quorate.controller.publishing import Published
 from quorate.replica.replica import Replica
 from quorate.sim.invariants.mirror import Batch, LogMirror, split
+from quorate.sim.invariants.seen import ReadBegun, Seen
 from quorate.sim.invariants.violation import Invariant, Violation
+from quorum.config import QuorumConfig
 from quorum.core.messages import Message, VoteRequest
 from quorum.core.output import (
     Append,
@@ -38,6 +40,7 @@ _HOOKS = (
     "on_persisted",
     "on_voted",
     "on_sent",
+    "on_received",
     "on_committed",
     "on_stepped",
     "on_checkpoint",
@@ -46,32 +49,6 @@ _HOOKS = (
     "on_acknowledged",
     "on_read",
 )
-
-
-@dataclass(slots=True)
-class Seen:
-    """One life of one node."""
-
-    id: NodeId
-    life: int
-    replica: Replica
-    written: LogMirror
-    """What was handed to the disk."""
-    durable: LogMirror
-    """What the disk has completed."""
-    election: ElectionState
-    """What the disk has completed of ``quorum-state``."""
-    damaged_at: int | None = None
-    """Where its durable log ended when its disk lost something it may have acknowledged."""
-    leading: ElectionState | None = None
-    """Election state with which it was last seen to lead rightly."""
-    is_up: bool = True
-    high_watermark: int = 0
-    applied_end: int = 0
-    epoch: int = 0
-    log_end: int = 0
-    looked_at: tuple[object, ...] = ()
-    """Everything that a look at the node goes by, as it was at the last one."""
 
 
 class Witness:
@@ -98,6 +75,12 @@ class Witness:
         """Committed commands: producer id, epoch and sequence, to the end of the batch."""
         self.forged: set[NodeId] = set()
         """On whose disks a script has put a history that nobody wrote, sound in itself."""
+        self.second_lives: set[NodeId] = set()
+        """Whose disk took the place of one with the same directory id, empty."""
+        self.sent_count = 0
+        """Messages that have left, of all nodes."""
+        self.config = QuorumConfig()
+        """Settings of the nodes, alike on all."""
         self.is_chain_damaged = False
         """Whether rot took digests of the log from any disk."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
@@ -113,8 +96,8 @@ class Witness:
 
     # ------------------------------------------------------------------ lives
 
-    def opened(self, replica: Replica) -> None:
-        """A process has opened its directory and is about to start."""
+    def opened(self, replica: Replica, now_ms: Callable[[], int] = lambda: 0) -> None:
+        """A process has opened its directory and is about to start; ``now_ms`` is its clock."""
         stores = replica.stores
         start = stores.state.log_start
         node_id = replica.key.id
@@ -133,10 +116,13 @@ class Witness:
             written,
             written.copy(),
             stores.state.election,
+            now_ms=now_ms,
         )
         if before is not None:
             seen.damaged_at = before.damaged_at
         self.nodes[node_id] = seen
+        if before is not None and before.replica.key != replica.key:
+            self.second_lives.discard(node_id)
         if self._hooks["on_published"]:
             replica.controller.subscribe(lambda told: self._published(seen, told))
         for hook in self._hooks["on_opened"]:
@@ -154,14 +140,20 @@ class Witness:
     def wiped(self, node_id: NodeId) -> None:
         """A node's disk was replaced while it was down: nothing of its former lives counts."""
         seen = self.nodes.pop(node_id, None)
+        self.second_lives.discard(node_id)
         if seen is not None:
             self.replaced[seen.replica.key] = seen
 
-    def reformatted(self, node_id: NodeId) -> None:
+    def reformatted(self, node_id: NodeId, *, is_empty: bool) -> None:
         """While its node was down, another disk of the same key took its place.
 
-        What the old one held counts as lost; what the old one promised still binds.
+        An empty one, or one with something old on it. What the disk before it held counts as
+        lost; what that one promised still binds.
         """
+        if is_empty:
+            self.second_lives.add(node_id)
+        else:
+            self.second_lives.discard(node_id)
         self.damaged(node_id)
         seen = self.nodes[node_id]
         seen.durable = LogMirror()
@@ -198,6 +190,9 @@ class Witness:
     def submitted(self, node_id: NodeId, group: WriteGroup) -> None:
         """The driver handed a group to its writer."""
         seen = self.nodes[node_id]
+        if not seen.owed_count:
+            seen.owed_since_ms = seen.now_ms()
+        seen.owed_count += 1
         for effect in group.effects:
             if type(effect) is Append:
                 batches = split(effect.payload or b"")
@@ -224,6 +219,8 @@ class Witness:
     def persisted(self, node_id: NodeId, groups: Sequence[WriteGroup]) -> None:
         """The disk has completed these groups; called before the driver hears of it."""
         seen = self.nodes[node_id]
+        seen.owed_count -= len(groups)
+        seen.owed_since_ms = seen.now_ms()
         for group in groups:
             for effect in group.effects:
                 if type(effect) is Append:
@@ -261,9 +258,16 @@ class Witness:
         """A message left a node, whatever becomes of it."""
         if type(message) is VoteRequest:
             self.is_pre_vote[node_id, message.request_id] = message.pre_vote
+        self.sent_count += 1
         seen = self.nodes[node_id]
         for hook in self._hooks["on_sent"]:
             hook(seen, to, message)
+
+    def received(self, node_id: NodeId, sender: NodeId, message: Message) -> None:
+        """A message is about to be handed to a node that runs."""
+        seen = self.nodes[node_id]
+        for hook in self._hooks["on_received"]:
+            hook(seen, sender, message)
 
     def stepped(self, node_id: NodeId) -> None:
         """An entry point of the node has returned."""
@@ -362,9 +366,16 @@ class Witness:
         for hook in self._hooks["on_watched"]:
             hook(self.nodes[node_id], end_offset)
 
-    def read_confirmed(self, node_id: NodeId, floor: int, offset: int) -> None:
-        """A read that began when ``acknowledged_end`` was ``floor`` may look at ``offset``."""
+    def read_begins(self) -> ReadBegun:
+        """A client's read begins; to be handed to ``read_confirmed``."""
+        return ReadBegun(self.acknowledged_end, self.sent_count)
+
+    def read_confirmed(self, node_id: NodeId, begun: ReadBegun, offset: int) -> None:
+        """A read that began at ``begun`` may look at ``offset``."""
         seen = self.nodes[node_id]
         self._note_commits(seen)
         for hook in self._hooks["on_read"]:
-            hook(seen, floor, offset)
+            hook(seen, begun, offset)
+
+
+__all__ = ["ReadBegun", "Seen", "Witness"]

@@ -269,6 +269,7 @@ class World:
             return
         is_relay = plan.serves and not replica.node.is_voter
         self.coverage.asked(sender, to, message, of_relay=is_relay)
+        self.witness.received(to, sender, message)
         self.step(to, lambda: replica.receive(sender, message))
 
     def settle(self, nodes: Iterable[NodeId], disks: Iterable[NodeId]) -> None:
@@ -328,7 +329,9 @@ class World:
             epochs = (state.election.epoch, state.log_end.epoch)
             found = max(*epochs, *(each.epoch for each in state.snapshots))
             self.coverage.started(node.me.id, found, node.timers_fired)
-        self.witness.opened(replica)
+        member = self.members[node.me.id]
+        self.witness.config = member.settings.quorum
+        self.witness.opened(replica, member.clock.now_ms)
 
     def _sent(self, sender: NodeId, to: NodeId, message: Message) -> None:
         self.actions += 1

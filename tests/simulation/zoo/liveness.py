@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quorate.sim.options import Options
 from quorum.core import election, leader_view, leadership, membership, replication
 from quorum.core.disk_watch import DiskWatch
 from quorum.core.held_fetches import NEVER_MS
@@ -41,29 +42,30 @@ BUGS = (
     Bug(
         "hung-disk-not-noticed",
         hung_disk_not_noticed,
-        ("scenario output",),
+        ("hung-disk",),
         "hashicorp/raft #503",
-        scenario="disk/leader_hangs.scn",
+        options=Options("disk"),
     ),
     Bug(
         "leader-without-a-majority-stays",
         leader_without_a_majority_stays,
-        ("scenario output",),
+        ("leader-heard", "liveness"),
         "Raft dissertation 6.2; the Cloudflare outage of November 2020",
-        scenario="election/check_quorum.scn",
+        options=Options("network"),
     ),
     Bug(
         "pre-vote-against-a-living-leader",
         pre_vote_against_a_living_leader,
-        ("scenario output",),
+        ("leader-stickiness",),
         "Raft dissertation 9.6 and 4.2.3",
-        scenario="election/isolated_voter_returns.scn",
+        options=Options("network"),
     ),
     Bug(
         "different-digests-pass",
         different_digests_pass,
-        ("scenario output",),
+        ("same-history",),
         "etcd #14039: a check that could not compare was passed",
-        scenario="damage/follower_with_another_history.scn",
+        seeds=1_000,
+        options=Options("history"),
     ),
 )

@@ -55,13 +55,13 @@ def cut_to_the_high_watermark(patch: Patch) -> None:
         del flight, point
         end_offset = core.high_watermark
         if end_offset < core.log.end_offset:
-            _cut(core, end_offset)
+            cut(core, end_offset)
 
     patch.setattr(following, "_resolve_divergence", resolve)
     patch.setattr(following, "_problem_with_divergence", lambda core, point: "")
 
 
-def _cut(core: CoreState, end_offset: int) -> None:
+def cut(core: CoreState, end_offset: int) -> None:
     """What a follower does to cut its log."""
     core.log.truncate_to(end_offset, core.effect(Truncate(end_offset)))
     core.progress(LogTruncated(end_offset))

@@ -26,5 +26,5 @@ def run(world: World, args: Arguments) -> None:
     if member.backup is None:
         raise ScenarioError(f"backup: there is no copy of node {node_id}'s disk")
     member.fs = deepcopy(member.backup)
-    world.witness.reformatted(node_id)
+    world.witness.reformatted(node_id, is_empty=False)
     world.say(Kind.EVENT, f"{node_id}: disk is that of the copy")

@@ -15,7 +15,6 @@ from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.items import item_batch
 from quorate.sim.scenario.member import DIRECTORY, FOUNDED, key_of
 from quorate.sim.scenario.world import World
-from quorum.log.config import LogConfig
 from quorum.log.election_store import ElectionFile
 from quorum.log.recovery import open_log
 from quorum.types import NO_NODE, ElectionState, EpochStart
@@ -41,7 +40,7 @@ def run(world: World, args: Arguments) -> None:
     member.clock = old.clock
     world.witness.nodes.pop(node_id, None)
     past = LogMirror()
-    log, _ = open_log(member.fs, DIRECTORY, LogConfig())
+    log, _ = open_log(member.fs, DIRECTORY, old.settings.log)
     epoch_before = 0
     for offset, (epoch, name) in enumerate(records):
         starts = (EpochStart(epoch, offset),) if epoch != epoch_before else ()

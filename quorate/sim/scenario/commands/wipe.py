@@ -21,5 +21,5 @@ def run(world: World, args: Arguments) -> None:
         raise ScenarioError(f"wipe: node {node_id} is running")
     member.settings = replace(member.settings, found_without=missing)
     member.wipe()
-    world.witness.reformatted(node_id)
+    world.witness.reformatted(node_id, is_empty=not missing)
     world.say(Kind.EVENT, f"{node_id}: disk wiped and formatted again")

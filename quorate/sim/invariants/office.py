@@ -1,0 +1,124 @@
+"""Who cannot do a leader's work does not keep the office (Raft dissertation 6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.core.messages import (
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    Message,
+)
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, ReplicaKey
+
+
+def _is_sign_of_life(seen: Seen, message: Message) -> bool:
+    """Whether a message keeps followers from looking for another leader."""
+    if type(message) is FetchResponse:
+        return message.error == ErrorCode.NONE and message.leader_id == seen.id
+    return type(message) is BeginQuorumEpochRequest
+
+
+class HungDisk(Invariant):
+    """A leader whose disk completes nothing does not go on to hold its followers.
+
+    Twice the limit of the settings is allowed, by the leader's own clock, and a look after that:
+    whoever was stopped for so long finds what its disk has done only when it runs again. A lone
+    voter is excused; nobody could take over.
+    """
+
+    name = "hung-disk"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.late: dict[NodeId, tuple[int, int]] = {}
+        """Since when a disk owes, and when its node was first seen to lead all the same."""
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if not seen.owed_count or not _is_sign_of_life(seen, message):
+            return
+        limit_ms, now_ms = self.witness.config.disk_stall_ms, seen.now_ms()
+        waited_ms = now_ms - seen.owed_since_ms
+        if waited_ms <= 2 * limit_ms or len(seen.replica.node.voters) < 2:
+            return
+        since, first_ms = self.late.get(seen.id, (-1, now_ms))
+        if since != seen.owed_since_ms:
+            first_ms = now_ms
+        self.late[seen.id] = (seen.owed_since_ms, first_ms)
+        self.require(
+            now_ms - first_ms <= limit_ms // 2,
+            "it leads on, and its disk does nothing",
+            node=seen.id,
+            waited_ms=waited_ms,
+            limit_ms=limit_ms,
+        )
+
+
+@dataclass(slots=True)
+class _Reign:
+    life: int
+    epoch: int
+    voters_offset: int
+    since_ms: int
+    """From when on silence counts: the beginning, or the last change of the voters."""
+    heard: dict[ReplicaKey, int] = field(default_factory=dict)
+    late_ms: int = -1
+    """When a majority was first seen to be silent for too long."""
+
+
+class LeaderHeard(Invariant):
+    """A leader from which no majority fetches gives up its office.
+
+    Three times the fetch timeout is allowed, by the leader's own clock, which is twice what it
+    should take, and half of that timeout to notice.
+    """
+
+    name = "leader-heard"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.reigns: dict[NodeId, _Reign] = {}
+
+    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
+        if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
+            node = seen.replica.node
+            if node.is_leader and message.epoch == node.epoch:
+                self._reign(seen).heard[message.replica] = seen.now_ms()
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if not seen.replica.node.is_leader or not _is_sign_of_life(seen, message):
+            return
+        reign, now_ms = self._reign(seen), seen.now_ms()
+        timeout_ms = self.witness.config.fetch_timeout_ms
+        voters = [voter.key for voter in seen.replica.node.voters]
+        reign.heard[seen.replica.key] = now_ms
+        silences = sorted(now_ms - reign.heard.get(key, reign.since_ms) for key in voters)
+        silent_ms = silences[len(voters) // 2]
+        if silent_ms <= 3 * timeout_ms:
+            reign.late_ms = -1
+            return
+        if reign.late_ms < 0:
+            reign.late_ms = now_ms
+        self.require(
+            now_ms - reign.late_ms <= timeout_ms // 2,
+            "it leads on, and no majority fetches",
+            node=seen.id,
+            epoch=reign.epoch,
+            silent_ms=silent_ms,
+            fetch_timeout_ms=timeout_ms,
+        )
+
+    def _reign(self, seen: Seen) -> _Reign:
+        node, reign = seen.replica.node, self.reigns.get(seen.id)
+        if reign is None or (reign.life, reign.epoch) != (seen.life, node.epoch):
+            reign = _Reign(seen.life, node.epoch, node.voters_offset, seen.now_ms())
+            self.reigns[seen.id] = reign
+        elif reign.voters_offset != node.voters_offset:
+            reign.voters_offset, reign.since_ms = node.voters_offset, seen.now_ms()
+            reign.heard.clear()
+        return reign

@@ -1,0 +1,56 @@
+"""What an onlooker knows of one life of a node, and of the beginning of a read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from quorate.replica.replica import Replica
+from quorate.sim.invariants.mirror import LogMirror
+from quorum.types import ElectionState, NodeId
+
+
+class ReadBegun(NamedTuple):
+    """What was so when a read began."""
+
+    acknowledged_end: int
+    """Everything acknowledged until then lies below."""
+    sent_count: int
+    """So many messages had left their nodes, of all nodes."""
+
+
+def _no_time() -> int:
+    return 0
+
+
+@dataclass(slots=True)
+class Seen:
+    """One life of one node."""
+
+    id: NodeId
+    life: int
+    replica: Replica
+    written: LogMirror
+    """What was handed to the disk."""
+    durable: LogMirror
+    """What the disk has completed."""
+    election: ElectionState
+    """What the disk has completed of ``quorum-state``."""
+    damaged_at: int | None = None
+    """Where its durable log ended when its disk lost something it may have acknowledged."""
+    leading: ElectionState | None = None
+    """Election state with which it was last seen to lead rightly."""
+    is_up: bool = True
+    now_ms: Callable[[], int] = _no_time
+    """Its own monotonic clock."""
+    owed_count: int = 0
+    """Groups that its disk was handed and has not completed."""
+    owed_since_ms: int = 0
+    """When the disk last completed something, or was given something after being idle."""
+    high_watermark: int = 0
+    applied_end: int = 0
+    epoch: int = 0
+    log_end: int = 0
+    looked_at: tuple[object, ...] = ()
+    """Everything that a look at the node goes by, as it was at the last one."""

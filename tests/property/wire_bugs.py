@@ -1,0 +1,80 @@
+"""Handlers that break a rule of the wire on purpose. What finds them knows nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from quorum.core import following, replication, snapshot_transfer
+from quorum.core.messages import FetchRequest, Response
+from quorum.core.peers import InFlight
+from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from quorum.transport import snapshots
+from quorum.types import NodeId
+from tests.simulation.zoo.bug import Patch
+
+Install = Callable[[Patch], None]
+
+
+def negative_number_trusted(patch: Patch) -> None:
+    """A Fetch is judged as if its numbers were never below zero."""
+    refusal_of_fetch = replication.refusal_of_fetch
+
+    def trusting(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
+        sound = replace(
+            request,
+            max_wait_ms=max(0, request.max_wait_ms),
+            max_bytes=max(0, request.max_bytes),
+            fetch_offset=max(0, request.fetch_offset),
+        )
+        return refusal_of_fetch(core, sound, serves=serves)
+
+    patch.setattr(replication, "refusal_of_fetch", trusting)
+
+
+def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, bool], bool]) -> None:
+    def take(
+        core: CoreState, sender: NodeId, response: Response, *, is_snapshot: bool
+    ) -> InFlight | None:
+        if not is_taken(core, response, is_snapshot):
+            return original(core, sender, response, is_snapshot=is_snapshot)
+        core.in_flight = None
+        return InFlight(
+            response.request_id, sender, is_snapshot=is_snapshot, ticket=0, deadline_ms=core.now_ms
+        )
+
+    original = following.take_in_flight
+    for module in (following, snapshot_transfer):
+        patch.setattr(module, "take_in_flight", take)
+
+
+def answer_never_asked_for(patch: Patch) -> None:
+    """An answer is applied whether anything was asked or not."""
+    _taking(patch, lambda core, response, is_snapshot: True)
+
+
+def stale_number_accepted(patch: Patch) -> None:
+    """While one request is under way, the answer to any other passes for its own."""
+    _taking(
+        patch,
+        lambda core, response, is_snapshot: (
+            core.in_flight is not None and core.in_flight.is_snapshot is is_snapshot
+        ),
+    )
+
+
+class _Any(str):
+    """A name that every name is equal to."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+def wrong_topic_accepted(patch: Patch) -> None:
+    """A checkpoint is served whatever topic it was asked of."""
+    patch.setattr(snapshots, "METADATA_TOPIC", _Any("any"))

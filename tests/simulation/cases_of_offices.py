@@ -1,0 +1,144 @@
+"""Cardboard clusters whose leaders, voters or disks do what their office forbids."""
+
+from __future__ import annotations
+
+from quorum.control import encode_control_batch
+from quorum.control_records import ControlRecord, LeaderChange, Voters
+from quorum.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    ReadPositionRequest,
+    ReadPositionResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from quorum.core.output import SaveElectionState
+from quorum.errors import ErrorCode
+from quorum.types import LOG_BEGINNING, ElectionState, Voter
+from tests.support.cardboard_cluster import Stage, key_of
+
+LONG_MS = 100_000
+
+
+def _elect(stage: Stage, leader: int = 1, epoch: int = 1) -> None:
+    state = ElectionState(epoch, leader, key_of(leader))
+    stage.write(leader, SaveElectionState(state))
+    for node_id in (1, 2, 3):
+        if node_id != leader:
+            stage.write(node_id, SaveElectionState(ElectionState(epoch, leader)))
+            stage.step(node_id, epoch=epoch)
+    stage.step(leader, is_leader=True, epoch=epoch)
+
+
+def _fetch(stage: Stage, node_id: int, offset: int = 0, *, number: int = 7) -> FetchRequest:
+    """A Fetch that leaves for node 1 and arrives."""
+    epoch = 1 if offset else 0
+    request = FetchRequest(number, "c", key_of(node_id), 1, offset, epoch)
+    stage.witness.sent(node_id, 1, request)
+    stage.witness.received(1, node_id, request)
+    return request
+
+
+def _answer(stage: Stage, node_id: int, *, number: int = 7) -> None:
+    """Node 1 answers as the leader of epoch 1, and that arrives."""
+    response = FetchResponse(number, ErrorCode.NONE, 1, 1)
+    stage.witness.sent(1, node_id, response)
+    stage.witness.received(node_id, 1, response)
+
+
+def read_on_an_old_echo(stage: Stage) -> None:
+    _elect(stage)
+    _fetch(stage, 2)
+    stage.witness.read_confirmed(1, stage.witness.read_begins(), 0)
+
+
+def position_on_an_old_echo(stage: Stage) -> None:
+    _elect(stage)
+    _fetch(stage, 2)
+    stage.witness.sent(3, 1, ReadPositionRequest(9, "c", key_of(3), 1))
+    stage.witness.sent(1, 3, ReadPositionResponse(9, ErrorCode.NONE, 1, 1, 0))
+
+
+def _lead_with(stage: Stage, *records: ControlRecord, base: int) -> None:
+    data = encode_control_batch(list(records), base_offset=base, epoch=1, timestamp=0)
+    stage.append_batch(1, data, 1)
+
+
+def change_on_open_ground(stage: Stage) -> None:
+    _elect(stage)
+    _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2)), base=0)
+    _lead_with(stage, Voters((Voter(key_of(1)), Voter(key_of(2)))), base=1)
+
+
+def two_open_changes(stage: Stage) -> None:
+    _elect(stage)
+    _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2)), base=0)
+    stage.replicas[1].node.high_watermark = 1
+    _lead_with(stage, Voters((Voter(key_of(1)), Voter(key_of(2)))), base=1)
+    _lead_with(stage, Voters((Voter(key_of(1)),)), base=2)
+
+
+def leads_on_a_hung_disk(stage: Stage) -> None:
+    _elect(stage)
+    stage.append(1, 0, 1, durable=False)
+    for _ in range(3):
+        stage.now_ms += LONG_MS
+        _fetch(stage, 2)
+        _answer(stage, 2)
+
+
+def leads_unheard(stage: Stage) -> None:
+    _elect(stage)
+    for _ in range(3):
+        stage.now_ms += LONG_MS
+        _answer(stage, 2)
+
+
+def votes_against_its_leader(stage: Stage) -> None:
+    _elect(stage)
+    _fetch(stage, 2)
+    _answer(stage, 2)
+    pre_vote = VoteRequest(8, "c", key_of(3), key_of(2), 1, LOG_BEGINNING, pre_vote=True)
+    stage.witness.sent(3, 2, pre_vote)
+    stage.witness.sent(2, 3, VoteResponse(8, ErrorCode.NONE, 1, 1, granted=True))
+
+
+def empty_disk_votes(stage: Stage) -> None:
+    stage.witness.stopped(2)
+    stage.witness.reformatted(2, is_empty=True)
+    stage.open(2)
+    request = VoteRequest(8, "c", key_of(2), key_of(3), 0, LOG_BEGINNING, pre_vote=True)
+    stage.witness.sent(2, 3, request)
+
+
+def regression_is_served(stage: Stage) -> None:
+    _elect(stage)
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    _fetch(stage, 2, 1, number=7)
+    _answer(stage, 2, number=7)
+    _fetch(stage, 2, 0, number=8)
+    _answer(stage, 2, number=8)
+
+
+def served_another_history(stage: Stage) -> None:
+    _elect(stage)
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    request = FetchRequest(7, "c", key_of(2), 1, 1, 1, digest=b"another")
+    stage.witness.received(1, 2, request)
+    _answer(stage, 2)
+
+
+CASES = (
+    (read_on_an_old_echo, "read-rounds"),
+    (position_on_an_old_echo, "read-rounds"),
+    (change_on_open_ground, "change-barrier"),
+    (two_open_changes, "change-barrier"),
+    (leads_on_a_hung_disk, "hung-disk"),
+    (leads_unheard, "leader-heard"),
+    (votes_against_its_leader, "leader-stickiness"),
+    (empty_disk_votes, "second-life"),
+    (regression_is_served, "regressions"),
+    (served_another_history, "same-history"),
+)

@@ -1,0 +1,117 @@
+"""Broken replicas that trust what is gone, or never notice that it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from quorate.sim.options import Options
+from quorum.core import election, following, refusals, responses
+from quorum.core.peers import InFlight
+from quorum.core.roles import Follower
+from quorum.core.state import CoreState
+from quorum.log import epoch_file, retention, segmented_log, side_file
+from quorum.ports import FileSystem
+from quorum.types import NodeId, ReplicaKey
+from tests.simulation.zoo.bug import Bug, Patch
+from tests.simulation.zoo.replicating import cut
+
+
+def truncated_segment_comes_back(patch: Patch) -> None:
+    """The directory is synced for a new segment only, not when a cut has removed others."""
+
+    def remove_without_sync(fs: FileSystem, directory: Path, base_offset: int) -> None:
+        retention.remove_segment(fs, directory, base_offset)
+
+    def write_without_sync(fs: FileSystem, path: Path, data: bytes) -> None:
+        sync_directory = fs.sync_directory
+        target: Any = fs
+        target.sync_directory = lambda path: None
+        try:
+            replace_file(fs, path, data)
+        finally:
+            target.sync_directory = sync_directory
+
+    replace_file = side_file.replace_file
+    patch.setattr(segmented_log, "remove_cut", remove_without_sync)
+    patch.setattr(epoch_file, "replace_file", write_without_sync)
+
+
+def wiped_disk_votes(patch: Patch) -> None:
+    """Voters are told apart by their numbers alone, whatever disk is behind them."""
+
+    def matches(key: ReplicaKey, other: ReplicaKey) -> bool:
+        return key.id == other.id
+
+    patch.setattr(ReplicaKey, "matches", matches)
+
+
+def bootstrap_server_waited_for(patch: Patch) -> None:
+    """An observer that asks a bootstrap server who leads waits for its answer, however long."""
+    fetch_from = following._fetch_from
+
+    def fetch_and_wait(core: CoreState, peer: NodeId) -> None:
+        fetch_from(core, peer)
+        if peer < 0 and core.in_flight is not None:
+            core.in_flight.deadline_ms = None
+            core.in_flight.ticket = 1 << 62
+
+    patch.setattr(following, "_fetch_from", fetch_and_wait)
+
+
+def epochs_without_end(patch: Patch) -> None:
+    """Epochs are counted on beyond the last one that a message can name."""
+    for module in (election, refusals, responses):
+        patch.setattr(module, "EPOCH_MAX", 1 << 40)
+
+
+def healthy_follower_cuts(patch: Patch) -> None:
+    """A follower that its leader tells of another history cuts its own, and fetches it anew."""
+
+    def cut_and_fetch(core: CoreState, flight: InFlight) -> None:
+        role = core.role
+        if isinstance(role, Follower) and flight.peer == role.leader_id:
+            cut(core, core.log.start.offset)
+
+    patch.setattr(following, "_note_mismatch", cut_and_fetch)
+
+
+BUGS = (
+    Bug(
+        "truncated-segment-comes-back",
+        truncated_segment_comes_back,
+        ("durable-survives", "log-matching", "no-crash"),
+        "ALICE (OSDI 14): unlink without a sync of the directory",
+        scenario="divergence/cut_segments_do_not_come_back.scn",
+    ),
+    Bug(
+        "wiped-disk-votes",
+        wiped_disk_votes,
+        ("committed-on-majority", "read-rounds", "leader-completeness", "one-vote", "one-leader"),
+        "KIP-853: a directory id per disk; Jepsen, TigerBeetle",
+        seeds=1_000,
+        options=Options("rot"),
+    ),
+    Bug(
+        "bootstrap-server-waited-for",
+        bootstrap_server_waited_for,
+        ("liveness",),
+        "KAFKA-19354: an observer stuck on a bootstrap server that is gone",
+        options=Options("network", observers=(1, 2, 3)),
+    ),
+    Bug(
+        "epochs-without-end",
+        epochs_without_end,
+        ("scenario output",),
+        "reliability, bug zoo: an epoch is 31 bits",
+        scenario="election/no_epoch_is_left.scn",
+    ),
+    Bug(
+        "healthy-follower-cuts",
+        healthy_follower_cuts,
+        ("committed-stays", "leader-completeness", "log-start-covered"),
+        "architecture, decision 7: nobody cuts at another's word",
+        seeds=1_000,
+        options=Options("history"),
+    ),
+)
