@@ -83,8 +83,17 @@ def _bench(*arguments: str) -> tuple[str, ...]:
     return ("bench", *arguments, "--output", "FILE")
 
 
+_ZOO = ("tests.simulation.zoo", "--publish", "-o", "json")
+
 LANES: tuple[Lane, ...] = (
     *(_simulation(profile) for profile in PROFILES),
+    Lane(
+        "zoo",
+        "every bug put in on purpose is found, by seeds drawn from 1 where seeds can reach it",
+        _ZOO,
+        _ZOO,
+        Figures.PRINTED,
+    ),
     *(_exploration(name) for name in MODELS),
     Lane(
         "chaos",

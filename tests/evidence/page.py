@@ -13,6 +13,7 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
     "evidence-runs": tables.runs,
     "evidence-simulation": tables.simulation,
     "evidence-faults": tables.faults,
+    "evidence-zoo": tables.zoo,
     "evidence-models": tables.models,
     "evidence-chaos": tables.chaos,
     "evidence-failover": tables.failover,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--publish", action="store_true", help="keep the result for the documents and the CI lane"
     )
     parser.add_argument("--evidence", action="store_true", help="print what each violation says")
+    parser.add_argument("--result", type=Path, metavar="FILE", help="write the table as JSON")
     parser.add_argument("--jobs", type=int, help="processes; default: one for each processor")
     parsed = parser.parse_args(arguments)
     names = {bug.name for bug in BUGS}
@@ -48,6 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))
     else:
         click.echo(_summary(rows))
+    if parsed.result is not None:
+        content = json.dumps([asdict(row) for row in rows], indent=1)
+        parsed.result.write_text(content + "\n", encoding="utf-8")
     if parsed.publish and not failed:
         publish(rows)
     return 1 if failed else 0
