@@ -58,7 +58,7 @@ class OutgoingAnswers:
             self._is_writing = True
             try:
                 has_ended = begin(self._write(message), self._written)
-            except Exception as error:  # noqa: BLE001 - raised to whoever waits
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - raised to waiters
                 self._fail(error)
                 break
             if not has_ended:

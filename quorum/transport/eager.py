@@ -24,7 +24,8 @@ def begin(coroutine: Coroutine[Any, Any, object], on_end: OnEnd) -> bool:
         Whether it has ended. If not, ``on_end`` is called later, once, never inside this call.
 
     Raises:
-        Exception: Whatever its first step raises.
+        Exception, asyncio.CancelledError: Whatever its first step raises. Nobody cancelled the
+            caller: gRPC raises the latter for a call that was cancelled.
     """
     try:
         awaited = coroutine.send(None)

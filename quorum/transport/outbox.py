@@ -93,7 +93,7 @@ class Outbox:
             try:
                 if not begin(self._write(frame), self._written):
                     return
-            except Exception:  # noqa: BLE001 - the stream's reader judges
+            except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the reader judges
                 self._is_writing = False
                 self.close()
                 return

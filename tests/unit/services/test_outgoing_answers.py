@@ -139,6 +139,23 @@ def test_a_failed_write_is_raised_to_who_waits(fails_at_once: bool) -> None:
     asyncio.run(scenario())
 
 
+def test_a_cancelled_call_does_not_cancel_who_answers() -> None:
+    """The controller answers within its own turn: nothing of a stream may get out of it."""
+
+    async def scenario() -> None:
+        async def refuse(_: WriteStreamResponse) -> None:
+            raise asyncio.CancelledError
+
+        outgoing = OutgoingAnswers(refuse)
+        outgoing.owed = 1
+        answer(outgoing, 1)
+        outgoing.owed = 1
+        with pytest.raises(asyncio.CancelledError):
+            await outgoing.finish()
+
+    asyncio.run(scenario())
+
+
 def test_who_ends_the_stream_waits_for_what_is_there_and_not_for_what_is_owed() -> None:
     """Then nobody waits any more, whatever is still owed."""
 

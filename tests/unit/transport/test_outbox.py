@@ -163,7 +163,10 @@ def test_a_write_that_fails_is_the_last(failure: BaseException) -> None:
     run(scenario())
 
 
-def test_a_write_that_fails_at_once_is_the_last() -> None:
+@pytest.mark.parametrize(
+    "failure", [asyncio.InvalidStateError("the call has ended"), asyncio.CancelledError()]
+)
+def test_a_write_that_fails_at_once_is_the_last(failure: BaseException) -> None:
     """As one that fails later, and ``push`` does not raise."""
 
     async def scenario() -> None:
@@ -171,7 +174,7 @@ def test_a_write_that_fails_at_once_is_the_last() -> None:
 
         async def refuse(frame: bytes) -> None:
             begun.append(frame)
-            raise asyncio.InvalidStateError("the call has ended")
+            raise failure
 
         box = Outbox(refuse, TransportCounters())
         assert box.push(b"1")
