@@ -26,8 +26,9 @@ from quorum.types import uuid_to_text
 
 HOST = LOOPBACK
 _POLL_SECONDS = 0.02
-STOP_SECONDS_MAX = 15.0
-START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 120.0
+"""What a loaded machine may need; a node that ended is noticed at once."""
 
 
 class ClusterError(QuorateError):

@@ -28,7 +28,7 @@ Found = TypeVar("Found")
 VOLATILE = "tests.support.volatile_filesystem:VolatileFileSystem"
 NO_SYNC = "tests.support.volatile_filesystem:NoSyncFileSystem"
 FILESYSTEM = "node.filesystem"
-PROGRESS_SECONDS_MAX = 30.0
+PROGRESS_SECONDS_MAX = 120.0
 PROGRESS_WRITES = 5
 
 

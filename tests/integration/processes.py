@@ -23,7 +23,9 @@ from quorate.demo.local_cluster import ClusterError, LocalCluster, LocalNode
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.02
-COMMAND_SECONDS_MAX = 60.0
+COMMAND_SECONDS_MAX = 180.0
+PATIENCE_SECONDS = 90.0
+"""How long to wait for what must come; a loaded machine takes ten times what a quiet one does."""
 LOG_LINES_SHOWN = 60
 SETTINGS: dict[str, object] = {"limits.disk_free_bytes_min": 0}
 """The machine that runs the tests may be nearly full; a test says so when it minds."""
@@ -152,11 +154,13 @@ class Processes(LocalCluster):
                 return node
         return None
 
-    def leader(self, seconds: float = 20.0) -> LocalNode:
+    def leader(self, seconds: float = PATIENCE_SECONDS) -> LocalNode:
         """The node that leads and takes writes, once there is one."""
         return self.until("a leader", self.find_leader, seconds)
 
-    def until(self, what: str, find: Callable[[], Found | None], seconds: float = 20.0) -> Found:
+    def until(
+        self, what: str, find: Callable[[], Found | None], seconds: float = PATIENCE_SECONDS
+    ) -> Found:
         """Ask again and again until there is an answer.
 
         Raises:
@@ -171,7 +175,7 @@ class Processes(LocalCluster):
                 raise ClusterError(f"{what}: not within {seconds:g} s")
             time.sleep(POLL_SECONDS)
 
-    def until_logged(self, node: LocalNode, words: str, seconds: float = 20.0) -> str:
+    def until_logged(self, node: LocalNode, words: str, seconds: float = PATIENCE_SECONDS) -> str:
         """The first line of a node's log that contains ``words``, once it is there."""
 
         def find() -> str | None:
@@ -180,7 +184,7 @@ class Processes(LocalCluster):
 
         return self.until(f"{words!r} in the log of node {node.id}", find, seconds)
 
-    def wait_ended(self, node: LocalNode, seconds: float = 20.0) -> int:
+    def wait_ended(self, node: LocalNode, seconds: float = PATIENCE_SECONDS) -> int:
         """The exit code of a server that ends by itself."""
         assert node.process is not None
         return node.process.wait(seconds)

@@ -42,7 +42,7 @@ def page(node: LocalNode, path: str) -> tuple[int, str, str]:
     """Status, content type and body."""
     url = f"http://{HOST}:{node.metrics_port}{path}"
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=30) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers["Content-Type"], error.read().decode()
@@ -59,7 +59,7 @@ def samples(node: LocalNode) -> dict[tuple[str, tuple[tuple[str, str], ...]], fl
 def health(node: LocalNode, service: str) -> int:
     with grpc.insecure_channel(node.address) as channel:
         request = health_pb2.HealthCheckRequest(service=service)
-        return int(health_pb2_grpc.HealthStub(channel).Check(request, timeout=5).status)
+        return int(health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status)
 
 
 def test_metrics_are_those_of_the_catalog_and_agree_with_each_other(cluster: Processes) -> None:
@@ -113,12 +113,12 @@ def test_health_and_reflection(cluster: Processes) -> None:
         with grpc.insecure_channel(node.address) as channel:
             stub = reflection_pb2_grpc.ServerReflectionStub(channel)
             ask = reflection_pb2.ServerReflectionRequest
-            (answer,) = stub.ServerReflectionInfo(iter([ask(list_services="")]), timeout=5)
+            (answer,) = stub.ServerReflectionInfo(iter([ask(list_services="")]), timeout=30)
             listed = {service.name for service in answer.list_services_response.service}
             assert listed >= SERVICES
             for service in SERVICES:
                 question = ask(file_containing_symbol=service)
-                (answer,) = stub.ServerReflectionInfo(iter([question]), timeout=5)
+                (answer,) = stub.ServerReflectionInfo(iter([question]), timeout=30)
                 files = [
                     FileDescriptorProto.FromString(data)
                     for data in answer.file_descriptor_response.file_descriptor_proto

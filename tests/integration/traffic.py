@@ -14,7 +14,7 @@ from quorum.v1 import commands_pb2 as wire
 from tests.integration.processes import Processes
 
 CONFIG = "log.retention.ms"
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 WRITERS = 32
 
 

@@ -17,7 +17,7 @@ from tests.support.served_node import FakeNode, SharedLog, cluster, serving
 
 DISK = bytes(range(16))
 PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
-IN_VAIN_SECONDS = 0.5
+IN_VAIN_SECONDS = 1.5
 DONE = Outcome(ErrorCode.NONE, "", 77)
 UNKNOWN = Outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, "leads no longer; may still commit", 70)
 """An offset with an error: the record was written, and nobody knows what becomes of it."""
@@ -28,10 +28,10 @@ def with_client(scenario: Scenario, *, leader: int | None = 1) -> None:
     async def run() -> None:
         log, nodes = cluster(3, leader=leader)
         async with serving(*nodes):
-            async with Client([node.address for node in nodes], timeout_seconds=10) as client:
+            async with Client([node.address for node in nodes], timeout_seconds=30) as client:
                 await scenario(log, nodes, client)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 class Voters:

@@ -26,7 +26,7 @@ def test_a_foreign_leader_of_a_later_epoch_takes_no_write_and_answers_nothing(or
         ours, other = two_clusters()
         async with serving(ours), serving(other):
             addresses = [ours.address, other.address][::order]
-            async with Client(addresses, cluster_id=ours.cluster_id, timeout_seconds=5) as client:
+            async with Client(addresses, cluster_id=ours.cluster_id, timeout_seconds=30) as client:
                 for value in range(5):
                     await client.set_config(TOPIC, "t", "retention.ms", str(value))
                     answer = await client.describe_cluster()

@@ -146,7 +146,7 @@ def test_a_deadline_says_unknown_for_what_was_sent_and_never_sent_for_the_rest()
             writes = [
                 asyncio.ensure_future(
                     client.set_config(
-                        TOPIC, f"t{n}", "retention.ms", "1", timeout=1.0 if n < 32 else 0.2
+                        TOPIC, f"t{n}", "retention.ms", "1", timeout=3.0 if n < 32 else 0.5
                     )
                 )
                 for n in range(40)

@@ -26,7 +26,7 @@ def value(text: str) -> bytes:
 
 
 def client_of(nodes) -> Client:
-    return Client([node.address for node in nodes], timeout_seconds=5)
+    return Client([node.address for node in nodes], timeout_seconds=30)
 
 
 def new_epoch(log, nodes, *texts: str, leader: int = 1) -> None:

@@ -52,11 +52,11 @@ class Call:
 
 
 def copy(make_call: Callable[[], Call], steps: Iterator[Step]) -> int:
-    """Copy the steps within a second; how many were copied. Nothing may be left running."""
+    """Copy the steps; how many were copied. Nothing may be left running."""
     copied: list[Step] = []
 
     async def body() -> None:
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(60):
             stream: Any = make_call()
             try:
                 await StreamCopy(stream, lambda _: ImportBatch(), copied.append).run(steps)

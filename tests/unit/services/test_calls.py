@@ -32,7 +32,7 @@ NAMES = [path.rsplit("/", 1)[1] for path, _ in METHODS]
 GARBAGE = b"\x0a\xff\xff\xff\xff\x0f"
 
 
-async def call(channel, path, method, data: bytes, timeout: float | None = 5.0):
+async def call(channel, path, method, data: bytes, timeout: float | None = 30.0):
     """Send raw bytes and return the status code and the reason of our ErrorInfo.
 
     Of a server's stream the first message counts; nothing is left open.

@@ -28,7 +28,7 @@ def with_client(scenario, *, nodes=1, leader=1, ask=None):
         log, made = cluster(nodes, leader=leader)
         async with serving(*made):
             addresses = [made[n - 1].address for n in ask or range(1, nodes + 1)]
-            async with Client(addresses, timeout_seconds=5) as client:
+            async with Client(addresses, timeout_seconds=30) as client:
                 await scenario(log, made, client)
 
     asyncio.run(run())
@@ -38,7 +38,7 @@ async def refused(client, method: str, request) -> RefusedError:
     """The refusal of a single call, which the client would repeat until its deadline."""
     stub = client._nodes.node(client._nodes.addresses[0]).metadata
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await getattr(stub, method)(request, timeout=5)
+        await getattr(stub, method)(request, timeout=30)
     error = from_rpc(caught.value)
     assert isinstance(error, RefusedError)
     return error
@@ -133,7 +133,7 @@ def test_lookups_are_fenced_by_the_leader_epoch_and_by_leadership(method, reques
             assert (await refused(client, method, request)).code_name == code
         stub = client._nodes.node(client._nodes.addresses[0]).metadata
         for request in (request_type(), request_type(current_leader_epoch=-1)):
-            await getattr(stub, method)(request, timeout=5)
+            await getattr(stub, method)(request, timeout=30)
         log.leader = 2
         request = request_type(current_leader_epoch=5)
         error = await refused(client, method, request)

@@ -22,7 +22,7 @@ def with_client(scenario, *, leader=1, ask=(1, 2, 3)):
         log, made = cluster(3, leader=leader)
         async with serving(*made):
             addresses = [made[number - 1].address for number in ask]
-            async with Client(addresses, timeout_seconds=5) as client:
+            async with Client(addresses, timeout_seconds=30) as client:
                 await scenario(log, made, client)
 
     asyncio.run(run())

@@ -52,7 +52,7 @@ def with_client(scenario, *, nodes=1, leader=1, ask=None):
         log, made = cluster(nodes, leader=leader)
         async with serving(*made):
             addresses = [made[n - 1].address for n in ask or range(1, nodes + 1)]
-            async with Client(addresses, timeout_seconds=5) as client:
+            async with Client(addresses, timeout_seconds=30) as client:
                 await scenario(log, made, client)
 
     asyncio.run(run())
@@ -162,7 +162,7 @@ def test_waiting_reads_are_bounded(monkeypatch):
         await nodes[0].has_waits(1)
         stub = client._nodes.node(nodes[0].address).metadata
         with pytest.raises(grpc.aio.AioRpcError, match="1 reads are waiting"):
-            await stub.ListTopics(ListTopicsRequest(read=at_least(log.end + 1)), timeout=5)
+            await stub.ListTopics(ListTopicsRequest(read=at_least(log.end + 1)), timeout=30)
         nodes[0].commit()
         await first
 
@@ -310,7 +310,7 @@ def test_health_and_reflection():
 
                 async def check(name: str) -> int:
                     request = health_pb2.HealthCheckRequest(service=name)
-                    return (await stub.Check(request, timeout=5)).status
+                    return (await stub.Check(request, timeout=30)).status
 
                 kept = servers[1].services
                 serving_status, not_serving = 1, 2

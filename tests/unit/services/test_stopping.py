@@ -30,7 +30,7 @@ from tests.support.served_node import cluster, serving, stop
 from tests.unit.services.test_write_and_watch_services import HELLO, answers, change, message
 
 STOPPING = common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def with_stubs(scenario, *, count=1):

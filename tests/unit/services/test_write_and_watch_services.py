@@ -211,16 +211,16 @@ def test_a_command_above_the_size_limit_is_refused_alone():
 def test_the_unary_write_answers_or_refuses():
     async def scenario(log, nodes, stub, servers):
         request = WriteRequest(writer=WriterIdentity(client_id="one"), command=change(9))
-        answer = (await stub.Write(request, timeout=5)).answer
+        answer = (await stub.Write(request, timeout=30)).answer
         assert (answer.tag, answer.offset, answer.epoch) == (9, log.end, 1)
         assert nodes[0].contexts[-1].producer_id == -1
         request.producer_id, request.producer_epoch, request.oldest_open = 77, 0, 0
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Write(request, timeout=5)
+            await stub.Write(request, timeout=30)
         assert from_rpc(caught.value).code_name == "UNKNOWN_PRODUCER_ID"
         nodes[0].refuse = ErrorCode.OUTCOME_UNKNOWN
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Write(request.__class__(command=change(1)), timeout=5)
+            await stub.Write(request.__class__(command=change(1)), timeout=30)
         assert isinstance(from_rpc(caught.value), OutcomeUnknownError)
 
     with_stub(scenario)
@@ -232,7 +232,7 @@ def test_a_late_answer_to_a_call_that_is_gone_does_no_harm():
         with pytest.raises(grpc.aio.AioRpcError):
             await stub.Write(WriteRequest(command=change(1)), timeout=0.1)
         nodes[0].release()
-        await stub.Write(WriteRequest(command=change(2)), timeout=5)
+        await stub.Write(WriteRequest(command=change(2)), timeout=30)
 
     with_stub(scenario)
 

@@ -90,7 +90,7 @@ def test_a_rival_that_gives_up_waiting_waits_for_the_rest_when_it_returns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its requests may expire before the answer is due, and with them the stream."""
-    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 0.4)
+    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 2.0)
 
     async def scenario() -> None:
         places, probes = Speakers(), Probes()
@@ -98,10 +98,10 @@ def test_a_rival_that_gives_up_waiting_waits_for_the_rest_when_it_returns(
         loop = asyncio.get_running_loop()
         began = loop.time()
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
+            async with asyncio.timeout(1.5):
                 await places.claim(SECOND, probes)
         assert await places.claim(SECOND, probes) is not None
-        assert loop.time() - began < 0.6
+        assert loop.time() - began < 3.0
         assert probes.sent == 1
 
     run(scenario())

@@ -167,9 +167,7 @@ def test_a_message_too_large_to_send_fails_its_request_only() -> None:
             await leader.handler.until(lambda: len(leader.handler.received) == 2)
             leader.network.send(2, answer_to(vote(2, 2)))
             await follower.handler.until(lambda: bool(follower.handler.received))
-            requests = follower.network._channels[1]._requests
-            requests._timeout_s = 0.0
-            requests._expire()
+            follower.expire_requests(1)
             assert follower.handler.failed == [(1, 1)]
             assert [m.request_id for _, m in follower.handler.received] == [2]
 

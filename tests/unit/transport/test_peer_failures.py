@@ -170,14 +170,16 @@ def test_a_deadline_fails_the_request_and_replaces_a_silent_stream() -> None:
     """A peer that answers nothing at all: not dead, but worth a new connection."""
 
     async def scenario() -> None:
-        async with replica(1) as leader, replica(2, timeout_s=0.1) as follower:
+        async with replica(1) as leader, replica(2, timeout_s=600.0) as follower:
             leader.echo()
             follower.network.set_peers({1: leader.address})
             follower.network.send(1, vote(2, 0))
             await follower.handler.until(lambda: bool(follower.handler.received))
             leader.handler.on_request = None
             follower.network.send(1, fetch(2, 1))
-            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            await leader.handler.until(lambda: len(leader.handler.received) == 2)
+            follower.expire_requests(1)
+            assert follower.handler.failed == [(1, 1)]
             follower.network.send(1, fetch(2, 2))
             await leader.handler.until(lambda: len(leader.handler.received) == 3)
             assert follower.link.counters.connects == 2
@@ -193,13 +195,15 @@ def test_a_slow_answer_does_not_cost_the_stream_while_others_come() -> None:
     """The Fetch expires unanswered, a Vote sent after it was answered: the stream stays."""
 
     async def scenario() -> None:
-        async with replica(1) as leader, replica(2, timeout_s=0.3) as follower:
+        async with replica(1) as leader, replica(2, timeout_s=600.0) as follower:
             follower.network.set_peers({1: leader.address})
             follower.network.send(1, fetch(2, 1))
             follower.network.send(1, vote(2, 2))
             await leader.handler.until(lambda: len(leader.handler.received) == 2)
             leader.network.send(2, answer_to(vote(2, 2)))
-            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            await follower.handler.until(lambda: bool(follower.handler.received))
+            follower.expire_requests(1)
+            assert follower.handler.failed == [(1, 1)]
             leader.network.send(2, answer_to(fetch(2, 1)))
             follower.network.send(1, vote(2, 3))
             await leader.handler.until(lambda: len(leader.handler.received) == 3)
