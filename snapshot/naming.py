@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 from quorum.errors import QuorumUsageError
 from quorum.types import SnapshotId
@@ -27,6 +28,7 @@ OWN_PART_LABEL = "own"
 """Marks the part file of a checkpoint written here, so that a download of the same snapshot
 at the same time has another file."""
 
+_PARSED_MAX = 1024
 _OFFSET_DIGITS = 20
 _EPOCH_DIGITS = 10
 _OFFSET_MAX = (1 << 63) - 1
@@ -55,6 +57,7 @@ def file_name(
     return f"{offset:0{_OFFSET_DIGITS}d}-{epoch:0{_EPOCH_DIGITS}d}{middle}{state.value}"
 
 
+@lru_cache(maxsize=_PARSED_MAX)
 def parse_name(name: str) -> tuple[SnapshotId, FileState] | None:
     """What a file name says; None for a file that is no checkpoint in any stage."""
     match = _NAME.fullmatch(name)

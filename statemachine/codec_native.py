@@ -40,6 +40,8 @@ EXTRA_DEPTH_MAX = 32
 """Unknown values nested deeper are refused: what is taken in must be comparable, and writable
 into the next checkpoint, without meeting a recursion limit."""
 
+_BUFFER_BYTES = 1024
+
 _MALFORMED = (ValueError, TypeError, OverflowError)
 """What msgpack raises for bytes that are not one well-formed, bounded object."""
 
@@ -99,6 +101,12 @@ def _known(api_key: int, version: int) -> RecordType:
     return record_type
 
 
+def _packb(values: tuple[Any, ...]) -> bytes:
+    # ``msgpack.packb`` with the buffer of a record: the default one is a quarter of a megabyte.
+    packed: bytes = msgpack.Packer(buf_size=_BUFFER_BYTES).pack(values)
+    return packed
+
+
 class _Source:
     """Python source being written, with the objects its names stand for."""
 
@@ -107,7 +115,7 @@ class _Source:
         self.names: dict[str, Any] = {
             "bad": _bad,
             "short": _short,
-            "packb": msgpack.packb,
+            "packb": _packb,
             "to_extra": _to_extra,
             "from_extra": _from_extra,
         }

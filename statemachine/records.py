@@ -138,6 +138,8 @@ def record_version(record: MetadataRecord, metadata_version: int) -> int:
     It follows the level, and is raised where the content needs a field of a later version, so
     that what an image holds is never lost in a checkpoint.
     """
+    if not record.VERSION_MAX:
+        return 0
     version = 0
     for level, step in _VERSION_STEPS.get(record.API_KEY, ()):
         if metadata_version >= level:

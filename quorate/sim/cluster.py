@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field, fields
 
 from quorate.sim.ages import Ages
+from quorate.sim.dice import Dice
 from quorate.sim.faults import FaultMaker
 from quorate.sim.invariants.table import watch
 from quorate.sim.invariants.witness import Witness
@@ -129,7 +130,7 @@ class Cluster:
     """Everything of one run. The root random generator decides; nothing else is random."""
 
     def __init__(self, seed: int, trace: Trace, options: Options) -> None:
-        root = random.Random(seed)
+        root = Dice(seed)
         self.cluster_id = CLUSTER_ID
         self.options = options
         self.scheduler = Scheduler()
@@ -141,7 +142,7 @@ class Cluster:
         self.witness: Witness = watch()
         self.witness.config = self.settings.quorum
         self.ages = Ages()
-        self._disk_rng = random.Random(root.getrandbits(64))
+        self._disk_rng = Dice(root.getrandbits(64))
         voter_count = root.choices((1, 2, 3, 4, 5), (1, 1, 8, 2, 4))[0]
         observer_count = root.choices((0, 1, 2, 3), (6, 2, 1, 1))[0]
         if options.voters:
@@ -149,8 +150,8 @@ class Cluster:
         if options.observers:
             observer_count = root.choice(options.observers)
         self.voter_ids = tuple(range(1, voter_count + 1))
-        self.network = Network(self, random.Random(root.getrandbits(64)))
-        self.clients = Clients(self, random.Random(root.getrandbits(64)), root.randint(1, 4))
+        self.network = Network(self, Dice(root.getrandbits(64)))
+        self.clients = Clients(self, Dice(root.getrandbits(64)), root.randint(1, 4))
         self.bootstrap_voters = tuple(
             Voter(
                 ReplicaKey(each, _directory_id(each)), (Endpoint("CONTROLLER", f"n{each}", 9093),)
@@ -164,16 +165,16 @@ class Cluster:
                 node_id,
                 _directory_id(node_id),
                 self.bootstrap_voters if node_id in self.voter_ids else (),
-                random.Random(root.getrandbits(64)),
+                Dice(root.getrandbits(64)),
             )
             self.members[node_id].disk.on_bite = self._call_failed
         self._hushed_until_us = 0
         self.damaged: set[NodeId] = set()
         """Whose disks have lost something, and may not have all of it back."""
-        self._faults = random.Random(root.getrandbits(64))
+        self._faults = Dice(root.getrandbits(64))
         self.recording = Recording(self, seed)
-        self._readers = Readers(self, self.recording, random.Random(root.getrandbits(64)))
-        self.watchers = Watchers(self, random.Random(root.getrandbits(64)))
+        self._readers = Readers(self, self.recording, Dice(root.getrandbits(64)))
+        self.watchers = Watchers(self, Dice(root.getrandbits(64)))
 
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.controller.config import ControllerConfig
 from quorate.replica.boot import Stores
 from quorate.replica.replica import Replica
+from quorate.sim.dice import Dice
 from quorate.sim.disk import WriteQueue
 from quorate.sim.executor import InlineExecutor
 from quorate.sim.heard import heard
@@ -16,9 +17,11 @@ from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import PowerLost
 from quorate.sim.trace import describe
 from quorum.core.events import Event
+from quorum.core.held_fetches import NEVER_MS
 from quorum.core.messages import Message
 from quorum.core.notices import Notice, ShutDown
 from quorum.errors import DiskFullError, LogCondemnedError, StorageError
+from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
 from snapshot.writer import CheckpointInfo
 
@@ -43,6 +46,8 @@ class Life:
         self._clock = member.clock
         self._disk = member.disk
         self._armed_us: int | None = None
+        self._armed_ms = NEVER_MS
+        """The deadline that it is armed for, by the node's own clock."""
         self._failure: BaseException | None = None
         self._queue = WriteQueue(
             self._begin_pass, lambda group: cluster.witness.submitted(member.id, group)
@@ -61,7 +66,7 @@ class Life:
             ),
             snapshot_config=cluster.settings.snapshot,
             clock=member.clock,
-            rng=random.Random(rng_seed),
+            rng=Dice(rng_seed),
             writer=self._queue,
             network=self,
             executor=InlineExecutor(),
@@ -88,12 +93,11 @@ class Life:
 
     # ------------------------------------------------------------------ entry points
 
-    def enter(self, *calls: Callable[[], object]) -> None:
-        """Call into the replica, one after the other; whatever happens, look at it afterwards."""
+    def enter(self, call: Callable[..., object], *arguments: object) -> None:
+        """Call into the replica; whatever happens, look at it afterwards."""
         member = self._member
         try:
-            for call in calls:
-                call()
+            call(*arguments)
         except PowerLost:
             self._look()
             member.stop_for("power")
@@ -111,7 +115,8 @@ class Life:
             raise Violation(
                 "no-crash", "the replica raised", node=self._id, error=repr(error)
             ) from error
-        self._look()
+        if not self.is_over:
+            self._cluster.witness.stepped(self._id)
         if self._failure is not None:
             self._storage_failed(self._failure)
 
@@ -133,36 +138,39 @@ class Life:
         """A message has arrived."""
         if self.is_over or self._is_paused(self.receive, sender, message):
             return
-        self._cluster.count_event()
-        self._cluster.witness.received(self._id, sender, message)
-        replica = self.replica
-        self.enter(lambda: replica.receive(sender, message))
-        if self._cluster.trace.is_kept:
-            self._cluster.note(self._id, "deliver", describe(sender, message))
+        cluster = self._cluster
+        cluster.counts.events += 1
+        cluster.witness.received(self._id, sender, message)
+        self.enter(self.replica.receive, sender, message)
+        if cluster.trace.is_kept:
+            cluster.note(self._id, "deliver", describe(sender, message))
 
     def tell(self, fact: Notice) -> None:
         """A local fact."""
         if isinstance(fact, ShutDown):
             self.is_stopping = True
-        replica = self.replica
-        self.enter(lambda: replica.notice(fact))
+        self.enter(self.replica.notice, fact)
         self._cluster.note(self._id, "notice", type(fact).__name__)
 
     def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
         """A client's step at this node's controller."""
-        self._cluster.count_event()
-        replica = self.replica
-        self.enter(lambda: call(replica), replica.turn)
+        self._cluster.counts.events += 1
+        self.enter(self._serve, call)
         self._cluster.note(self._id, "client", detail)
+
+    def _serve(self, call: Callable[[Replica], None]) -> None:
+        call(self.replica)
+        self.replica.turn()
 
     def checkpoint(self) -> None:
         """An operator asks for a checkpoint now."""
-        self.enter(self.replica.checkpoints.write_now, self.replica.turn)
+        self.enter(self._work, self.replica.checkpoints.write_now)
         self._cluster.note(self._id, "checkpoint", "asked for")
 
     def wake(self) -> None:
         """Its clock was changed: find out anew when the next timer ends."""
         self._armed_us = None
+        self._armed_ms = NEVER_MS
         self.enter(self.replica.tick)
         self._cluster.note(self._id, "tick", "clock changed")
 
@@ -191,24 +199,29 @@ class Life:
     def _pass_done(self) -> None:
         if self.is_over or self._is_paused(self._pass_done) or self._is_hung(self._pass_done):
             return
-        self._cluster.count_event()
+        cluster = self._cluster
+        cluster.counts.events += 1
         groups = self._queue.take()
-
-        def write() -> None:
-            done = self._persistence.execute(groups)
-            self._cluster.witness.persisted(self._id, groups)
-            self.replica.write_done(done)
-
-        self.enter(write)
-        self._cluster.note(self._id, "disk", f"ticket {groups[-1].ticket}")
+        self.enter(self._write, groups)
+        if cluster.trace.is_kept:
+            cluster.note(self._id, "disk", f"ticket {groups[-1].ticket}")
         if not self.is_over:
             self._queue.begin()
 
+    def _write(self, groups: list[WriteGroup]) -> None:
+        done = self._persistence.execute(groups)
+        self._cluster.witness.persisted(self._id, groups)
+        self.replica.write_done(done)
+
     def _worker_done(self, call: Callable[[], None]) -> None:
         if not self.is_over:
-            self._cluster.count_event()
-            self.enter(call, self.replica.turn)
+            self._cluster.counts.events += 1
+            self.enter(self._work, call)
             self._cluster.note(self._id, "worker", "")
+
+    def _work(self, call: Callable[[], object]) -> None:
+        call()
+        self.replica.turn()
 
     # ------------------------------------------------------------------ what the replica needs
 
@@ -220,17 +233,20 @@ class Life:
         """Addresses do not matter here."""
 
     def _arm(self, deadline_ms: int | None) -> None:
-        if deadline_ms is None:
+        # Whoever changes the clock calls ``wake``, so a later deadline is a later time.
+        if deadline_ms is None or deadline_ms >= self._armed_ms:
             return
         at_us = max(self._clock.true_us(deadline_ms), self._cluster.scheduler.now_us)
         if self._armed_us is None or at_us < self._armed_us:
             self._armed_us = at_us
+            self._armed_ms = deadline_ms
             self._cluster.scheduler.at(at_us, self._tick, at_us)
 
     def _tick(self, at_us: int) -> None:
         if self.is_over or self._armed_us != at_us or self._is_paused(self._tick, at_us):
             return
         self._armed_us = None
+        self._armed_ms = NEVER_MS
         self.enter(self.replica.tick)
         self._cluster.note(self._id, "tick", "")
 

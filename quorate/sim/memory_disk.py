@@ -69,7 +69,8 @@ class Inode:
             self.write(length, bytes(position - length))
             length = position
         before = b"" if position == length else bytes(content[position : position + len(data)])
-        self.pending.append(Change(position, len(data), before, length))
+        change = (position, len(data), before, length)
+        self.pending.append(tuple.__new__(Change, change))
         content[position : position + len(data)] = data
 
     def cut(self, size: int) -> None:

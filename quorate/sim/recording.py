@@ -47,6 +47,8 @@ STEPS_MAX = 200_000
 READ_PAUSE_US = (1_000, 15_000)
 TRAVEL_US = (50, 2_000)
 READERS = 2
+_LEVELS = tuple(Level)
+_LEVEL_WORDS: dict[Level | None, str] = {None: "", **{each: each.value for each in Level}}
 _WAYS = {
     int(ConfigOperation.SET): "set",
     int(ConfigOperation.DELETE): "delete",
@@ -158,7 +160,7 @@ class Readers:
         keys = self._recording.keys
         if not keys:
             return
-        key, level = rng.choice(keys), rng.choice(tuple(Level))
+        key, level = rng.choice(keys), rng.choice(_LEVELS)
         node_id: NodeId = rng.choice(tuple(cluster.members))
         wanted = -1
         if level is Level.AT_LEAST:
@@ -187,7 +189,7 @@ class Readers:
             else:
                 wait(operation.at_least)
 
-        level = operation.level.value if operation.level else ""
+        level = _LEVEL_WORDS[operation.level]
         self._cluster.members[node_id].serve(f"{operation.client} read {level}", ask)
 
     def _answer(self, node_id: NodeId, replica: Replica, operation: Operation) -> None:

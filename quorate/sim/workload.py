@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
 from quorate.sim.commands import CommandMix
+from quorate.sim.dice import Dice
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.invariants.witness import ReadBegun
 from quorum.errors import RETRIABLE_CODES, ErrorCode
@@ -283,9 +284,7 @@ class Clients:
     def __init__(self, cluster: Cluster, rng: random.Random, count: int) -> None:
         self._cluster = cluster
         self.is_stopped = False
-        self.all = [
-            Client(cluster, random.Random(rng.getrandbits(64)), name) for name in range(count)
-        ]
+        self.all = [Client(cluster, Dice(rng.getrandbits(64)), name) for name in range(count)]
 
     def stop(self) -> None:
         """Begin nothing new; what was begun goes on until its outcome is known."""

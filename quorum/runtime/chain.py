@@ -12,7 +12,7 @@ from dataclasses import replace
 from quorum.core.messages import ChainDigestResponse, FetchRequest, Message
 from quorum.errors import ErrorCode, StorageError
 from quorum.ports import LogStore
-from quorum.types import NO_NODE, DigestAt, OffsetAndEpoch
+from quorum.types import NO_NODE, DigestAt
 
 _UNKNOWN = DigestAt(-1, b"")
 
@@ -31,7 +31,7 @@ class ChainDigests:
         """
         if type(message) is FetchRequest:
             end, digest = self._log.tip
-            if end == OffsetAndEpoch(message.fetch_offset, message.last_fetched_epoch):
+            if end.offset == message.fetch_offset and end.epoch == message.last_fetched_epoch:
                 return _with_digests(message, digest, b"")
         elif (
             type(message) is ChainDigestResponse
