@@ -78,6 +78,8 @@ class LeaseTable:
 
     def held(self, now_ms: int) -> tuple[SnapshotId, ...]:
         """Snapshots with a lease in force, ascending; what has expired is closed."""
+        if not self._leases:
+            return ()
         with self._lock:
             for snapshot_id, lease in list(self._leases.items()):
                 if lease.expires_at_ms <= now_ms and lease.readers == 0:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.sim.cluster import Cluster
     from quorate.sim.member import Member
 
-_REQUESTS = get_args(Request)
+_REQUESTS = frozenset(get_args(Request))
 
 
 class Network:
@@ -65,8 +65,9 @@ class Network:
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Take a message; it arrives, or does not."""
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
-        target = self._node_behind(to)
+        target = to
         if to < 0:
+            target = self._node_behind(to)
             self._aliases[sender, message.request_id] = to
         receiver = cluster.members[target]
         if (sender, target) in self._cuts:
@@ -85,7 +86,7 @@ class Network:
         if not cluster.is_healed:
             if rng.random() < plan.loss:
                 cluster.counts.lost += 1
-                if rng.random() < 0.5 and isinstance(message, _REQUESTS):
+                if rng.random() < 0.5 and type(message) in _REQUESTS:
                     self._fail(sender, to, message.request_id)
                 return
             if rng.random() < plan.duplication:
@@ -149,6 +150,6 @@ class Network:
         # A connection ends with the process at either end of it.
         if receiver.life != life or (sender, receiver.id) in self._cuts:
             return
-        if not isinstance(message, _REQUESTS):
+        if type(message) not in _REQUESTS:
             sender = self._aliases.get((receiver.id, message.request_id), sender)
         receiver.receive(sender, message)

@@ -22,6 +22,7 @@ from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, mes
 from quorate.services.errors import RequestRefusedError
 from quorate.services.ports import Leadership
 from quorate.services.watch_cursor import WatchCursor
+from quorate.sim.dice import Dice
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.record_digest import digest_of
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
@@ -324,7 +325,7 @@ class Watchers:
     def __init__(self, cluster: Cluster, rng: random.Random) -> None:
         self._cluster = cluster
         self._all = [
-            Watcher(cluster, random.Random(rng.getrandbits(64)), place) for place in range(WATCHERS)
+            Watcher(cluster, Dice(rng.getrandbits(64)), place) for place in range(WATCHERS)
         ]
 
     def start(self) -> None:

@@ -15,7 +15,7 @@ See: Raft section 5 ("respond after updating stable storage"), quorum/core/DESIG
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.control_records import ControlRecord
@@ -299,16 +299,26 @@ Progress: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Output:
     """Everything one entry point of the core wants done. Lists are in order."""
 
-    ticket: int = 0
+    ticket: int
     """Ticket of ``persist``; 0 when it is empty."""
-    persist: list[Effect] = field(default_factory=list)
-    after_persist: list[Promise] = field(default_factory=list)
-    immediate: list[Send] = field(default_factory=list)
-    progress: list[Progress] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    next_deadline_ms: int | None = None
+    persist: list[Effect]
+    after_persist: list[Promise]
+    immediate: list[Send]
+    progress: list[Progress]
+    events: list[Event]
+    next_deadline_ms: int | None
     """Call ``tick`` no later than this; None: nothing is due."""
+
+    def __init__(self) -> None:
+        # One per call of the core, so without the generated one's five factories.
+        self.ticket = 0
+        self.persist = []
+        self.after_persist = []
+        self.immediate = []
+        self.progress = []
+        self.events = []
+        self.next_deadline_ms = None

@@ -11,7 +11,7 @@ from quorum.core.peers import InFlight
 from quorum.core.refusals import EPOCH_MAX, ignore
 from quorum.core.roles import Follower
 from quorum.core.state import CoreState
-from quorum.core.transitions import follow_hint
+from quorum.core.transitions import follow_hint, learn_endpoints
 from quorum.types import NodeId
 
 
@@ -21,6 +21,15 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
     False means that there is nothing more in it for the request that was asked: it is stale,
     it moved this node to a newer epoch, or it contradicts what is known.
     """
+    role = core.role
+    if (
+        isinstance(role, Follower)
+        and response.epoch == core.epoch
+        and response.leader_id == role.leader_id
+    ):
+        # Nothing new about who leads, as nearly always.
+        learn_endpoints(core, response.leader_endpoints)
+        return True
     if not 0 <= response.epoch <= EPOCH_MAX:
         ignore(core, sender, response, f"epoch {response.epoch}", is_violation=True)
         return False

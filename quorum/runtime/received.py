@@ -6,8 +6,6 @@ says either exactly what it contains or that it is worthless.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from crc32c import crc32c
 
 from quorum.batch import BatchHeader, iterate_records, scan_batches
@@ -32,7 +30,31 @@ def describe(message: FetchResponse, log_end: int) -> tuple[FetchResponse, str]:
     received = describe_records(message.records, log_end)
     if received is None:
         return message, "records that do not follow this log, or are damaged"
-    return replace(message, received=received, records=b""), ""
+    return _with_received(message, received), ""
+
+
+def _with_received(message: FetchResponse, received: ReceivedRecords) -> FetchResponse:
+    # As ``replace`` would do it, which takes three times as long for so many fields.
+    return FetchResponse(
+        message.request_id,
+        message.error,
+        message.leader_id,
+        message.epoch,
+        message.high_watermark,
+        message.log_start_offset,
+        message.diverging,
+        message.snapshot_id,
+        message.serve_offset,
+        message.serve_bytes_max,
+        message.serve_end_offset,
+        b"",
+        received,
+        message.read_round,
+        message.leader_endpoints,
+        message.leader_age_ms,
+        message.path,
+        message.contact_age_ms,
+    )
 
 
 def is_intact(message: FetchSnapshotResponse) -> bool:

@@ -18,12 +18,12 @@ class CommittedStays(Invariant):
             return
         found = seen.written.chain_at(high_watermark)
         expected = self.witness.committed.chain_at(high_watermark)
-        self.require(
-            found is not None and found == expected,
-            "two nodes call different records committed",
-            node=seen.id,
-            high_watermark=high_watermark,
-        )
+        if not (found is not None and found == expected):
+            self.fail(
+                "two nodes call different records committed",
+                node=seen.id,
+                high_watermark=high_watermark,
+            )
 
     def on_truncated(self, seen: Seen, cut: Truncation) -> None:
         self.require(

@@ -16,13 +16,13 @@ class LogMatching(Invariant):
         known = self.witness.positions
         log = seen.written
         for batch in batches:
-            self.require(
-                known[batch.end_offset, batch.epoch] == log.chain_at(batch.end_offset),
-                "one position, two histories",
-                node=seen.id,
-                end_offset=batch.end_offset,
-                epoch=batch.epoch,
-            )
+            if known[batch.end_offset, batch.epoch] != log.chain_at(batch.end_offset):
+                self.fail(
+                    "one position, two histories",
+                    node=seen.id,
+                    end_offset=batch.end_offset,
+                    epoch=batch.epoch,
+                )
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
         log = seen.written

@@ -39,14 +39,18 @@ class Promises(Invariant):
         elif type(message) is VoteResponse:
             if message.granted and not self.witness.is_pre_vote.get((to, message.request_id), True):
                 self._voted(seen, message.epoch, to)
-        elif type(message) is BeginQuorumEpochRequest or (
-            type(message) is FetchResponse
-            and message.error == ErrorCode.NONE
-            and message.leader_id == seen.id
+        elif (
+            type(message) is BeginQuorumEpochRequest
+            or (
+                type(message) is FetchResponse
+                and message.error == ErrorCode.NONE
+                and message.leader_id == seen.id
+            )
+        ) and not (
+            election.epoch > message.epoch
+            or (election.epoch == message.epoch and election.leader_id == seen.id)
         ):
-            self.require(
-                election.epoch > message.epoch
-                or (election.epoch == message.epoch and election.leader_id == seen.id),
+            self.fail(
                 "leadership was used before it was durable",
                 node=seen.id,
                 message=type(message).__name__,
@@ -72,13 +76,13 @@ class Promises(Invariant):
         durable = seen.durable
         # Below the start of the log a checkpoint says what is held, and says more.
         is_held = offset < durable.ends[0] or durable.chain_at(offset) is not None
-        self.require(
-            is_held,
-            "records were acknowledged before they were durable",
-            node=seen.id,
-            fetch_offset=offset,
-            durable_end=durable.end_offset,
-        )
+        if not is_held:
+            self.fail(
+                "records were acknowledged before they were durable",
+                node=seen.id,
+                fetch_offset=offset,
+                durable_end=durable.end_offset,
+            )
 
     def _voted(self, seen: Seen, epoch: int, candidate: NodeId) -> None:
         election = seen.election

@@ -43,7 +43,11 @@ class Invariant:
         raise Violation(self.name, message, **evidence)
 
     def require(self, condition: object, message: str, /, **evidence: object) -> None:
-        """Report unless ``condition`` holds."""
+        """Report unless ``condition`` holds.
+
+        What is checked with every message asks first and calls ``fail``: the evidence of what
+        holds need not be gathered.
+        """
         if not condition:
             self.fail(message, **evidence)
 

@@ -25,9 +25,8 @@ class WatchIsPrefix(Invariant):
 
     def on_published(self, seen: Seen, told: Published) -> None:
         life, end = self.told.get(seen.id, (seen, told.base_offset))
-        if life is seen:
-            self.require(
-                told.base_offset == end,
+        if life is seen and told.base_offset != end:
+            self.fail(
                 "a gap or a repetition",
                 node=seen.id,
                 told_to=end,
@@ -44,21 +43,23 @@ class WatchIsPrefix(Invariant):
         for piece in told.data:
             for batch in split(piece):
                 known = self.witness.batches.get((batch.end_offset, batch.epoch))
-                self.require(
+                if not (
                     batch.base_offset == offset
                     and known is not None
                     and known.content == batch.content
-                    and committed.chain_at(batch.end_offset) is not None,
-                    "watchers are told what is not committed there",
-                    node=seen.id,
-                    end_offset=batch.end_offset,
-                    expected_base=offset,
-                )
+                    and committed.chain_at(batch.end_offset) is not None
+                ):
+                    self.fail(
+                        "watchers are told what is not committed there",
+                        node=seen.id,
+                        end_offset=batch.end_offset,
+                        expected_base=offset,
+                    )
                 offset = batch.end_offset
-        self.require(
-            offset == told.end_offset,
-            "a step that its records do not fill",
-            node=seen.id,
-            records_end=offset,
-            step_end=told.end_offset,
-        )
+        if offset != told.end_offset:
+            self.fail(
+                "a step that its records do not fill",
+                node=seen.id,
+                records_end=offset,
+                step_end=told.end_offset,
+            )
