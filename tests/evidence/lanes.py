@@ -83,7 +83,7 @@ def _bench(*arguments: str) -> tuple[str, ...]:
     return ("bench", *arguments, "--output", "FILE")
 
 
-_ZOO = ("tests.simulation.zoo", "--publish", "-o", "json")
+_ZOO = ("tests.simulation.zoo", "--publish", "--jobs", "8", "-o", "json")
 
 LANES: tuple[Lane, ...] = (
     *(_simulation(profile) for profile in PROFILES),

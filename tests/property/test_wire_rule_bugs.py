@@ -9,6 +9,7 @@ import pytest
 from tests.property import test_core_wire_rules as core_rules
 from tests.property import wire_bugs
 from tests.support.core_situations import SITUATIONS
+from tests.unit.services import test_mutated_requests as service_rules
 from tests.unit.transport import test_mutated_snapshot_requests as snapshot_rules
 
 CASES: dict[str, tuple[wire_bugs.Install, Callable[[str], None], tuple[str, ...]]] = {
@@ -16,6 +17,11 @@ CASES: dict[str, tuple[wire_bugs.Install, Callable[[str], None], tuple[str, ...]
         wire_bugs.negative_number_trusted,
         core_rules.test_a_negative_number_is_refused,
         tuple(sorted(SITUATIONS)),
+    ),
+    "a negative offset of a client is trusted": (
+        wire_bugs.negative_offset_trusted,
+        service_rules.test_a_read_at_a_negative_offset_is_invalid,
+        tuple(sorted(service_rules.READING)),
     ),
     "an answer never asked for is applied": (
         wire_bugs.answer_never_asked_for,

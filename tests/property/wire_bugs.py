@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from quorate.services import reads
 from quorum.core import following, replication, snapshot_transfer
 from quorum.core.messages import FetchRequest, Response
 from quorum.core.peers import InFlight
@@ -32,6 +33,11 @@ def negative_number_trusted(patch: Patch) -> None:
         return refusal_of_fetch(core, sound, serves=serves)
 
     patch.setattr(replication, "refusal_of_fetch", trusting)
+
+
+def negative_offset_trusted(patch: Patch) -> None:
+    """A client's read at a negative offset is taken for one that was reached long ago."""
+    patch.setattr(reads, "_at_least", lambda options: options.at_least_offset)
 
 
 def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, bool], bool]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quorate.sim.options import Options
 from quorum.core import election, leadership, transitions
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
@@ -86,7 +87,9 @@ BUGS = (
     Bug(
         "vote-floor-not-stored",
         vote_floor_not_stored,
-        ("leader-completeness", "committed-stays"),
+        ("leader-completeness", "committed-stays", "liveness"),
         "ADR 7",
+        seeds=400,
+        options=Options("rot"),
     ),
 )

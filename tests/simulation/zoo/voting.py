@@ -96,6 +96,7 @@ BUGS = (
         longest_log_wins,
         ("leader-completeness", "committed-stays"),
         "Raft 5.4.1; KAFKA, leader by log end offset",
+        seeds=600,
     ),
     Bug(
         "newest-epoch-wins",
@@ -108,6 +109,6 @@ BUGS = (
         vote_floor_lifted_early,
         ("leader-completeness", "committed-stays"),
         "ADR 7",
-        seeds=400,
+        seeds=600,
     ),
 )

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
+from quorum.v1 import metadata_pb2
 from tests.support.served_node import cluster, serving
 from tests.unit.services.test_calls import METHODS, NAMES, call
 
@@ -124,3 +125,29 @@ def test_a_mutated_request_is_judged(path: str, method: Any, caplog: Any) -> Non
 
     asyncio.run(scenario())
     assert "Traceback" not in caplog.text
+
+
+READING = {
+    path: method
+    for path, method in METHODS
+    if "read" in method.input_type.fields_by_name and not method.client_streaming
+}
+
+
+@pytest.mark.parametrize("path", sorted(READING))
+def test_a_read_at_a_negative_offset_is_invalid(path: str) -> None:
+    """Every method that reads refuses it by name, and does not take it for one long reached."""
+    method = READING[path]
+
+    async def scenario() -> None:
+        _, nodes = cluster(1)
+        async with serving(*nodes):
+            async with grpc.aio.insecure_channel(nodes[0].address) as channel:
+                for offset in (-1, -2, -(1 << 63)):
+                    request = method.input_type._concrete_class()
+                    request.read.level = metadata_pb2.READ_LEVEL_AT_LEAST
+                    request.read.at_least_offset = offset
+                    answer = await call(channel, path, method, request.SerializeToString())
+                    assert answer == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST"), offset
+
+    asyncio.run(scenario())
