@@ -190,6 +190,10 @@ RAFT_SCRAPED = (
     _gauge("log_size_bytes", "Bytes of the metadata log on disk."),
     _gauge("disk_free_bytes", "Free space of the data directory's file system."),
     _gauge("quarantined_files", "Damaged files set aside in the data directory now."),
+    _gauge("scrub_passes", "Times the node has read all its files again since the start."),
+    _gauge("scrub_read_bytes", "Bytes read again in the background since the start."),
+    _gauge("scrub_findings", "Damage found by that since the start."),
+    _gauge("scrub_age_seconds", "Time since such a pass was complete; -1 for never."),
     _gauge("event_loop_busy_ratio", "Share of time the event loop was working, since last scrape.",
            kafka="1 - poll-idle-ratio-avg"),
 )  # fmt: skip

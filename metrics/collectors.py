@@ -15,7 +15,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from metrics.catalog import BROKER_STATES, CATALOG, STATES
-from metrics.facts import ControllerFacts, QueueFacts, RaftFacts, SnapshotFacts, StorageFacts
+from metrics.facts import (
+    ControllerFacts,
+    QueueFacts,
+    RaftFacts,
+    ScrubFacts,
+    SnapshotFacts,
+    StorageFacts,
+)
 from metrics.health import Check, run_checks
 
 REPLICA_SERIES_MAX = 64
@@ -38,6 +45,7 @@ class Sources:
 
     raft: Callable[[], RaftFacts | None] = _nothing
     storage: Callable[[], StorageFacts | None] = _nothing
+    scrub: Callable[[], ScrubFacts | None] = _nothing
     snapshot: Callable[[], SnapshotFacts | None] = _nothing
     controller: Callable[[], ControllerFacts | None] = _nothing
     queues: Callable[[], Sequence[QueueFacts]] = tuple
@@ -88,6 +96,7 @@ class GaugeCollector(Collector):
         parts: tuple[Callable[[], list[Sample]], ...] = (
             lambda: _raft_samples(sources.raft()),
             lambda: _storage_samples(sources.storage()),
+            lambda: _scrub_samples(sources.scrub()),
             lambda: _snapshot_samples(sources.snapshot()),
             lambda: _controller_samples(sources.controller()),
             lambda: _queue_samples(sources.queues()),
@@ -151,6 +160,17 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
                 ("quorate_raft_replica_fetch_age_seconds", labels, replica.fetch_age_seconds)
             )
     return samples
+
+
+def _scrub_samples(facts: ScrubFacts | None) -> list[Sample]:
+    if facts is None:
+        return []
+    return [
+        ("quorate_scrub_passes", (), facts.passes),
+        ("quorate_scrub_read_bytes", (), facts.read_bytes),
+        ("quorate_scrub_findings", (), facts.findings),
+        ("quorate_scrub_age_seconds", (), facts.age_seconds),
+    ]
 
 
 def _storage_samples(facts: StorageFacts | None) -> list[Sample]:

@@ -76,6 +76,17 @@ class StorageFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ScrubFacts:
+    """Reading the own files again in the background, in this life."""
+
+    passes: int = 0
+    read_bytes: int = 0
+    findings: int = 0
+    age_seconds: float = -1.0
+    """Since a pass was complete; below 0 for never."""
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotFacts:
     """The newest checkpoint and how far the log has moved on since."""
 

@@ -17,6 +17,7 @@ from quorate.config_sections import (
     MetricsConfig,
     NodeConfig,
     RelayConfig,
+    ScrubConfig,
     TlsConfig,
 )
 from quorate.controller.config import ControllerConfig
@@ -42,6 +43,7 @@ class ServerConfig:
     controller: ControllerConfig = field(default_factory=lambda: ControllerConfig(cluster_id=""))
     log: LogConfig = field(default_factory=LogConfig)
     snapshot: SnapshotConfig = field(default_factory=SnapshotConfig)
+    scrub: ScrubConfig = field(default_factory=ScrubConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
@@ -67,7 +69,7 @@ class ServerConfig:
             ("snapshot", self.snapshot),
         ):
             found += [f"{section}.{problem}" for problem in part.problems()]
-        found += self.metrics.problems()
+        found += self.scrub.problems() + self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
         return found + self._clashes() + self._overdraft() + self._impatience()
 

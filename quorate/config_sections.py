@@ -179,6 +179,23 @@ class RelayConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ScrubConfig:
+    """Reading the own files again in the background, to find what has rotted."""
+
+    bytes_per_second: int = 1 << 20
+    """0: off."""
+    pause_ms: int = 24 * 3600 * 1000
+    """From the end of one pass to the next at most, and half of it at least."""
+
+    def problems(self) -> list[str]:
+        """Every impossible setting, one sentence each."""
+        return [
+            *_at_least("scrub.bytes_per_second", self.bytes_per_second, 0),
+            *_at_least("scrub.pause_ms", self.pause_ms, 1000),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsConfig:
     """The endpoint of /metrics, /livez and /readyz."""
 

@@ -114,6 +114,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "snapshot.interval_ms": ("Checkpoint at least this often if anything is new; 0: off.",
                              "metadata.log.max.snapshot.interval.ms"),
     "snapshot.lease_ms": ("A transfer idle for this long no longer keeps its file.", ""),
+    "scrub.bytes_per_second": (
+        "How fast the node reads its own files again in the background; 0: not at all.", ""),
+    "scrub.pause_ms": ("Pause between two such passes; drawn from its upper half.", ""),
     "metrics.listen": ("host:port of /metrics, /livez and /readyz; empty: none.", ""),
     "tls.cert_file": ("PEM certificate chain of this node; empty: no TLS.",
                       "ssl.keystore.certificate.chain"),

@@ -32,6 +32,7 @@ from quorate.server.listeners import Listeners
 from quorate.server.metering import CommandMeter, MeteredListener
 from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
+from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
@@ -111,6 +112,9 @@ class ServerNode:
         self._network = PeerNetwork(link)
         self.replica = self._make_replica(stores, fs, rng)
         self._shell.attach(self.replica)
+        self._scrubber = Scrubber(
+            self.replica, fs, config.scrub, rng, self._to_driver, self._on_failure
+        )
         self._observability = Observability(self.replica, config, self._clock, link.counters)
         self._metrics = self._metrics_server()
         self._serve_clients()
@@ -225,6 +229,7 @@ class ServerNode:
         self._network.set_peers(self._bootstrap | self._relays)
         self._is_started = True
         self._shell.guard(self.replica.start)
+        self._scrubber.start()
         self._ready_task = asyncio.create_task(self._tell_readiness(), name="readiness")
 
     async def _start_metrics(self, server: HttpServer) -> None:
@@ -261,6 +266,7 @@ class ServerNode:
             StorageError: The disk did not take it in time; nothing more is touched then.
         """
         self._is_draining = True
+        self._scrubber.stop()
         if self._ready_task is not None:
             self._ready_task.cancel()
         if self._is_started:
@@ -352,6 +358,7 @@ class ServerNode:
             Sources(
                 raft=facts.raft,
                 storage=facts.storage,
+                scrub=lambda: self._scrubber.facts,
                 snapshot=facts.snapshot,
                 controller=facts.controller,
                 queues=facts.queues,

@@ -8,10 +8,12 @@ See: ADR 5 and 7.
 
 from __future__ import annotations
 
-from quorum.core.events import LogCondemned
+from quorum.core import majority
+from quorum.core.events import DamageSuspected, LogCondemned
 from quorum.core.leader_view import preferred_successors
-from quorum.core.output import CondemnLog
-from quorum.core.roles import Leader
+from quorum.core.notices import DamageFound
+from quorum.core.output import CondemnLog, VerifyLog
+from quorum.core.roles import Follower, Leader
 from quorum.core.state import CoreState
 from quorum.core.transitions import become_resigned
 from quorum.types import ElectionState, OffsetAndEpoch
@@ -37,6 +39,36 @@ def condemn(core: CoreState, first_offset: int, cause: str, *, is_history: bool 
     role = core.role
     if isinstance(role, Leader):
         become_resigned(core, preferred_successors(role), reason="its own log is wrong")
+
+
+def on_damage_found(core: CoreState, fact: DamageFound) -> None:
+    """Have the log verified at once if the others can go on without this replica.
+
+    Its image and the newest records are in memory, so nothing is served wrong meanwhile, and
+    what is damaged gets no worse by waiting; ending a reign that nobody can take over would.
+    """
+    if core.chain.condemned:
+        return
+    is_acted_on = _is_dispensable(core)
+    core.event(DamageSuspected(fact.cause, is_acted_on))
+    if is_acted_on:
+        core.progress(VerifyLog(core.log.flushed_end, core.log.cuts))
+
+
+def _is_dispensable(core: CoreState) -> bool:
+    """Whether a majority is left without this replica, as far as it knows.
+
+    Only a leader knows how the others are; a follower has a leader, and is fetching from it.
+    """
+    voters = len(core.voters.latest)
+    leader = core.role
+    if not core.is_voter:
+        return True
+    if not isinstance(leader, Leader):
+        return voters > 1 and isinstance(leader, Follower)
+    limit_ms = core.now_ms - core.config.check_quorum_ms
+    level = [each for each in leader.remote.values() if each.last_caught_up_ms >= max(limit_ms, 0)]
+    return len(level) >= majority.quorum_size(voters)
 
 
 def vote_floor_of(core: CoreState) -> OffsetAndEpoch:

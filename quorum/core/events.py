@@ -297,6 +297,14 @@ class DisputeSettled:
 
 
 @value
+class DamageSuspected:
+    """This replica's own files are damaged; ``is_acted_on``: the others can do without it."""
+
+    cause: str
+    is_acted_on: bool
+
+
+@value
 class LogCondemned:
     """This replica's own log is wrong: it stops, having stored ``vote_floor``."""
 
@@ -370,6 +378,7 @@ Event: TypeAlias = (
     | DigestNotComparable
     | DisputeOpened
     | DisputeSettled
+    | DamageSuspected
     | LogCondemned
     | UpstreamChanged
     | RosterAgreed

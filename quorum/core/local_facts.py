@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from quorum.core import (
+    condemnation,
     dispute,
     election,
     founding,
@@ -22,6 +23,7 @@ from quorum.core import (
 from quorum.core.notices import (
     AddVoter,
     ConnectionRefused,
+    DamageFound,
     FeatureLevels,
     LeaseChanged,
     ListenerEndpoints,
@@ -75,8 +77,8 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             trimming.delete_unneeded(core)
         case AddVoter() | RemoveVoter() | UpdateVoter():
             membership.on_request(core, fact)
-        case LogVerified():
-            dispute.on_log_verified(core, fact)
+        case LogVerified() | DamageFound():
+            _on_own_files(core, fact)
         case _:
             assert_never(fact)
 
@@ -88,6 +90,14 @@ def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels) -> N
             core.entry_basis = None
         case FeatureLevels():
             core.versions = Versions(with_kraft_version(fact.supported), fact.in_force)
+
+
+def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
+    match fact:
+        case LogVerified():
+            dispute.on_log_verified(core, fact)
+        case DamageFound():
+            condemnation.on_damage_found(core, fact)
 
 
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:

@@ -178,6 +178,13 @@ class UpdateVoter:
 
 
 @value
+class DamageFound:
+    """This replica's own files, read in the background, are not what they should be."""
+
+    cause: str
+
+
+@value
 class LogVerified:
     """This replica's own files were read again, as ``VerifyLog`` asked.
 
@@ -206,4 +213,5 @@ Notice: TypeAlias = (
     | RemoveVoter
     | UpdateVoter
     | LogVerified
+    | DamageFound
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quorum.core.events import (
     ChunkReceived,
+    DamageSuspected,
     DigestDiffers,
     DigestNotComparable,
     DiskRecovered,
@@ -107,6 +108,7 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             | DigestNotComparable()
             | DisputeOpened()
             | DisputeSettled()
+            | DamageSuspected()
             | LogCondemned()
         ):
             return _chain_line(event)
@@ -135,7 +137,12 @@ def _standstill_line(event: StoodStill | DiskStalled | DiskRecovered) -> str:
 
 
 def _chain_line(
-    event: DigestDiffers | DigestNotComparable | DisputeOpened | DisputeSettled | LogCondemned,
+    event: DigestDiffers
+    | DigestNotComparable
+    | DisputeOpened
+    | DisputeSettled
+    | DamageSuspected
+    | LogCondemned,
 ) -> str:
     match event:
         case DigestDiffers():
@@ -147,6 +154,9 @@ def _chain_line(
         case DisputeSettled():
             where = f" (first different offset {event.first_offset})" * (event.first_offset >= 0)
             return f"dispute with {event.opponent} settled: {event.outcome}{where}"
+        case DamageSuspected():
+            acts = "reads its log again" if event.is_acted_on else "goes on, nobody can take over"
+            return f"damage found, {acts}: {event.cause}"
         case LogCondemned():
             return f"log condemned from {event.first_offset} on, vote floor {event.vote_floor}"
 

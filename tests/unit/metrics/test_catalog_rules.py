@@ -18,6 +18,7 @@ from metrics.facts import (
     QueueFacts,
     RaftFacts,
     ReplicaFacts,
+    ScrubFacts,
     SnapshotFacts,
     StorageFacts,
 )
@@ -128,6 +129,7 @@ def full_page() -> bytes:
                 {"equal": 1},
             ),
             storage=lambda: StorageFacts(1, 2, 3, 0),
+            scrub=lambda: ScrubFacts(1, 2, 3, 4.0),
             snapshot=lambda: SnapshotFacts(1, 2, 3, 4, 5.0, 0.5),
             controller=lambda: ControllerFacts(1, 0, 2, features={"metadata.version": 20}),
             queues=lambda: [QueueFacts("held_fetches", 1, 2)],

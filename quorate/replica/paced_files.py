@@ -1,0 +1,145 @@
+"""A file system for reading slowly: so many bytes a second, in small pieces, until told to stop.
+
+Whoever reads through it needs no pace of his own: the code that proves files at a start proves
+them in the background as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from quorum.errors import QuorumUsageError
+from quorum.ports import File, FileSystem
+
+PIECE_BYTES: Final = 64 << 10
+"""Most that is asked of the disk at once: a write that comes meanwhile waits for no more."""
+
+
+class PacedStop(Exception):  # noqa: N818 - not an error: somebody wants the reading to end
+    """Reading was told to stop."""
+
+
+class Pace:
+    """When the next bytes may be read: ``rate`` bytes a second on the average, nothing saved up.
+
+    Pure: times are the caller's, in seconds.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._free_at = 0.0
+
+    def wait_s(self, now_s: float, size_bytes: int) -> float:
+        """How long to wait before reading ``size_bytes``; the time they take is then used up."""
+        begin = max(self._free_at, now_s)
+        self._free_at = begin + size_bytes / self._rate
+        return begin - now_s
+
+
+class PacedFiles:
+    """Read-only ``FileSystem`` over another one. Used on one thread; ``stop`` from any.
+
+    Args:
+        fs: Where the files are.
+        rate: Bytes a second.
+        clock_s: A monotonic clock.
+    """
+
+    def __init__(self, fs: FileSystem, rate: int, clock_s: Callable[[], float]) -> None:
+        self._fs = fs
+        self._pace = Pace(rate)
+        self._clock_s = clock_s
+        self._stopped = threading.Event()
+        self.read_bytes = 0
+        """Bytes read so far; any thread may look."""
+
+    def stop(self) -> None:
+        """Let the next read raise ``PacedStop``, and one that waits."""
+        self._stopped.set()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait; whether it was told to stop."""
+        return self._stopped.wait(seconds)
+
+    def read(self, file: File, position: int, size: int) -> bytes:
+        """As ``File.read_at``, piece by piece.
+
+        Raises:
+            PacedStop: Told to stop.
+            StorageError: The disk failed.
+        """
+        pieces = []
+        while size > 0:
+            wanted = min(size, PIECE_BYTES)
+            if self.pause(self._pace.wait_s(self._clock_s(), wanted)):
+                raise PacedStop
+            piece = file.read_at(position, wanted)
+            pieces.append(piece)
+            self.read_bytes += len(piece)
+            position += len(piece)
+            size -= len(piece)
+            if len(piece) < wanted:
+                break
+        return b"".join(pieces)
+
+    def open(self, path: Path, *, create: bool = False, writable: bool = False) -> File:
+        """Open for reading."""
+        if create or writable:
+            raise QuorumUsageError("opened for reading only")
+        return _PacedFile(self._fs.open(path), self)
+
+    def exists(self, path: Path) -> bool:
+        """As the file system says."""
+        return self._fs.exists(path)
+
+    def list_directory(self, path: Path) -> list[str]:
+        """As the file system says."""
+        return self._fs.list_directory(path)
+
+    def make_directory(self, path: Path) -> None:
+        """Never."""
+        raise QuorumUsageError(f"{path}: opened for reading only")
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Never."""
+        raise QuorumUsageError(f"{old} to {new}: opened for reading only")
+
+    def unlink(self, path: Path) -> None:
+        """Never."""
+        raise QuorumUsageError(f"{path}: opened for reading only")
+
+    def sync_directory(self, path: Path) -> None:
+        """Never."""
+        raise QuorumUsageError(f"{path}: opened for reading only")
+
+
+class _PacedFile:
+    """A file of ``PacedFiles``."""
+
+    def __init__(self, file: File, files: PacedFiles) -> None:
+        self._file = file
+        self._files = files
+
+    def read_at(self, position: int, size: int) -> bytes:
+        return self._files.read(self._file, position, size)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def append(self, data: bytes) -> int:
+        raise QuorumUsageError(f"{len(data)} bytes: opened for reading only")
+
+    def write_at(self, position: int, data: bytes) -> None:
+        raise QuorumUsageError(f"{len(data)} bytes at {position}: opened for reading only")
+
+    def truncate(self, size: int) -> None:
+        raise QuorumUsageError(f"to {size} bytes: opened for reading only")
+
+    def sync(self) -> None:
+        raise QuorumUsageError("opened for reading only")

@@ -1,0 +1,146 @@
+"""The thread that reads the node's own files in the background, pass after pass.
+
+A thread of its own, so that the disk's writer never waits for it; small paced reads, so that the
+disk hardly notices. Everything that follows of a finding happens on the driver's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from functools import partial
+from typing import Final, TypeVar
+
+from metrics.facts import ScrubFacts
+from quorate.config_sections import ScrubConfig
+from quorate.replica.paced_files import PacedFiles, PacedStop
+from quorate.replica.replica import Replica
+from quorate.replica.scrub import act_on, scrub, target_of
+from quorum.ports import FileSystem
+
+_FIRST_PAUSE_S_MAX: Final = 3600.0
+_AFTER_FINDING_S_MAX: Final = 600.0
+"""What could not be acted on is looked for again, and told again, after so long at most."""
+_ANSWER_S: Final = 0.5
+_JOIN_S: Final = 2.0
+_log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+
+
+def pause_s(config: ScrubConfig, share: float, *, is_first: bool, has_findings: bool) -> float:
+    """How long until the next pass begins. Pure; ``share`` is a random number of [0, 1).
+
+    Drawn from the upper half of the pause, so that replicas do not read in step, and at most an
+    hour for the first, so that a node that is restarted daily is scrubbed as well.
+    """
+    longest = config.pause_ms / 1000
+    if is_first:
+        longest = min(longest, _FIRST_PAUSE_S_MAX)
+    elif has_findings:
+        longest = min(longest, _AFTER_FINDING_S_MAX)
+    return longest * (1 + share) / 2
+
+
+class Scrubber:
+    """One per server. ``start``, then ``stop``, which any thread may call; both once.
+
+    Args:
+        to_driver: Brings a call to the driver's thread.
+        on_failure: Something failed that is no finding; the node must stop.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        fs: FileSystem,
+        config: ScrubConfig,
+        rng: random.Random,
+        to_driver: Callable[[Callable[[], None]], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._replica = replica
+        self._config = config
+        self._rng = rng
+        self._to_driver = to_driver
+        self._on_failure = on_failure
+        self._files = PacedFiles(fs, max(1, config.bytes_per_second), time.monotonic)
+        self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
+        self._passes = self._findings = 0
+        self._done_at = -1.0
+
+    @property
+    def facts(self) -> ScrubFacts:
+        """How far it is, for metrics; any thread may look."""
+        age = time.monotonic() - self._done_at if self._done_at >= 0 else -1.0
+        return ScrubFacts(self._passes, self._files.read_bytes, self._findings, age)
+
+    def start(self) -> None:
+        """Begin, unless it is switched off."""
+        if self._config.bytes_per_second > 0:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End at the next piece."""
+        self._files.stop()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        is_first, findings = True, 0
+        try:
+            while not self._files.pause(
+                pause_s(
+                    self._config,
+                    self._rng.random(),
+                    is_first=is_first,
+                    has_findings=findings > 0,
+                )
+            ):
+                findings = self._pass()
+                is_first = False
+        except PacedStop:
+            return
+        except BaseException as error:  # noqa: BLE001 - a thread must not die unheard
+            self._to_driver(partial(self._on_failure, error))
+
+    def _pass(self) -> int:
+        """One pass; how much was found."""
+        began, before = time.monotonic(), self._files.read_bytes
+        target = self._on_driver(lambda: target_of(self._replica))
+        findings = scrub(self._files, target)
+        for finding in findings:
+            self._findings += 1
+            _log.error("event=scrub_found cause=%s", finding.cause)
+            self._on_driver(partial(act_on, self._replica, finding))
+        self._passes += 1
+        self._done_at = time.monotonic()
+        _log.info(
+            "event=scrub_done bytes=%d seconds=%.1f findings=%d",
+            self._files.read_bytes - before, self._done_at - began, len(findings),
+        )  # fmt: skip
+        return len(findings)
+
+    def _on_driver(self, call: Callable[[], Answer]) -> Answer:
+        """Have a call made on the driver's thread and wait for what it says.
+
+        Raises:
+            PacedStop: Told to stop meanwhile.
+        """
+        answer: Future[Answer] = Future()
+
+        def make() -> None:
+            try:
+                answer.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                answer.set_exception(error)
+
+        self._to_driver(make)
+        while not wait_for((answer,), _ANSWER_S).done:
+            if self._files.pause(0):
+                raise PacedStop
+        return answer.result()
