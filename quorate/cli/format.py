@@ -18,7 +18,7 @@ from quorate.features import INITIAL_LEVELS, KRAFT_VERSION, KRAFT_VERSION_MAX
 from quorate.formatting import FormatPlan, format_directory
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import draw_directory_id
-from quorum.types import Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
+from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
 
 
 @click.command("format", cls=SessionCommand)
@@ -40,6 +40,11 @@ from quorum.types import Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
     "--no-initial-voters", is_flag=True, help="This node joins a cluster that has voters."
 )
 @click.option(
+    "--unsafe-lone-directory-id",
+    is_flag=True,
+    help="Take a directory id from --initial-voters although this node is the only one of them.",
+)
+@click.option(
     "--feature",
     "features",
     multiple=True,
@@ -52,7 +57,8 @@ from quorum.types import Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
 @pass_session
 def format_command(session: Session, file: Path | None, settings: tuple[str, ...], cluster_id: str,
                    node_id: int | None, data_dir: Path | None, standalone: bool,
-                   initial_voters: str | None, no_initial_voters: bool, features: tuple[str, ...],
+                   initial_voters: str | None, no_initial_voters: bool,
+                   unsafe_lone_directory_id: bool, features: tuple[str, ...],
                    ignore_formatted: bool) -> None:  # fmt: skip
     """Make a data directory: identity and the checkpoint that the cluster starts from.
 
@@ -73,6 +79,14 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
             f"node {config.node.id} is not among the initial voters",
             hint="a node that joins later is formatted with --no-initial-voters",
             code=Exit.USAGE,
+        )
+    if len(voters) == 1 and own[0] != ZERO_UUID and not unsafe_lone_directory_id:
+        # Run again on an empty disk it would make a second self, and there is nobody to ask.
+        raise CliError(
+            "one initial voter with a directory id that is given: repeated on an empty disk, the "
+            "same command makes a voter that has forgotten its votes and does not know it",
+            hint="use --standalone, which draws a directory id",
+            code=Exit.REFUSED,
         )
     directory_id = own[0] if own else draw_directory_id(os.urandom)
     if standalone:

@@ -140,6 +140,9 @@ class LocalCluster:
         voters = (
             ["--initial-voters", self.initial_voters] if node.is_voter else ["--no-initial-voters"]
         )
+        if node.is_voter and "," not in self.initial_voters:
+            # Its folder is thrown away as a whole.
+            voters.append("--unsafe-lone-directory-id")
         return self.command("format", "--config", str(node.config_path),
                             "--cluster-id", self.cluster_id, *voters)  # fmt: skip
 

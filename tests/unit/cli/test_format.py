@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quorate.cli.exits import Exit
 from quorate.cli.main import main
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
@@ -42,6 +43,23 @@ def test_all_initial_voters_get_the_same_checkpoint(tmp_path: Path) -> None:
     assert (tmp_path / "a" / BOOTSTRAP).read_bytes() == (tmp_path / "b" / BOOTSTRAP).read_bytes()
     identity = load_identity(OsFileSystem(), tmp_path / "b", node_id=2)
     assert identity.directory_id == bytes([9] * 16)
+
+
+def test_a_lone_founder_draws_its_directory_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given one, the same command would make the same voter again, without its votes."""
+    lone = ("--initial-voters", f"1@n1:9190:{ID_A}")
+    assert fmt(tmp_path / "d", *lone) == Exit.REFUSED
+    assert "--standalone" in capsys.readouterr().err
+    assert not (tmp_path / "d").exists()
+    assert fmt(tmp_path / "d", *lone, "--unsafe-lone-directory-id") == 0
+    for name in ("a", "b"):
+        assert fmt(tmp_path / name, "--standalone") == 0
+    first, second = (
+        load_identity(OsFileSystem(), tmp_path / name, node_id=1).directory_id for name in "ab"
+    )
+    assert first != second
 
 
 def test_a_joining_node_gets_no_voters(tmp_path: Path) -> None:
