@@ -5,7 +5,8 @@ remembers an epoch above 0 and has no segment has lost them, with everything tha
 and with nothing that says how much it was: the durable mark, where it is left, is up to a second
 old. The vote floor is then the beginning of the next epoch. All that was acknowledged here is of no
 later epoch than the remembered one; whoever comes to lead a later one is elected by a majority
-that this replica is not part of, and therefore has it.
+that this replica is not part of, and therefore has it. Sooner than by a record of a later epoch
+the floor is reached at the end of the leader's log (``quorum.core.durability``).
 
 See: ADR 7.
 """

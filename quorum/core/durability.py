@@ -51,9 +51,28 @@ def _lift_vote_floor(core: CoreState, floor: OffsetAndEpoch) -> None:
         return
     flushed = OffsetAndEpoch(flushed_end, core.log.epochs.epoch_before(flushed_end))
     if flushed.is_at_least(floor):
-        state = core.election
-        core.save_election(ElectionState(state.epoch, state.leader_id, state.voted, None))
-        core.event(VoteFloorReached(floor, flushed))
+        _forget_vote_floor(core, floor, flushed)
+
+
+def lift_vote_floor_at_leaders_end(core: CoreState) -> None:
+    """The leader has nothing beyond what this replica acknowledged to it in this life.
+
+    So whatever the former life acknowledged is back. Of the leader's own epoch it can only have
+    been what that leader sent, and a leader cuts nothing; of earlier epochs, what is committed is
+    in the leader's log. Without this rule a floor in an epoch to come (a log that is gone
+    altogether) would outlive the leader, and a majority that holds everything elect nobody.
+
+    See: ADR 20.
+    """
+    floor, end = core.election.vote_floor, core.log.end
+    if floor is not None and not core.chain.condemned and core.log.flushed_end == end.offset:
+        _forget_vote_floor(core, floor, end)
+
+
+def _forget_vote_floor(core: CoreState, floor: OffsetAndEpoch, reached: OffsetAndEpoch) -> None:
+    state = core.election
+    core.save_election(ElectionState(state.epoch, state.leader_id, state.voted, None))
+    core.event(VoteFloorReached(floor, reached))
 
 
 def store_high_watermark(core: CoreState) -> None:

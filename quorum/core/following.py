@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from quorum.core import currency
 from quorum.core.dispute import open_dispute
+from quorum.core.durability import lift_vote_floor_at_leaders_end
 from quorum.core.election import stand
 from quorum.core.events import LogDiverged, RecordsAppended, TruncationRefused
 from quorum.core.held_fetches import NEVER_MS
@@ -218,6 +219,8 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
     abandon_download(core, "the leader has the records")
     if response.received is not None:
         _append_received(core, response.received)
+    elif flight.peer == role.leader_id and not response.records:
+        lift_vote_floor_at_leaders_end(core)
     core.raise_high_watermark(follower_high_watermark(core.log, response.high_watermark))
     follow_log_start(core, response.log_start_offset)
     if flight.deadline_ms is not None:
