@@ -112,9 +112,7 @@ class ServerNode:
         self._network = PeerNetwork(link)
         self.replica = self._make_replica(stores, fs, rng)
         self._shell.attach(self.replica)
-        self._scrubber = Scrubber(
-            self.replica, fs, config.scrub, rng, self._to_driver, self._on_failure
-        )
+        self._scrubber = Scrubber(self.replica, fs, config.scrub, rng, self._to_driver, on_failure)
         self._observability = Observability(self.replica, config, self._clock, link.counters)
         self._metrics = self._metrics_server()
         self._serve_clients()
