@@ -12,6 +12,7 @@ from quorate.cli.output import Result
 from quorate.cli.quorum_barred import advise, barred_voters
 from quorate.cli.quorum_may_stop import may_stop
 from quorate.cli.quorum_transfer import transfer_leader
+from quorate.cli.quorum_tree import with_ways
 from quorate.cli.quorum_voters import add_voter, remove_voter, update_voter
 from quorate.cli.session import Session
 from quorum.types import Endpoint, uuid_to_text
@@ -19,7 +20,7 @@ from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 UNKNOWN = -1
 _COLUMNS = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
-            "last_caught_up_timestamp_ms", "status", "fetches_from", "subtree",
+            "last_caught_up_timestamp_ms", "status", "fetches_from", "way", "subtree",
             "compared_end")  # fmt: skip
 
 
@@ -54,7 +55,9 @@ def replication(session: Session, any_node: bool) -> None:
     """Show every replica with its position, lag and last contact.
 
     Timestamps are milliseconds since 1970; -1 stands for what the answering node does not know.
-    Up to ``compared_end`` a replica's log digest was equal to the leader's.
+    Up to ``compared_end`` a replica's log digest was equal to the leader's. ``way`` names the
+    relays between an observer and the leader, nearest first; of those behind a relay nothing else
+    is known here, the relay itself knows more (--any-node).
     """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
     session.show(Result("QuorumReplication", rows=replication_rows(answer), columns=_COLUMNS))
@@ -121,7 +124,7 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
                 }
             )
     rows.sort(key=lambda row: row["status"] != "Leader")
-    return rows
+    return with_ways(rows, answer)
 
 
 def _status(replica: QuorumReplica, role: str) -> str:

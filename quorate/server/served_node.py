@@ -252,6 +252,7 @@ class ReplicaNode(LogFacts):
             view.subtree.low if view.subtree is not None else -1,
             view.compared_end,
             view.is_barred,
+            view.subtree.links if view.subtree is not None else (),
         )
 
 

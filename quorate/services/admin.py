@@ -153,6 +153,10 @@ def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumRep
             subtree_low_offset=replica.subtree_low_offset,
             compared_end_offset=replica.compared_end_offset,
             is_barred=replica.is_barred,
+            below=[
+                admin_pb2.ObserverLink(observer_id=observer, fetches_from=source)
+                for observer, source in replica.below
+            ],
         )
 
 

@@ -56,6 +56,8 @@ class ReplicaStatus:
     """Up to here its log digest was found equal to the leader's in this reign."""
     is_barred: bool = False
     """Whether the disk with this key never votes."""
+    below: tuple[tuple[NodeId, NodeId], ...] = ()
+    """Observers below it, over all levels, and whom each fetches from."""
 
 
 @dataclass(frozen=True, slots=True)

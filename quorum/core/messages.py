@@ -86,6 +86,8 @@ class Subtree:
     """The lowest offset that any of them still has to fetch."""
     members: int
     """How many they are, over all levels."""
+    links: tuple[tuple[NodeId, NodeId], ...] = ()
+    """Observer and whom it fetches from, nearest first; as many as fit into a report."""
 
 
 @value

@@ -13,13 +13,18 @@ from dataclasses import dataclass, field
 from quorum.core.held_fetches import HeldFetches
 from quorum.core.messages import Subtree
 from quorum.core.progress import ReplicaProgress
-from quorum.types import ReplicaKey
+from quorum.types import NodeId, ReplicaKey
+
+LINKS_MAX = 256
+"""Observers whose way a report names; all of them are counted. Each takes 8 bytes of every Fetch
+of every relay above it."""
 
 
 @dataclass(slots=True)
 class Relay:
     """The subtree of one relay. Bounded by the caller through ``len(downstream)``."""
 
+    me: NodeId
     downstream: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     held: HeldFetches = field(default_factory=HeldFetches)
     subtree: Subtree | None = None
@@ -41,10 +46,14 @@ class Relay:
         if not self.downstream:
             self.subtree = None
             return
-        every = self.downstream.values()
+        every = sorted(self.downstream.values(), key=lambda each: each.key.id)
+        links = [(each.key.id, self.me) for each in every]
+        for each in every:
+            links += each.subtree.links if each.subtree else ()
         self.subtree = Subtree(
             low=min(needed_from(each) for each in every),
             members=sum(1 + (each.subtree.members if each.subtree else 0) for each in every),
+            links=tuple(links[:LINKS_MAX]),
         )
 
     def forget_silent(self, limit_ms: int) -> bool:

@@ -109,7 +109,7 @@ class CoreState:
         self.current_as_of_ms = self.current_end = -1
         """See ``currency``: this log holds all that was acknowledged before, below this end."""
         self.upstream = Upstream(relays.fetch_from)
-        self.relay = Relay() if relays.serves else None
+        self.relay = Relay(me.id) if relays.serves else None
         """The observers that fetch from this one; None for a node that is no relay."""
         self.download: Download | None = None
         self.frozen: FrozenSnapshot | None = None

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Final
 
 from quorum.core.messages import Subtree
+from quorum.core.relay import LINKS_MAX
 from quorum.errors import PeerProtocolError
 from quorum.types import ReplicaKey
 
@@ -22,6 +23,7 @@ PATH_KEYS_MAX: Final = 64
 
 _PART: Final = Struct(">BH")
 _SUBTREE: Final = Struct(">qi")
+_LINK: Final = Struct(">ii")
 _AGE: Final = Struct(">i")
 _AGE_MS_MAX: Final = (1 << 31) - 1
 _KEY: Final = Struct(">i16s")
@@ -52,7 +54,8 @@ def pack_subtree(subtree: Subtree) -> bytes:
     Raises:
         StructError: A number does not fit its field.
     """
-    return pack_part(SUBTREE, _SUBTREE.pack(subtree.low, subtree.members))
+    links = b"".join(_LINK.pack(*link) for link in subtree.links)
+    return pack_part(SUBTREE, _SUBTREE.pack(subtree.low, subtree.members) + links)
 
 
 def unpack_subtree(data: bytes) -> Subtree | None:
@@ -64,10 +67,13 @@ def unpack_subtree(data: bytes) -> Subtree | None:
     content = unpack_parts(data).get(SUBTREE)
     if content is None:
         return None
-    if len(content) < _SUBTREE.size:
+    links = len(content) - _SUBTREE.size
+    if links < 0 or links % _LINK.size or links > LINKS_MAX * _LINK.size:
         raise PeerProtocolError(f"a subtree of {len(content)} bytes")
     low, members = _SUBTREE.unpack_from(content)
-    return Subtree(low, members)
+    if not links:
+        return Subtree(low, members)
+    return Subtree(low, members, tuple(_LINK.iter_unpack(content[_SUBTREE.size :])))
 
 
 def pack_way(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:

@@ -64,7 +64,7 @@ class DescribeQuorumRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class QuorumReplica(_message.Message):
-    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms", "subtree_members", "subtree_low_offset", "compared_end_offset", "is_barred")
+    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms", "subtree_members", "subtree_low_offset", "compared_end_offset", "is_barred", "below")
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class QuorumReplica(_message.Message):
     SUBTREE_LOW_OFFSET_FIELD_NUMBER: _ClassVar[int]
     COMPARED_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IS_BARRED_FIELD_NUMBER: _ClassVar[int]
+    BELOW_FIELD_NUMBER: _ClassVar[int]
     replica_id: int
     directory_id: bytes
     log_end_offset: int
@@ -83,7 +84,16 @@ class QuorumReplica(_message.Message):
     subtree_low_offset: int
     compared_end_offset: int
     is_barred: bool
-    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ..., subtree_members: _Optional[int] = ..., subtree_low_offset: _Optional[int] = ..., compared_end_offset: _Optional[int] = ..., is_barred: bool = ...) -> None: ...
+    below: _containers.RepeatedCompositeFieldContainer[ObserverLink]
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ..., subtree_members: _Optional[int] = ..., subtree_low_offset: _Optional[int] = ..., compared_end_offset: _Optional[int] = ..., is_barred: bool = ..., below: _Optional[_Iterable[_Union[ObserverLink, _Mapping]]] = ...) -> None: ...
+
+class ObserverLink(_message.Message):
+    __slots__ = ("observer_id", "fetches_from")
+    OBSERVER_ID_FIELD_NUMBER: _ClassVar[int]
+    FETCHES_FROM_FIELD_NUMBER: _ClassVar[int]
+    observer_id: int
+    fetches_from: int
+    def __init__(self, observer_id: _Optional[int] = ..., fetches_from: _Optional[int] = ...) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
     __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "dispute", "check_quorum_ms")

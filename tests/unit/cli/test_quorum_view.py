@@ -10,6 +10,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.quorum import replication_rows, status_fields
 from quorate.cli.quorum_barred import advise
 from quorate.cli.quorum_support import unsupported_levels, warnings_about_versions
+from quorate.cli.quorum_tree import way_of
 from quorate.cli.session import Session
 from quorate.cli.topic import parse_assignment, parse_pair
 from quorum.errors import ErrorCode
@@ -83,6 +84,39 @@ def test_the_leader_comes_first_then_voters_then_observers() -> None:
         (3, "Follower", 5),
         (9, "Observer", 60),
     ]
+
+
+def test_every_observer_is_shown_with_its_way() -> None:
+    """Relay 9 serves 20, which serves 21; the leader hears of both from 9 alone."""
+    answer = quorum(replica(2, 100))
+    answer.is_leader = True
+    answer.observers[0].subtree_members = 2
+    for observer, source in ((20, 9), (21, 20)):
+        answer.observers[0].below.add(observer_id=observer, fetches_from=source)
+    rows = {row["node_id"]: row for row in replication_rows(answer)}
+    assert {each: (row["fetches_from"], row["way"]) for each, row in rows.items()} == {
+        2: (None, []),
+        9: (2, []),
+        20: (9, [9]),
+        21: (20, [20, 9]),
+    }
+    assert (rows[21]["lag"], rows[20]["subtree"], rows[9]["subtree"]) == (-1, 1, 2)
+
+
+def test_a_relay_shows_the_way_of_its_own_observers_up_to_the_leader() -> None:
+    answer = quorum(replica(2, 100))
+    answer.node_id = 20
+    answer.relay_path.append(9)
+    answer.observers[0].replica_id = 21
+    answer.observers[0].below.add(observer_id=22, fetches_from=21)
+    rows = {row["node_id"]: row for row in replication_rows(answer)}
+    assert (rows[21]["fetches_from"], rows[21]["way"]) == (20, [20, 9])
+    assert (rows[22]["fetches_from"], rows[22]["way"]) == (21, [21, 20, 9])
+
+
+def test_reports_that_contradict_each_other_end_somewhere() -> None:
+    """One observer moved from relay to relay while both reports were under way."""
+    assert len(way_of(1, {1: 2, 2: 1}, top=9)) == 64
 
 
 def test_refusals_of_a_newer_server_are_plain_failures() -> None:

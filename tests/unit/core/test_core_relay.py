@@ -12,7 +12,7 @@ from quorum.core.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, He
 from quorum.core.log_view import LogView
 from quorum.core.messages import FetchRequest, FetchResponse, Subtree
 from quorum.core.progress import ReplicaProgress
-from quorum.core.relay import Relay
+from quorum.core.relay import LINKS_MAX, Relay
 from quorum.core.relay_serving import classify_committed
 from quorum.core.relaying import may_go_direct, relay_to_ask
 from quorum.core.state import CoreState
@@ -142,20 +142,33 @@ def test_a_relay_judges_by_what_is_committed(
 
 def test_a_subtree_reports_its_lowest_position_over_all_levels() -> None:
     """Goal: 630.5 through relays. Method: a relay below a relay, a new observer at 0."""
-    relay = Relay()
+    relay = Relay(7)
     for node_id, end, below in ((11, 50, None), (12, 70, Subtree(low=30, members=9))):
         progress = ReplicaProgress(key(node_id), is_voter=False, live_since_ms=1, end_offset=end)
         progress.subtree = below
         relay.downstream[progress.key] = progress
         relay.note(progress)
-    assert relay.subtree == Subtree(low=30, members=11)
+    assert relay.subtree == Subtree(low=30, members=11, links=((11, 7), (12, 7)))
     late = ReplicaProgress(key(13), is_voter=False, live_since_ms=9)
     relay.downstream[late.key] = late
     relay.note(late)
-    assert relay.subtree == Subtree(low=0, members=12)
+    assert relay.subtree is not None
+    assert (relay.subtree.low, relay.subtree.members) == (0, 12)
     relay.forget_silent(5)
     relay.refresh()
-    assert relay.subtree == Subtree(low=0, members=1)
+    assert relay.subtree == Subtree(low=0, members=1, links=((13, 7),))
+
+
+def test_a_subtree_names_whom_everybody_fetches_from_as_far_as_there_is_room() -> None:
+    relay = Relay(7)
+    for node_id, links in ((11, ((20, 11), (21, 20))), (12, tuple((n, 12) for n in range(999)))):
+        progress = ReplicaProgress(key(node_id), is_voter=False, live_since_ms=1)
+        progress.subtree = Subtree(low=0, members=len(links), links=links)
+        relay.downstream[progress.key] = progress
+    relay.refresh()
+    assert relay.subtree is not None
+    assert relay.subtree.links[:5] == ((11, 7), (12, 7), (20, 11), (21, 20), (0, 12))
+    assert (len(relay.subtree.links), relay.subtree.members) == (LINKS_MAX, 1003)
 
 
 @pytest.mark.parametrize("auto_join", [False, True])

@@ -1,0 +1,59 @@
+"""The tree of relays as rows: every observer that is known of, and its way to the leader."""
+
+from __future__ import annotations
+
+from quorum.v1.admin_pb2 import DescribeQuorumResponse
+
+_UNKNOWN = -1
+_WAY_MAX = 64
+"""More relays than any way has: reports of different moments may contradict each other."""
+
+
+def sources_of(answer: DescribeQuorumResponse) -> dict[int, int]:
+    """Whom each observer fetches from, by its number; those of the answering node included."""
+    top = answer.leader_id if answer.is_leader else answer.node_id
+    found: dict[int, int] = {}
+    for replica in answer.observers:
+        for link in replica.below:
+            found[link.observer_id] = link.fetches_from
+    for replica in answer.observers:
+        found[replica.replica_id] = top
+    return found
+
+
+def way_of(observer: int, sources: dict[int, int], top: int) -> list[int]:
+    """The relays between an observer and ``top``, nearest first; empty without any."""
+    way: list[int] = []
+    while (source := sources.get(observer, top)) != top and len(way) < _WAY_MAX:
+        way.append(source)
+        observer = source
+    return way
+
+
+def with_ways(
+    rows: list[dict[str, object]], answer: DescribeQuorumResponse
+) -> list[dict[str, object]]:
+    """These rows with each one's way, and rows for the observers that are behind relays."""
+    top = answer.leader_id if answer.is_leader else answer.node_id
+    sources = sources_of(answer)
+    beyond = [] if answer.is_leader else [answer.node_id, *answer.relay_path]
+    known = {row["node_id"] for row in rows}
+    for row in rows:
+        row["way"] = beyond if row["status"] == "Observer" else []
+    return rows + [
+        {
+            "node_id": observer,
+            "directory_id": None,
+            "log_end_offset": _UNKNOWN,
+            "lag": _UNKNOWN,
+            "last_fetch_timestamp_ms": _UNKNOWN,
+            "last_caught_up_timestamp_ms": _UNKNOWN,
+            "status": "Observer",
+            "is_barred": False,
+            "fetches_from": sources[observer],
+            "way": way_of(observer, sources, top) + beyond,
+            "subtree": sum(source == observer for source in sources.values()),
+            "compared_end": _UNKNOWN,
+        }
+        for observer in sorted(sources.keys() - known)
+    ]
