@@ -20,7 +20,10 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
     may_stand = model.may_stand(core.me.id, core.epoch + 1)
     may_rise = core.epoch < model.epochs and may_stand
     found: list[Event] = []
-    if node.pending:
+    if is_urgent(node, model):
+        found.append(("persist",))
+        return found + ([("doom",)] if node.raft.is_leader else crash_variants(node, written))
+    if node.pending and model.in_full:
         found.append(("persist",))
     if may_rise and (
         (isinstance(role, Unattached | Follower | Candidate) and core.is_voter)
@@ -35,18 +38,29 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
     return found
 
 
+def is_urgent(node: Working, model: Model) -> bool:
+    """Whether it has to be settled what the disk has done before anything else happens."""
+    return bool(node.pending) and not model.in_full and not node.doomed
+
+
 def crash_variants(node: Working, written: Disk) -> list[Event]:
     """What of the work handed to the disk a crash may leave behind."""
     durable = node.disk
     logs = [durable.log]
-    if node.pending:
-        for effect in node.pending[0][1]:
-            if isinstance(effect, Append) and effect.base_offset == len(durable.log):
+    done = durable
+    for _, effects in node.pending:
+        for effect in effects:
+            if isinstance(effect, Append) and effect.base_offset == len(done.log):
                 # A torn write: the first batch only. One batch is written whole or not at all.
-                batch = durable.after(effect, {}).log[: len(durable.log) + 1]
-                is_within = bool(durable.log) and durable.log[-1][0] == batch[-1][0]
+                batch = done.after(effect, {}).log[: len(done.log) + 1]
+                is_within = bool(done.log) and done.log[-1][0] == batch[-1][0]
                 if len(batch) < effect.end_offset and is_within:
                     logs.append(batch)
+            done = done.after(effect, node.checkpoints)
+        if not node.doomed:
+            break
+        if done.log != logs[-1] and done.log != written.log:
+            logs.append(done.log)
     elections = [durable.election]
     if written.election != durable.election:
         elections.append(written.election)

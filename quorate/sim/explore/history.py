@@ -47,6 +47,24 @@ def after_step(
     return history
 
 
+def faded(history: History, everybody: Sequence[Local], last_epoch: int) -> History:
+    """The history without what nothing that may still happen is held against.
+
+    Nobody can come to lead an epoch that every disk has left behind.
+    """
+    floor = min(node.durable_epoch for node in everybody)
+    leaders = tuple(each for each in history.leaders if each[0] >= floor)
+    below = [each for each in history.commits if each[0] < floor]
+    if len(below) <= 1 and len(leaders) == len(history.leaders) and floor < last_epoch:
+        return history
+    commits = history.commits[max(0, len(below) - 1) :]
+    if floor >= last_epoch and leaders:
+        commits = ()
+    if (leaders, commits) == (history.leaders, history.commits):
+        return history
+    return History(history.committed, commits, leaders)
+
+
 def _led(history: History, now: Local) -> History:
     leaders = dict(history.leaders)
     if leaders.setdefault(now.epoch, now.node_id) != now.node_id:

@@ -8,15 +8,16 @@ into this table.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from quorate.sim.explore import slots
 from quorate.sim.explore.disk import Disk, Log
-from quorate.sim.explore.events import events_of, expire, make_due
+from quorate.sim.explore.events import events_of, expire, is_urgent, make_due
 from quorate.sim.explore.freeze import fingerprint
 from quorate.sim.explore.model import Model
-from quorate.sim.explore.node import Working, key_of
+from quorate.sim.explore.node import NoChance, Working, config_of, key_of
 from quorate.sim.explore.values import Event, Local, Outcome, Packet
 from quorate.sim.invariants.violation import Violation
 from quorum.core.messages import (
@@ -35,6 +36,10 @@ from quorum.errors import ErrorCode, InvariantViolation
 from quorum.types import NO_NODE, ElectionState, NodeId
 
 
+Origin: TypeAlias = tuple[int, Event]
+"""A state of a node and what happened to it; -1 for the start, a packet for its dead twin."""
+
+
 class Locals:
     """The table. Numbers stand for states and packets, in order of discovery."""
 
@@ -45,6 +50,12 @@ class Locals:
         self.packets: list[Packet] = []
         self._by_message: dict[bytes, int] = {}
         self._outcomes: dict[tuple[int, Event], Outcome] = {}
+        self.origins: list[Origin] = []
+        """How each state of a node was first reached."""
+        self.sources: list[tuple[Origin, int]] = []
+        """What first sent each packet, and how many of its outline that sent before."""
+        self._origin: Origin = (-1, ())
+        self._common = (config_of(tells_commits=model.tells_commits), NoChance())
 
     @property
     def computed(self) -> int:
@@ -54,6 +65,7 @@ class Locals:
     def opened(self, node_id: NodeId, disk: Disk) -> Outcome:
         """The first state of a node, on the disk the model gives it."""
         model = self._model
+        self._origin = (-1, ("opened", node_id))
         node = Working.opened(
             node_id,
             disk,
@@ -67,6 +79,7 @@ class Locals:
     def dead_twin(self, number: int) -> int:
         """The same request, whose sender no longer waits for its answer."""
         packet = self.packets[number]
+        self._origin = (number, ("twin",))
         return self._packet(packet.sender, packet.to, packet.message, slots.DEAD)
 
     def step(self, local: int, event: Event) -> Outcome:
@@ -78,8 +91,10 @@ class Locals:
         return outcome
 
     def _compute(self, local: int, event: Event) -> Outcome:
+        self._origin = (local, event)
         node: Working = pickle.loads(self.locals[local].packed)  # noqa: S301
         node.checkpoints = self._model.checkpoints
+        slots.bring_back(node.core, *self._common)
         node.before = slots.live_numbers(node.core)
         try:
             node = self._happen(node, event)
@@ -98,6 +113,8 @@ class Locals:
                 node.take(raft.receive(now, packet.sender, packet.message))
             case ("persist",):
                 node.persist()
+            case ("doom",):
+                node.doomed = True
             case ("timer",):
                 expire(core)
                 node.take(raft.tick(now))
@@ -117,8 +134,6 @@ class Locals:
                 node.forget(peer, numbers)
             case ("crash", *about):
                 node = self._crashed(node, *about)
-            case ("refetch",):
-                core.in_flight = None
             case ("again", peer, number):
                 self._again(core, peer, number)
             case _:
@@ -164,17 +179,19 @@ class Locals:
             slots.forget_search(node.core)
             node.take(raft.tick(now))
         self._skip_pre_vote(node)
-        if not node.crashes:
+        if not node.crashes and not self._model.in_full:
             # Nothing depends on when a disk is done that never loses anything.
             while node.pending:
                 node.persist()
-        node.settle(hears_of_begins=self._model.has_refusals)
+        model = self._model
+        node.settle(
+            hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes
+        )
         node.promises = [each for each in node.promises if not self._is_lost(each[2])]
-        sent = [
-            self._packet(raft.me.id, to, message, message.request_id)
-            for to, message in node.sent
-            if not self._is_lost(message)
-        ]
+        sent: list[int] = []
+        for to, message in node.sent:
+            if not self._is_lost(message):
+                sent.append(self._packet(raft.me.id, to, message, message.request_id, sent))
         return Outcome(self._intern(node), tuple(sent), node.killed)
 
     def _is_lost(self, message: Message) -> bool:
@@ -206,7 +223,14 @@ class Locals:
             if not (isinstance(each[2], VoteRequest) and each[2].pre_vote)
         ]
 
-    def _packet(self, sender: NodeId, to: NodeId, message: Message, number: int) -> int:
+    def _packet(
+        self,
+        sender: NodeId,
+        to: NodeId,
+        message: Message,
+        number: int,
+        before: Sequence[int] = (),
+    ) -> int:
         if message.request_id != number:
             message = replace(message, request_id=number)
         key = fingerprint((sender, to, message))
@@ -219,18 +243,28 @@ class Locals:
             epoch = message.epoch
             if is_late and isinstance(message, VoteRequest) and message.pre_vote:
                 epoch = -1  # Its answer promises nothing, and nobody waits for it.
-            self.packets.append(Packet(sender, to, message, number, is_request, epoch, is_late))
+            packet = Packet(sender, to, message, number, is_request, epoch, is_late)
+            self.packets.append(packet)
+            outlines = [self.packets[each].outline for each in before]
+            self.sources.append((self._origin, outlines.count(packet.outline)))
         return known
 
     def _intern(self, node: Working) -> int:
         node.sent, node.before, killed = [], frozenset(), node.killed
         node.killed, checkpoints = frozenset(), node.checkpoints
         node.checkpoints = {}
-        key = fingerprint((node.core, node.disk, node.pending, node.promises, node.crashes))
+        core = node.core
+        slots.set_aside(core)
+        key = fingerprint(
+            (core, node.disk, node.pending, node.promises, node.crashes, node.doomed)
+        )
         known = self._by_fingerprint.get(key)
         if known is None:
             known = self._by_fingerprint[key] = len(self.locals)
-            self.locals.append(self._describe(node, pickle.dumps(node, -1), checkpoints))
+            packed = pickle.dumps(node, -1)
+            slots.bring_back(core, *self._common)
+            self.locals.append(self._describe(node, packed, checkpoints))
+            self.origins.append(self._origin)
         node.killed, node.checkpoints = killed, checkpoints
         return known
 
@@ -267,4 +301,6 @@ class Locals:
             frozenset(owed),
             tuple(begins) if raft.is_leader else (),
             tuple(events_of(node, written, self._model)),
+            is_urgent(node, self._model),
+            node.doomed and not raft.is_leader,
         )

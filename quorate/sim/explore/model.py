@@ -28,10 +28,9 @@ class Model:
     removable: tuple[NodeId, ...] = ()
     late: int = 0
     """Requests under way at the same time whose sender no longer waits for the answer."""
-    copies: int = 0
-    """Requests delivered twice, over the whole run."""
-    lost: int = 0
-    """Fetches given up and asked again, over the whole run."""
+    in_full: bool = False
+    """Whether answers and disks take their time in every order; otherwise an answer comes at once
+    or never, and a write is done at once or lost in a crash (``space``)."""
     has_pre_votes: bool = False
     """Whether pre-votes are messages; otherwise every node that asks for them wins them."""
     has_farewells: bool = False
@@ -72,8 +71,7 @@ class Model:
             "standing": "all" if not self.standing else ", ".join(map(str, self.standing)),
             "stand_for_one_epoch_each": ", ".join(map(str, self.reigns)),
             "late_requests_at_once": self.late,
-            "copies": self.copies,
-            "lost_fetches": self.lost,
+            "every_order_of_answers_and_disks": self.in_full,
             "pre_votes": self.has_pre_votes,
             "farewells": self.has_farewells,
             "refusals": self.has_refusals,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from quorate.sim.explore import slots
-from quorate.sim.explore.disk import Disk, Log, epochs_of, voters_in
+from quorate.sim.explore.disk import Disk, Log, entries_of, epochs_of, voters_in
 from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
 from quorum.core.messages import (
@@ -27,10 +28,10 @@ from quorum.core.messages import (
 )
 from quorum.core.node import RaftNode
 from quorum.core.notices import SnapshotFrozen
-from quorum.core.output import Effect, FreezeDownload, Output, SaveElectionState, Truncate
+from quorum.core.output import Append, Effect, FreezeDownload, Output, SaveElectionState, Truncate
 from quorum.core.roles import Follower
 from quorum.core.state import CoreState
-from quorum.types import NodeId, ReplicaKey, SnapshotId
+from quorum.types import NO_NODE, ElectionState, NodeId, ReplicaKey, SnapshotId
 
 CLUSTER = "model"
 
@@ -38,6 +39,26 @@ CLUSTER = "model"
 def key_of(node_id: NodeId) -> ReplicaKey:
     """The replica key of a node in a model."""
     return ReplicaKey(node_id, bytes([node_id]) * 16)
+
+
+@cache
+def config_of(*, tells_commits: bool) -> QuorumConfig:
+    """What the nodes of a model are set to."""
+    return QuorumConfig(high_watermark_delay_ms=0 if tells_commits else 10)
+
+
+def _plain(effect: Effect) -> Effect:
+    """An append as the records that it leaves on disk, whoever wrote them."""
+    if not isinstance(effect, Append):
+        return effect
+    entries: Any = entries_of(effect)
+    return replace(effect, payload=entries, controls=())
+
+
+def _without_vote(state: ElectionState) -> ElectionState:
+    if state.leader_id == NO_NODE:
+        return state
+    return replace(state, voted=key_of(state.leader_id))
 
 
 class NoChance(random.Random):
@@ -73,6 +94,8 @@ class Working:
     crashes: int
     """How often it may still crash."""
     checkpoints: dict[SnapshotId, Log]
+    doomed: bool = False
+    """Whether its disk completes nothing more before it crashes."""
     sent: list[tuple[NodeId, Message]] = field(default_factory=list)
     killed: frozenset[int] = frozenset()
     before: frozenset[int] = frozenset()
@@ -89,10 +112,9 @@ class Working:
         tells_commits: bool,
     ) -> Working:
         """A process that has just started on ``disk``."""
-        config = QuorumConfig(high_watermark_delay_ms=0 if tells_commits else 10)
-        raft = RaftNode(
-            config=config, cluster_id=CLUSTER, me=key_of(node_id), rng=NoChance(), bootstrap=()
-        )
+        config = config_of(tells_commits=tells_commits)
+        me = key_of(node_id)
+        raft = RaftNode(config=config, cluster_id=CLUSTER, me=me, rng=NoChance(), bootstrap=())
         node = cls(raft, disk, [], [], crashes, checkpoints)
         node.take(raft.start(slots.NOW_MS, disk.durable_state(high_watermark)))
         return node
@@ -117,7 +139,7 @@ class Working:
             for effect in output.persist:
                 if isinstance(effect, Truncate) and effect.end_offset < self.raft.high_watermark:
                     self._fail("committed-stays", "a cut below the high watermark")
-            self.pending.append((output.ticket, tuple(output.persist)))
+            self.pending.append((output.ticket, tuple(map(_plain, output.persist))))
         for promise in output.after_persist:
             if not self._is_search(promise.to, promise.message):
                 filled = self._filled(promise.message)
@@ -188,6 +210,9 @@ class Working:
             message, FetchRequest | FetchSnapshotRequest | FetchResponse | FetchSnapshotResponse
         ):
             message = replace(message, read_round=NO_ROUND)
+        if isinstance(message, FetchRequest) and self.core.config.high_watermark_delay_ms:
+            # Only a leader that tells commits at once looks at it.
+            message = replace(message, high_watermark=0)
         return message
 
     def _leave(self, to: NodeId, message: Message) -> None:
@@ -218,10 +243,11 @@ class Working:
     def _fail(self, name: str, message: str, /, **evidence: object) -> None:
         raise Violation(name, message, node=self.raft.me.id, **evidence)
 
-    def settle(self, *, hears_of_begins: bool) -> None:
+    def settle(self, *, hears_of_begins: bool, has_pre_votes: bool) -> None:
         """Bring it into the form in which equal situations are equal."""
         core = self.core
-        slots.forget_idle(core)
+        slots.forget_idle(core, has_pre_votes=has_pre_votes)
+        self._forget_votes()
         names = slots.rename(core, hears_of_begins=hears_of_begins)
         fresh = {number for raw, number in names.items() if raw > slots.RAW_FROM}
         live = slots.live_numbers(core)
@@ -236,6 +262,11 @@ class Working:
             ),
             key=repr,
         )
+
+    def _forget_votes(self) -> None:
+        """Once a leader of an epoch is known, whom it was given the vote for decides nothing."""
+        self.core.election = _without_vote(self.core.election)
+        self.disk = replace(self.disk, election=_without_vote(self.disk.election))
 
     def _renamed(self, names: dict[int, int], message: Message) -> Message:
         if not isinstance(message, Request):

@@ -61,16 +61,13 @@ def explore(
     while level and len(seen) <= states_max:
         following: list[tuple[int, State]] = []
         for number, state in level:
-            for choice, step in enumerate(space.steps(state)):
-                try:
-                    made = space.take(state, step)
-                except Violation as violation:
-                    report.violation = violation
-                    report.trace = [*_way_to(space, number, parents, choices), step]
-                    return _closed(report, space, len(seen))
+            for choice, (_, made) in enumerate(space.moves(state)):
                 report.transitions += 1
-                if made is None:
-                    continue
+                if isinstance(made, Violation):
+                    report.violation = made
+                    report.trace = _way_to(space, number, parents, choices, made)
+                    return _closed(report, space, len(seen))
+                made = space.canonical(made)
                 key = hash(made)
                 if key not in seen:
                     seen.add(key)
@@ -95,17 +92,27 @@ def _closed(report: Report, space: Space, states: int) -> Report:
     return report
 
 
-def _way_to(space: Space, number: int, parents: array[int], choices: array[int]) -> list[Step]:
-    """The steps that first led to state ``number``."""
+def _way_to(
+    space: Space, number: int, parents: array[int], choices: array[int], violation: Violation
+) -> list[Step]:
+    """The steps that first led to state ``number``, and from there to ``violation``."""
     taken: list[int] = []
     while parents[number] >= 0:
         taken.append(choices[number])
         number = parents[number]
-    state, way = space.first(), []
+    actual = state = space.first()
+    way: list[Step] = []
     for choice in reversed(taken):
-        step = next(step for at, step in enumerate(space.steps(state)) if at == choice)
-        way.append(step)
-        made = space.take(state, step)
-        if made is not None:
-            state = made
-    return way
+        made = next(made for at, (_, made) in enumerate(space.moves(state)) if at == choice)
+        assert isinstance(made, State)
+        state = space.canonical(made)
+        # The same move under the names that the nodes of this story have.
+        for steps, made in space.moves(actual):
+            if isinstance(made, State) and space.canonical(made) == state:
+                way += steps
+                actual = made
+                break
+    for steps, made in space.moves(actual):
+        if isinstance(made, Violation) and made.name == violation.name:
+            return [*way, *steps]
+    raise AssertionError("the way is lost")

@@ -9,16 +9,22 @@ models have no reads, and a timer fires at any moment whatever it says.
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from quorum.config import QuorumConfig
+from quorum.core.disk_watch import DiskWatch
 from quorum.core.held_fetches import NEVER_MS, HeldFetches
 from quorum.core.messages import NO_ROUND
 from quorum.core.output import LeadershipChanged, Output
+from quorum.core.peers import PeerTable
 from quorum.core.reads import ReadRounds
-from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.state import CoreState
 from quorum.core.upstream import Upstream
+from quorum.core.waiting_reads import WaitingReads
 from quorum.types import NO_NODE
 
 NOW_MS = 1_000
@@ -28,6 +34,8 @@ FETCH = 1
 BALLOT, _BEGIN, _FAREWELL = 10, 20, 30
 PRE_BALLOT = 40
 """Numbers from here on are pre-votes."""
+PEERS = 10
+"""Ids of nodes in a model are below this."""
 RAW_FROM = 1_000
 """Ids the core draws itself are above this, and are renamed before a state is looked at."""
 
@@ -77,17 +85,12 @@ def live_numbers(core: CoreState) -> frozenset[int]:
     return frozenset(found)
 
 
-def forget_idle(core: CoreState) -> None:
+def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     """Set to one value what no decision of a model depends on."""
-    core.out = Output()
-    core._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
     core.watermark_store_due_ms = NEVER_MS
     core.current_as_of_ms = core.current_end = -1
-    core.upstream = Upstream(())
-    core.peers.reset()
     core.log.cuts = 0
-    core.timers_fired.clear()
-    core.forwarded.failures = core.forwarded.ask_at_ms = 0
+    core.entry_basis, core.entry_complaint = None, ""
     chain = core.chain
     chain.equal = chain.different = chain.too_early = chain.unknown = 0
     role = core.role
@@ -96,11 +99,38 @@ def forget_idle(core: CoreState) -> None:
         is_to_leader = isinstance(role, Follower) and flight.peer == role.leader_id
         core.in_flight = None if not is_to_leader else flight
         flight.behind = None
+    if isinstance(role, Unattached):
+        role.discover_at_ms = 0
     if isinstance(role, Follower):
+        role.has_fetched = role.has_fetched and has_pre_votes
         role.read_round = NO_ROUND
         role.fetch_deadline_ms = NEVER_MS
     if isinstance(role, Leader):
         _forget_of_leader(core, role)
+
+
+_IDLE = (
+    "config", "rng", "out", "peers", "upstream", "disk", "forwarded", "timers_fired", "_announced",
+)  # fmt: skip
+"""Parts of a core that are alike in all states of a model: time stands still and nobody reads."""
+
+
+def set_aside(core: CoreState) -> None:
+    """Take out what is alike in all states; ``bring_back`` makes it anew."""
+    for name in _IDLE:
+        setattr(core, name, None)
+
+
+def bring_back(core: CoreState, config: QuorumConfig, rng: random.Random) -> None:
+    """Undo ``set_aside``."""
+    core.config, core.rng = config, rng
+    core.out = Output()
+    core.peers = PeerTable(config)
+    core.upstream = Upstream(())
+    core.disk = DiskWatch(config.disk_stall_ms)
+    core.forwarded = WaitingReads()
+    core.timers_fired = Counter()
+    core._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
 
 
 def _forget_of_leader(core: CoreState, leader: Leader) -> None:
@@ -116,11 +146,13 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
         progress.is_incomparable = False
         progress.begin_due_ms = NEVER_MS
         progress.begin_failures = 0
+        progress.last_fetch_ms = NOW_MS
     held = leader.held.take_all()
     leader.held = HeldFetches()
     for fetch in sorted(held, key=lambda each: each.sender):
         # One whose sender has given it up will be answered to nobody.
         if fetch.request.request_id != DEAD:
+            fetch.deadline_ms = NEVER_MS
             leader.held.hold(fetch)
 
 

@@ -20,13 +20,15 @@ What is left out, because it changes nothing that is checked:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from quorate.sim.explore import slots
-from quorate.sim.explore.history import History, after_step
+from quorate.sim.explore.history import History, after_step, faded
 from quorate.sim.explore.local import Locals
 from quorate.sim.explore.model import Model
+from quorate.sim.explore.symmetry import Images, namings_of
 from quorate.sim.explore.values import Event, Local, Outcome
+from quorate.sim.invariants.violation import Violation
 
 
 class Budget(NamedTuple):
@@ -34,8 +36,6 @@ class Budget(NamedTuple):
 
     records: int
     removals: int
-    copies: int
-    lost: int
 
 
 class State(NamedTuple):
@@ -49,12 +49,16 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What happens: an event, the node it happens to, and whether a copy stays under way."""
+    """What happens: an event, and the node it happens to."""
 
     node: int
     event: Event
     packet: int = -1
-    keeps_copy: bool = False
+    """The one that is delivered or lost; -1 for none."""
+
+
+Way: TypeAlias = tuple[Step, ...]
+"""A step, and what follows from it at once."""
 
 
 class Space:
@@ -65,8 +69,8 @@ class Space:
         self.table = Locals(model)
         self.ids = tuple(sorted(model.disks()))
         self._index = {node_id: index for index, node_id in enumerate(self.ids)}
-        self._alike = [[self._index[each] for each in group] for group in model.alike]
-        self._starts: tuple[int, ...] = ()
+        namings = list(namings_of(model))[1:]
+        self.images = [Images(self.table, each, model.disks()) for each in namings]
         self.histories: list[History] = []
         self._by_history: dict[History, int] = {}
 
@@ -74,13 +78,13 @@ class Space:
         """Every node has just started on its disk."""
         model, disks = self.model, self.model.disks()
         outcomes = [self.table.opened(node_id, disks[node_id]) for node_id in self.ids]
-        numbers = self._starts = tuple(each.local for each in outcomes)
+        numbers = tuple(each.local for each in outcomes)
         nodes = [self.table.locals[number] for number in numbers]
         history = History()
         for node in sorted(nodes, key=lambda each: -each.high_watermark):
             history = after_step(history, None, node, nodes)
         packets = {packet for outcome in outcomes for packet in outcome.sent}
-        budget = Budget(model.records, model.removals, model.copies, model.lost)
+        budget = Budget(model.records, model.removals)
         return State(numbers, tuple(sorted(packets)), budget, self._number_of(history))
 
     def _number_of(self, history: History) -> int:
@@ -92,21 +96,59 @@ class Space:
 
     def steps(self, state: State) -> Iterator[Step]:
         """Everything that may happen next, always in the same order."""
+        urgent = self._urgent(state)
+        return self._free(state) if urgent is None else iter(urgent)
+
+    def moves(self, state: State) -> Iterator[tuple[Way, State | Violation]]:
+        """Every step from ``state`` with what is settled at once, and where it ends."""
+        for step in self.steps(state):
+            yield from self._moved(state, (step,))
+
+    def _moved(self, state: State, way: Way) -> Iterator[tuple[Way, State | Violation]]:
+        try:
+            made = self.take(state, way[-1])
+        except Violation as violation:
+            yield way, violation
+            return
+        if made is None:
+            return
+        urgent = self._urgent(made)
+        if urgent is None:
+            yield way, made
+            return
+        for step in urgent:
+            yield from self._moved(made, (*way, step))
+
+    def _urgent(self, state: State) -> list[Step] | None:
+        """What has to be settled before anything else; None for nothing."""
+        table = self.table
+        for index, number in enumerate(state.locals):
+            node = table.locals[number]
+            if node.is_urgent:
+                return [Step(index, event) for event in node.events]
+        if self.model.in_full:
+            return None
+        for number in state.packets:
+            packet = table.packets[number]
+            if not packet.is_request:
+                index = self._index[packet.to]
+                return [
+                    Step(index, ("deliver", number), number),
+                    Step(index, ("again", packet.sender, packet.number), number),
+                ]
+        return None
+
+    def _free(self, state: State) -> Iterator[Step]:
         table, budget = self.table, state.budget
         nodes = [table.locals[number] for number in state.locals]
-        idle = self._idle(state.locals)
         for number in state.packets:
             packet = table.packets[number]
             index = self._index[packet.to]
-            if index in idle:
-                continue
-            event = ("deliver", number)
-            yield Step(index, event, number)
-            if packet.is_request and packet.number and budget.copies:
-                yield Step(index, event, number, keeps_copy=True)
+            yield Step(index, ("deliver", number), number)
+            if not packet.is_request:
+                yield Step(index, ("again", packet.sender, packet.number), number)
         for index, node in enumerate(nodes):
-            if index not in idle:
-                yield from self._steps_of(nodes, index, node, budget)
+            yield from self._steps_of(nodes, index, node, budget)
 
     def _steps_of(
         self, nodes: list[Local], index: int, node: Local, budget: Budget
@@ -124,16 +166,26 @@ class Space:
             is_following = other.follows == node.node_id and other.epoch == node.epoch
             if not is_following and other.epoch <= node.epoch:
                 yield Step(index, ("begin", target))
-        if budget.lost and slots.FETCH in node.waits and node.follows >= 0:
-            yield Step(index, ("refetch",))
 
-    def _idle(self, numbers: tuple[int, ...]) -> set[int]:
-        """Nodes that need not act yet: they are as they were at first, and so is one like them."""
-        found: set[int] = set()
-        for group in self._alike:
-            fresh = [at for at in group if numbers[at] == self._starts[at]]
-            found.update(fresh[1:])
-        return found
+    def canonical(self, state: State) -> State:
+        """The one that stands for all that ``state`` becomes by renaming nodes that are alike."""
+        numbers = best = state.locals
+        ties: list[Images] = []
+        for images in self.images:
+            image = images.of_locals(numbers)
+            if image < best:
+                best, ties = image, [images]
+            elif image == best:
+                ties.append(images)
+        if not ties:
+            return state
+        found = [self._renamed(state, best, images) for images in ties]
+        return min([state, *found] if best == numbers else found)
+
+    def _renamed(self, state: State, numbers: tuple[int, ...], images: Images) -> State:
+        packets = tuple(sorted(map(images.of_packet, state.packets)))
+        history = images.of_history(self.histories[state.history])
+        return State(numbers, packets, state.budget, self._number_of(history))
 
     def take(self, state: State, step: Step) -> State | None:
         """The state after ``step``; None where nothing happens at all.
@@ -153,16 +205,10 @@ class Space:
             budget = budget._replace(records=budget.records - 1)
         elif name == "remove":
             budget = budget._replace(removals=budget.removals - 1)
-        elif name == "refetch":
-            budget = budget._replace(lost=budget.lost - 1)
-        elif step.keeps_copy:
-            budget = budget._replace(copies=budget.copies - 1)
         numbers = list(state.locals)
         packets = set(state.packets)
         if step.packet >= 0:
             packets.discard(step.packet)
-            if step.keeps_copy:
-                packets.add(table.dead_twin(step.packet))
         history = self.histories[state.history]
         queue: list[tuple[int, Outcome]] = [(index, outcome)]
         if name == "crash":
@@ -170,10 +216,41 @@ class Space:
         while queue:
             at, made = queue.pop(0)
             history = self._settle(numbers, packets, history, at, made)
+        if name == "deliver":
+            self._keep(numbers, packets, index, step.packet, outcome)
         self._drop_old(numbers, packets)
+        if any(table.locals[each].is_moot for each in numbers):
+            return None
+        history = faded(history, [table.locals[each] for each in numbers], self.model.epochs)
         known = self.histories[state.history]
         at = state.history if history is known else self._number_of(history)
         return State(tuple(numbers), tuple(sorted(packets)), budget, at)
+
+    def _keep(
+        self,
+        numbers: list[int],
+        packets: set[int],
+        index: int,
+        number: int,
+        outcome: Outcome,
+    ) -> None:
+        """A request that came to nothing will come again, because its sender still waits."""
+        table = self.table
+        packet = table.packets[number]
+        if not packet.is_request or packet.is_late:
+            return
+        if packet.number:
+            asker = (packet.sender, packet.number)
+            sender = table.locals[numbers[self._index[packet.sender]]]
+            if packet.number not in sender.waits or asker in table.locals[numbers[index]].owed:
+                return
+            if any(
+                (packet.sender, packet.number) == (answer.to, answer.number)
+                for answer in map(table.packets.__getitem__, outcome.sent)
+                if not answer.is_request
+            ):
+                return
+        packets.add(number)
 
     def _ask_again(self, numbers: list[int], index: int) -> list[tuple[int, Outcome]]:
         """Those whose requests the crashed node would have answered notice, and ask again."""

@@ -17,7 +17,8 @@ _WORDS = {
     "stand": "stands, because its leader is gone",
     "retry": "asks again",
     "propose": "appends a record of a client",
-    "refetch": "gives its Fetch up and asks again",
+    "again": "gets no answer and asks again",
+    "doom": "has a disk that completes nothing from now on",
 }
 
 
@@ -60,8 +61,7 @@ def describe(node: Local) -> str:
 def _what(space: Space, step: Step) -> str:
     name, *about = step.event
     if name == "deliver":
-        copy = ", a copy stays under way" if step.keeps_copy else ""
-        return f"receives {_packet(space.table.packets[step.packet])}{copy}"
+        return f"receives {_packet(space.table.packets[step.packet])}"
     if name == "crash":
         log, election, watermark = about
         return (

@@ -27,6 +27,11 @@ class Packet:
     is_late: bool
     """A request whose sender does not wait for the answer, and did once."""
 
+    @property
+    def outline(self) -> tuple[NodeId, NodeId, type[Message], int]:
+        """What it is, without its contents."""
+        return self.sender, self.to, type(self.message), self.number
+
     def is_in_vain(self, to: Local) -> bool:
         """Whether its receiver can never again do anything for it but refuse.
 
@@ -75,6 +80,10 @@ class Local:
     """Voters that this leader waits for no answer of."""
     events: tuple[Event, ...]
     """What may happen to it without a message."""
+    is_urgent: bool
+    """Its disk is next: nothing else happens until it is known what that has done."""
+    is_moot: bool
+    """What it leads to is reached without it, see ``space``."""
 
 
 @dataclass(frozen=True, slots=True)
