@@ -22,7 +22,10 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
     found: list[Event] = []
     if is_urgent(node, model):
         found.append(("persist",))
-        return found + ([("doom",)] if node.raft.is_leader else crash_variants(node, written))
+        if node.raft.is_leader:
+            return [*found, ("doom",)]
+        watermarks = {min(node.stored, len(node.disk.log))}
+        return found + crash_variants(node, written, watermarks)
     if node.pending and model.in_full:
         found.append(("persist",))
     if may_rise and (
@@ -34,7 +37,8 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
     if isinstance(role, Prospective):
         found.append(("timer",))
     if node.crashes and node.pending:
-        found += crash_variants(node, written)
+        known = min(core.high_watermark, len(node.disk.log))
+        found += crash_variants(node, written, {0, known} if model.in_full else {known})
     return found
 
 
@@ -43,7 +47,7 @@ def is_urgent(node: Working, model: Model) -> bool:
     return bool(node.pending) and not model.in_full and not node.doomed
 
 
-def crash_variants(node: Working, written: Disk) -> list[Event]:
+def crash_variants(node: Working, written: Disk, watermarks: set[int]) -> list[Event]:
     """What of the work handed to the disk a crash may leave behind."""
     durable = node.disk
     logs = [durable.log]
@@ -64,13 +68,11 @@ def crash_variants(node: Working, written: Disk) -> list[Event]:
     elections = [durable.election]
     if written.election != durable.election:
         elections.append(written.election)
-    known = min(node.core.high_watermark, len(durable.log))
-    watermarks = sorted({0, known})
     return [
         ("crash", log, election, watermark)
         for log in logs
         for election in elections
-        for watermark in watermarks
+        for watermark in sorted(watermarks)
     ]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from quorate.sim.explore.disk import Log
 from quorate.sim.explore.values import Local
 from quorate.sim.invariants.violation import Violation
-from quorum.types import NodeId
+from quorum.types import Epoch, NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ def after_step(
         history = _led(history, now)
     if before is None or before.high_watermark != now.high_watermark:
         history = _committed(history, now, everybody)
+    if before is not None and before.durable is not now.durable:
+        _uncut(history, before, now)
     if before is None or before.log is not now.log:
         for other in everybody:
             if other is not now:
@@ -47,12 +49,12 @@ def after_step(
     return history
 
 
-def faded(history: History, everybody: Sequence[Local], last_epoch: int) -> History:
+def faded(history: History, floor: Epoch, last_epoch: Epoch) -> History:
     """The history without what nothing that may still happen is held against.
 
-    Nobody can come to lead an epoch that every disk has left behind.
+    Nobody can come to lead an epoch below ``floor``, which every disk has reached, and nobody but
+    its leader an epoch that has one.
     """
-    floor = min(node.durable_epoch for node in everybody)
     leaders = tuple(each for each in history.leaders if each[0] >= floor)
     below = [each for each in history.commits if each[0] < floor]
     if len(below) <= 1 and len(leaders) == len(history.leaders) and floor < last_epoch:
@@ -130,6 +132,22 @@ def _committed(history: History, now: Local, everybody: Sequence[Local]) -> Hist
         if leader.leads and leader.epoch > now.epoch:
             _complete(found, leader, end_offset, now.epoch)
     return found
+
+
+def _uncut(history: History, before: Local, now: Local) -> None:
+    """What is committed stays on a disk that has it, whether its node knows that or not."""
+    for offset, entry in enumerate(history.committed[: len(before.durable)]):
+        if before.durable[offset] != entry:
+            return
+        if offset >= len(now.durable) or now.durable[offset] != entry:
+            raise Violation(
+                "committed-stays",
+                "a committed record is cut from a disk",
+                node=now.node_id,
+                offset=offset,
+                before=short(before.durable),
+                after=short(now.durable),
+            )
 
 
 def _matching(one: Local, other: Local) -> None:

@@ -46,7 +46,7 @@ class Locals:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.locals: list[Local] = []
-        self._by_fingerprint: dict[bytes, int] = {}
+        self._by_fingerprint: dict[tuple[bytes, int, int, int], int] = {}
         self.packets: list[Packet] = []
         self._by_message: dict[bytes, int] = {}
         self._outcomes: dict[tuple[int, Event], Outcome] = {}
@@ -114,7 +114,7 @@ class Locals:
             case ("persist",):
                 node.persist()
             case ("doom",):
-                node.doomed = True
+                node.doomed, node.stored = True, 0
             case ("timer",):
                 expire(core)
                 node.take(raft.tick(now))
@@ -183,6 +183,8 @@ class Locals:
             # Nothing depends on when a disk is done that never loses anything.
             while node.pending:
                 node.persist()
+        if not node.pending:
+            node.stored = raft.high_watermark
         model = self._model
         node.settle(
             hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes
@@ -255,20 +257,21 @@ class Locals:
         node.checkpoints = {}
         core = node.core
         slots.set_aside(core)
-        key = fingerprint(
-            (core, node.disk, node.pending, node.promises, node.crashes, node.doomed)
-        )
+        high_watermark, core.high_watermark = core.high_watermark, 0
+        body = fingerprint((core, node.disk, node.pending, node.promises, node.doomed))
+        core.high_watermark = high_watermark
+        key = (body, high_watermark, node.stored, node.crashes)
         known = self._by_fingerprint.get(key)
         if known is None:
             known = self._by_fingerprint[key] = len(self.locals)
             packed = pickle.dumps(node, -1)
             slots.bring_back(core, *self._common)
-            self.locals.append(self._describe(node, packed, checkpoints))
+            self.locals.append(self._describe(node, packed, body, checkpoints))
             self.origins.append(self._origin)
         node.killed, node.checkpoints = killed, checkpoints
         return known
 
-    def _describe(self, node: Working, packed: bytes, checkpoints: Any) -> Local:
+    def _describe(self, node: Working, packed: bytes, body: bytes, checkpoints: Any) -> Local:
         core, raft = node.core, node.raft
         role = core.role
         node.checkpoints = checkpoints
@@ -284,6 +287,7 @@ class Locals:
                 raise Violation("promises", "it leads before that is durable", node=raft.me.id)
         return Local(
             packed,
+            body,
             raft.me.id,
             raft.epoch,
             kept.epoch,

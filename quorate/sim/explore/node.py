@@ -15,6 +15,7 @@ from quorate.sim.explore import slots
 from quorate.sim.explore.disk import Disk, Log, entries_of, epochs_of, voters_in
 from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
+from quorum.core.events import TruncationRefused
 from quorum.core.messages import (
     NO_ROUND,
     FetchRequest,
@@ -96,6 +97,8 @@ class Working:
     checkpoints: dict[SnapshotId, Log]
     doomed: bool = False
     """Whether its disk completes nothing more before it crashes."""
+    stored: int = 0
+    """What it knew to be committed before its disk was given anything to do."""
     sent: list[tuple[NodeId, Message]] = field(default_factory=list)
     killed: frozenset[int] = frozenset()
     before: frozenset[int] = frozenset()
@@ -135,6 +138,9 @@ class Working:
 
     def take(self, output: Output) -> None:
         """Let the output of an entry point take effect."""
+        for event in output.events:
+            if isinstance(event, TruncationRefused):
+                self._fail("committed-stays", "told to cut what is committed")
         if output.persist:
             for effect in output.persist:
                 if isinstance(effect, Truncate) and effect.end_offset < self.raft.high_watermark:

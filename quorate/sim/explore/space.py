@@ -29,6 +29,7 @@ from quorate.sim.explore.model import Model
 from quorate.sim.explore.symmetry import Images, namings_of
 from quorate.sim.explore.values import Event, Local, Outcome
 from quorate.sim.invariants.violation import Violation
+from quorum.types import Epoch
 
 
 class Budget(NamedTuple):
@@ -73,6 +74,8 @@ class Space:
         self.images = [Images(self.table, each, model.disks()) for each in namings]
         self.histories: list[History] = []
         self._by_history: dict[History, int] = {}
+        self._by_floor: dict[tuple[int, Epoch], int] = {}
+        self._in_vain: dict[tuple[int, int], bool] = {}
 
     def first(self) -> State:
         """Every node has just started on its disk."""
@@ -102,22 +105,33 @@ class Space:
     def moves(self, state: State) -> Iterator[tuple[Way, State | Violation]]:
         """Every step from ``state`` with what is settled at once, and where it ends."""
         for step in self.steps(state):
-            yield from self._moved(state, (step,))
+            yield from self._moved(state, state, (step,))
 
-    def _moved(self, state: State, way: Way) -> Iterator[tuple[Way, State | Violation]]:
+    def _moved(
+        self, begin: State, state: State, way: Way
+    ) -> Iterator[tuple[Way, State | Violation]]:
         try:
             made = self.take(state, way[-1])
         except Violation as violation:
             yield way, violation
             return
-        if made is None:
+        if made is None or self._is_idle_crash(begin, state, made, way[-1]):
             return
         urgent = self._urgent(made)
         if urgent is None:
             yield way, made
             return
         for step in urgent:
-            yield from self._moved(made, (*way, step))
+            yield from self._moved(begin, made, (*way, step))
+
+    def _is_idle_crash(self, begin: State, state: State, made: State, step: Step) -> bool:
+        """Whether a crash leaves a node as it was before, or as it is without the crash."""
+        table, at = self.table, step.node
+        if step.event[0] != "crash" or not table.locals[state.locals[at]].is_urgent:
+            return False
+        body = table.locals[made.locals[at]].body
+        without = table.step(state.locals[at], ("persist",)).local
+        return body in (table.locals[begin.locals[at]].body, table.locals[without].body)
 
     def _urgent(self, state: State) -> list[Step] | None:
         """What has to be settled before anything else; None for nothing."""
@@ -161,7 +175,7 @@ class Space:
         if node.leads and budget.removals:
             for target in self.model.removable:
                 yield Step(index, ("remove", target))
-        for target in node.begins:
+        for target in node.begins if self.model.has_refusals else ():
             other = nodes[self._index[target]]
             is_following = other.follows == node.node_id and other.epoch == node.epoch
             if not is_following and other.epoch <= node.epoch:
@@ -209,7 +223,7 @@ class Space:
         packets = set(state.packets)
         if step.packet >= 0:
             packets.discard(step.packet)
-        history = self.histories[state.history]
+        history = past = self.histories[state.history]
         queue: list[tuple[int, Outcome]] = [(index, outcome)]
         if name == "crash":
             queue += self._ask_again(numbers, index)
@@ -219,12 +233,19 @@ class Space:
         if name == "deliver":
             self._keep(numbers, packets, index, step.packet, outcome)
         self._drop_old(numbers, packets)
-        if any(table.locals[each].is_moot for each in numbers):
+        nodes = [table.locals[each] for each in numbers]
+        if any([node.is_moot for node in nodes]):
             return None
-        history = faded(history, [table.locals[each] for each in numbers], self.model.epochs)
-        known = self.histories[state.history]
-        at = state.history if history is known else self._number_of(history)
+        at = state.history if history is past else self._number_of(history)
+        at = self._faded(at, min([node.durable_epoch for node in nodes]))
         return State(tuple(numbers), tuple(sorted(packets)), budget, at)
+
+    def _faded(self, number: int, floor: Epoch) -> int:
+        known = self._by_floor.get((number, floor))
+        if known is None:
+            known = self._number_of(faded(self.histories[number], floor, self.model.epochs))
+            self._by_floor[number, floor] = known
+        return known
 
     def _keep(
         self,
@@ -313,8 +334,12 @@ class Space:
             packet = table.packets[number]
             if not packet.is_request or (packet.number and has_refusals):
                 continue
-            to = table.locals[numbers[self._index[packet.to]]]
-            if packet.epoch < 0 or packet.is_in_vain(to):
+            at = numbers[self._index[packet.to]]
+            is_in_vain = self._in_vain.get((number, at))
+            if is_in_vain is None:
+                is_in_vain = packet.epoch < 0 or packet.is_in_vain(table.locals[at])
+                self._in_vain[number, at] = is_in_vain
+            if is_in_vain:
                 packets.discard(number)
                 continue
             late += packet.is_late

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations, product
+from operator import itemgetter
 from typing import TypeAlias
 
 from quorate.sim.explore import slots
@@ -46,18 +47,16 @@ class Images:
         self._packets: dict[int, int] = {}
         ids = sorted(naming)
         former = {new: old for old, new in naming.items()}
-        self.sources = tuple(ids.index(former[each]) for each in ids)
-        """At which place the node stood that takes each place."""
+        # At which place the node stood that takes each place.
+        self._moved = itemgetter(*(ids.index(former[each]) for each in ids))
 
     def of_locals(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """The renamed nodes, in the order of their new names."""
-        known, of_local = self._locals, self.of_local
-        return tuple(
-            [
-                known[number] if (number := numbers[at]) in known else of_local(number)
-                for at in self.sources
-            ]
-        )
+        moved = self._moved(numbers)
+        try:
+            return tuple(map(self._locals.__getitem__, moved))
+        except KeyError:
+            return tuple(map(self.of_local, moved))
 
     def of_local(self, number: int) -> int:
         """The renamed state of a node."""

@@ -58,6 +58,8 @@ class Local:
     """One state of one node: packed, and what the cluster looks at."""
 
     packed: bytes
+    body: bytes
+    """Equal for states that differ only in what is known to be committed and in crashes left."""
     node_id: NodeId
     epoch: int
     durable_epoch: int
