@@ -44,7 +44,7 @@ def after_step(
         _uncut(history, before, now)
     if before is None or before.log is not now.log:
         for other in everybody:
-            if other is not now:
+            if other.log is not now.log:
                 _matching(now, other)
     return history
 

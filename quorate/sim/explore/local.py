@@ -48,12 +48,14 @@ class Locals:
         self.locals: list[Local] = []
         self._by_fingerprint: dict[tuple[bytes, int, int, int], int] = {}
         self.packets: list[Packet] = []
-        self._by_message: dict[bytes, int] = {}
+        self._by_message: dict[tuple[NodeId, NodeId, Message], int] = {}
         self._outcomes: dict[tuple[int, Event], Outcome] = {}
         self.origins: list[Origin] = []
         """How each state of a node was first reached."""
         self.sources: list[tuple[Origin, int]] = []
         """What first sent each packet, and how many of its outline that sent before."""
+        self._logs: dict[Log, Log] = {}
+        """One object for equal logs."""
         self._origin: Origin = (-1, ())
         self._common = (config_of(tells_commits=model.tells_commits), NoChance())
 
@@ -235,7 +237,7 @@ class Locals:
     ) -> int:
         if message.request_id != number:
             message = replace(message, request_id=number)
-        key = fingerprint((sender, to, message))
+        key = (sender, to, message)
         known = self._by_message.get(key)
         if known is None:
             known = self._by_message[key] = len(self.packets)
@@ -298,8 +300,8 @@ class Locals:
             raft.can_write,
             role.leader_id if isinstance(role, Follower) else -1,
             raft.high_watermark,
-            written.log,
-            node.disk.log,
+            self._logs.setdefault(written.log, written.log),
+            self._logs.setdefault(node.disk.log, node.disk.log),
             core.voters.latest.ids,
             slots.live_numbers(core),
             frozenset(owed),

@@ -88,12 +88,12 @@ MODELS: dict[str, Model] = {
         ),
         Model(
             "crashes",
-            "three records, two epochs, one crash of each of three voters; one stands for each",
+            "three voters, two epochs, three records of clients, one crash of each",
             _fresh(3),
             epochs=2,
             records=3,
             crashes=1,
-            reigns=(1, 2),
+            alike=((1, 2, 3),),
         ),
         Model(
             "removals",

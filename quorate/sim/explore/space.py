@@ -76,6 +76,7 @@ class Space:
         self._by_history: dict[History, int] = {}
         self._by_floor: dict[tuple[int, Epoch], int] = {}
         self._in_vain: dict[tuple[int, int], bool] = {}
+        self._ignored: dict[tuple[int, int], bool] = {}
 
     def first(self) -> State:
         """Every node has just started on its disk."""
@@ -158,7 +159,8 @@ class Space:
         for number in state.packets:
             packet = table.packets[number]
             index = self._index[packet.to]
-            yield Step(index, ("deliver", number), number)
+            if not self._is_ignored(number, state.locals[index]):
+                yield Step(index, ("deliver", number), number)
             if not packet.is_request:
                 yield Step(index, ("again", packet.sender, packet.number), number)
         for index, node in enumerate(nodes):
@@ -198,8 +200,11 @@ class Space:
 
     def _renamed(self, state: State, numbers: tuple[int, ...], images: Images) -> State:
         packets = tuple(sorted(map(images.of_packet, state.packets)))
-        history = images.of_history(self.histories[state.history])
-        return State(numbers, packets, state.budget, self._number_of(history))
+        at = images.histories.get(state.history)
+        if at is None:
+            at = self._number_of(images.of_history(self.histories[state.history]))
+            images.histories[state.history] = at
+        return State(numbers, packets, state.budget, at)
 
     def take(self, state: State, step: Step) -> State | None:
         """The state after ``step``; None where nothing happens at all.
@@ -337,11 +342,40 @@ class Space:
             at = numbers[self._index[packet.to]]
             is_in_vain = self._in_vain.get((number, at))
             if is_in_vain is None:
-                is_in_vain = packet.epoch < 0 or packet.is_in_vain(table.locals[at])
-                self._in_vain[number, at] = is_in_vain
+                is_in_vain = self._in_vain[number, at] = self._can_only_be_refused(number, at)
             if is_in_vain:
                 packets.discard(number)
                 continue
             late += packet.is_late
             if packet.is_late and late > self.model.late:
                 packets.discard(number)
+
+    def _is_ignored(self, number: int, local: int) -> bool:
+        """Whether a request changes nothing now and says nothing, so that it stays as it is."""
+        known = self._ignored.get((number, local))
+        if known is None:
+            packet = self.table.packets[number]
+            known = packet.is_request and not packet.is_late
+            if known:
+                outcome = self.table.step(local, ("deliver", number))
+                known = outcome.violation is None and outcome.local == local and not outcome.sent
+            self._ignored[number, local] = known
+        return known
+
+    def _can_only_be_refused(self, number: int, local: int) -> bool:
+        """Whether a request is of an epoch that its receiver has left behind, on its disk."""
+        packet, to = self.table.packets[number], self.table.locals[local]
+        if packet.epoch >= to.durable_epoch:
+            return False
+        outcome = self.table.step(local, ("deliver", number))
+        if outcome.violation is not None:
+            raise outcome.violation
+        if packet.epoch >= 0 and (outcome.local != local or outcome.sent):
+            raise Violation(
+                "stale-epoch",
+                "a request of an epoch left behind is not refused",
+                node=to.node_id,
+                epoch=packet.epoch,
+                durable=to.durable_epoch,
+            )
+        return True

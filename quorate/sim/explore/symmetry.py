@@ -45,6 +45,8 @@ class Images:
         self._naming = naming
         self._locals: dict[int, int] = {}
         self._packets: dict[int, int] = {}
+        self.histories: dict[int, int] = {}
+        """Numbers of the renamed histories, by number."""
         ids = sorted(naming)
         former = {new: old for old, new in naming.items()}
         # At which place the node stood that takes each place.

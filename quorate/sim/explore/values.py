@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from quorate.sim.explore.disk import Log
 from quorate.sim.invariants.violation import Violation
-from quorum.core.messages import BeginQuorumEpochRequest, Message, VoteRequest
-from quorum.types import NO_NODE, NodeId
+from quorum.core.messages import Message
+from quorum.types import NodeId
 
 Event: TypeAlias = tuple[Any, ...]
 """Its name, and what it is about."""
@@ -31,27 +31,6 @@ class Packet:
     def outline(self) -> tuple[NodeId, NodeId, type[Message], int]:
         """What it is, without its contents."""
         return self.sender, self.to, type(self.message), self.number
-
-    def is_in_vain(self, to: Local) -> bool:
-        """Whether its receiver can never again do anything for it but refuse.
-
-        It has promised so on its disk: to be in a later epoch, to have voted for another, or
-        to follow somebody already, in this one.
-        """
-        epoch = to.durable_epoch
-        if self.epoch != epoch:
-            return self.epoch < epoch
-        match self.message:
-            case VoteRequest():
-                return to.durable_leader != NO_NODE or to.durable_vote not in (
-                    NO_NODE,
-                    self.sender,
-                )
-            case BeginQuorumEpochRequest():
-                return to.durable_leader == self.sender
-            case _:
-                return False
-
 
 @dataclass(frozen=True, slots=True)
 class Local:
