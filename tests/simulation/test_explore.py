@@ -12,14 +12,17 @@ from dataclasses import replace
 import pytest
 
 from quorate.sim.explore.freeze import fingerprint
+from quorate.sim.explore.model import Model
 from quorate.sim.explore.models import MODELS
 from quorate.sim.explore.search import Report, explore
 from quorate.sim.explore.space import Space
 from quorate.sim.explore.telling import told
 from quorate.sim.invariants.violation import Violation
-from quorum.core import election, majority, membership_checks, snapshot_install
-from quorum.core.roles import Leader
+from quorum.core import leadership, snapshot_install
 from quorum.core.state import CoreState
+from quorum.errors import ErrorCode
+from tests.simulation.zoo import durability, elections, membership, replicating, voting
+from tests.simulation.zoo.bug import Patch
 
 
 def _clean(report: Report) -> Report:
@@ -33,11 +36,11 @@ def test_three_voters_two_epochs_and_one_record_to_the_end() -> None:
     assert report.is_complete
     assert report.led_epochs == 2
     assert report.committed_max == 3 + 1 + 1  # opening of epoch 1, leader change of 2, the record
-    assert report.states > 10_000
+    assert report.states > 1_000
 
 
 def test_a_checkpoint_brings_the_voters_of_its_end() -> None:
-    report = _clean(explore(MODELS["checkpoint"], states_max=15_000))
+    report = _clean(explore(MODELS["checkpoint"], states_max=5_000))
     assert report.led_epochs >= 1
 
 
@@ -54,35 +57,25 @@ def test_a_fingerprint_tells_contents_and_not_objects() -> None:
     assert fingerprint(one) != fingerprint([1, {"a": (2, b"y")}])
 
 
-def _half_is_enough(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(majority, "quorum_size", lambda count: max(1, count // 2))
+SMALL = replace(MODELS["crashes"], records=1)
+"""Two epochs, a crash of each of three voters, and one record."""
 
 
-def _looks_at_no_log(patch: pytest.MonkeyPatch) -> None:
-    grant = election.why_not_grant
+def _obeys_former_leaders(patch: Patch) -> None:
+    """A voter takes BeginQuorumEpoch of an epoch that it has left for news."""
+    refusal = leadership.refusal_of_voter_request
 
-    def lax(core: CoreState, request: object) -> str:
-        reason = grant(core, request)  # type: ignore[arg-type]
-        return "" if "is behind" in reason else reason
+    def lax(core: CoreState, epoch: int, sender: int) -> ErrorCode | None:
+        found = refusal(core, epoch, sender)
+        if found == ErrorCode.FENCED_LEADER_EPOCH:
+            core.election = replace(core.election, leader_id=sender)
+            return None
+        return found
 
-    patch.setattr(election, "why_not_grant", lax)
-
-
-def _no_barrier(patch: pytest.MonkeyPatch) -> None:
-    """The 2015 bug: voters are changed before the leader committed anything of its epoch."""
-    ask = membership_checks._why_not_now
-
-    def hasty(core: CoreState, leader: Leader) -> membership_checks.Refusal | None:
-        before, leader.can_write = leader.can_write, True
-        try:
-            return ask(core, leader)
-        finally:
-            leader.can_write = before
-
-    patch.setattr(membership_checks, "_why_not_now", hasty)
+    patch.setattr(leadership, "refusal_of_voter_request", lax)
 
 
-def _stale_voters(patch: pytest.MonkeyPatch) -> None:
+def _stale_voters(patch: Patch) -> None:
     install = snapshot_install.replace_log
     patch.setattr(
         snapshot_install, "replace_log", lambda core, made_of, _: install(core, made_of, ())
@@ -92,21 +85,31 @@ def _stale_voters(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("model", "break_it", "caught_by"),
     [
-        ("records", _half_is_enough, "committed-on-majority"),
-        ("records", _looks_at_no_log, "leader-completeness"),
-        ("checkpoint", _stale_voters, "leader-completeness"),
-        pytest.param("removals", _no_barrier, "leader-completeness", marks=pytest.mark.nightly),
+        (SMALL, elections.half_is_enough, "committed-on-majority"),
+        (SMALL, elections.vote_without_looking, "leader-completeness"),
+        (SMALL, voting.second_vote_in_an_epoch, "promises"),
+        (SMALL, voting.vote_before_durable, "promises"),
+        (SMALL, voting.newest_epoch_wins, "leader-completeness"),
+        (SMALL, durability.acknowledge_before_flush, "promises"),
+        (SMALL, durability.leadership_before_durable, "promises"),
+        (SMALL, replicating.own_unflushed_end_counts, "committed-on-majority"),
+        (SMALL, replicating.last_epoch_not_compared, "committed-on-majority"),
+        (SMALL, _obeys_former_leaders, "stale-epoch"),
+        (MODELS["checkpoint"], _stale_voters, "leader-completeness"),
+        pytest.param(
+            MODELS["removals"],
+            membership.change_before_own_commit,
+            "leader-completeness",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_broken_core_is_shown_the_way_it_fails(
-    model: str,
-    break_it: Callable[[pytest.MonkeyPatch], None],
-    caught_by: str,
-    monkeypatch: pytest.MonkeyPatch,
+    model: Model, break_it: Callable[[Patch], None], caught_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Break one rule; the explorer ends with the shortest way to the violation."""
     break_it(monkeypatch)
-    report = explore(MODELS[model])
+    report = explore(model)
     assert report.violation is not None
     assert report.violation.name == caught_by
     story = list(told(report))
@@ -154,18 +157,11 @@ def _follow(space: Space, story: str) -> str:
 def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sound core refuses the first removal; without the barrier the story ends as it did."""
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "refused: 1 remove 4"
-    _no_barrier(monkeypatch)
+    membership.change_before_own_commit(monkeypatch)
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "leader-completeness"
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", sorted(set(MODELS) - {"crashes"}))
+@pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_model_holds_to_the_end(name: str) -> None:
     assert _clean(explore(MODELS[name])).is_complete
-
-
-@pytest.mark.nightly
-def test_crashes_do_no_harm_in_the_first_million_states() -> None:
-    """As far as a night has time; ``quorate sim explore crashes`` goes on to the end."""
-    report = _clean(explore(MODELS["crashes"], states_max=1_000_000))
-    assert report.led_epochs == 2

@@ -35,7 +35,6 @@ from quorum.core.roles import Follower, Leader, Prospective
 from quorum.errors import ErrorCode, InvariantViolation
 from quorum.types import NO_NODE, ElectionState, NodeId
 
-
 Origin: TypeAlias = tuple[int, Event]
 """A state of a node and what happened to it; -1 for the start, a packet for its dead twin."""
 
@@ -188,9 +187,7 @@ class Locals:
         if not node.pending:
             node.stored = raft.high_watermark
         model = self._model
-        node.settle(
-            hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes
-        )
+        node.settle(hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes)
         node.promises = [each for each in node.promises if not self._is_lost(each[2])]
         sent: list[int] = []
         for to, message in node.sent:

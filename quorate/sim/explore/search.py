@@ -102,7 +102,8 @@ def _way_to(
     way: list[Step] = []
     for choice in reversed(taken):
         made = next(made for at, (_, made) in enumerate(space.moves(state)) if at == choice)
-        assert isinstance(made, State)
+        if isinstance(made, Violation):
+            break
         state = space.canonical(made)
         # The same move under the names that the nodes of this story have.
         for steps, made in space.moves(actual):

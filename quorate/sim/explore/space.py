@@ -3,18 +3,16 @@
 A state is the number of each node's state, the packets under way, what is left of each budget, and
 the history. Steps look up what an event makes of one node (``local``), move packets, and check.
 
-What is left out, because it changes nothing that is checked:
+What is left out, because it changes nothing that is checked; ``DESIGN.md`` has the arguments:
 
 * A held Fetch whose time is over: its empty answer leads back to the same state.
-* A request sent again because no answer came: it says what the first one says, so the first one
-  came late. The exception are Fetches, see ``Model.lost``.
 * An answer to a request that its sender has given up: the core drops it by its id.
-* A request that its receiver is bound by its disk to refuse, where refusals are lost.
+* An answer that waits: it comes at once, or never and the request is sent again.
+* A request of an epoch that its receiver has left behind, where refusals are lost.
 * A process that is down for a while: everything for it comes late.
-* A crash of a node whose disk has done everything handed to it. It loses what a node forgets that
-  goes silent in its role: its tally, its reign, its Fetch. And it may know less of what is
-  committed, which nothing but a cut below that would notice, and such a cut is a violation.
-* The time at which a disk is done that loses nothing any more.
+* The time at which a disk is done: it is at once, unless the node crashes before.
+* A crash that leaves a node as it was before the event, or as it is after it without a crash.
+* What the nodes are called that start alike.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from quorate.sim.explore import slots
 from quorate.sim.explore.history import History, after_step, faded
 from quorate.sim.explore.local import Locals
 from quorate.sim.explore.model import Model
 from quorate.sim.explore.symmetry import Images, namings_of
+from quorate.sim.explore.under_way import UnderWay
 from quorate.sim.explore.values import Event, Local, Outcome
 from quorate.sim.invariants.violation import Violation
 from quorum.types import Epoch
@@ -68,6 +66,7 @@ class Space:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.table = Locals(model)
+        self.under_way = UnderWay(model, self.table)
         self.ids = tuple(sorted(model.disks()))
         self._index = {node_id: index for index, node_id in enumerate(self.ids)}
         namings = list(namings_of(model))[1:]
@@ -75,8 +74,6 @@ class Space:
         self.histories: list[History] = []
         self._by_history: dict[History, int] = {}
         self._by_floor: dict[tuple[int, Epoch], int] = {}
-        self._in_vain: dict[tuple[int, int], bool] = {}
-        self._ignored: dict[tuple[int, int], bool] = {}
 
     def first(self) -> State:
         """Every node has just started on its disk."""
@@ -159,7 +156,7 @@ class Space:
         for number in state.packets:
             packet = table.packets[number]
             index = self._index[packet.to]
-            if not self._is_ignored(number, state.locals[index]):
+            if not self.under_way.is_ignored(number, state.locals[index]):
                 yield Step(index, ("deliver", number), number)
             if not packet.is_request:
                 yield Step(index, ("again", packet.sender, packet.number), number)
@@ -236,10 +233,10 @@ class Space:
             at, made = queue.pop(0)
             history = self._settle(numbers, packets, history, at, made)
         if name == "deliver":
-            self._keep(numbers, packets, index, step.packet, outcome)
-        self._drop_old(numbers, packets)
+            self.under_way.keep(numbers, packets, index, step.packet, outcome)
+        self.under_way.drop_old(numbers, packets)
         nodes = [table.locals[each] for each in numbers]
-        if any([node.is_moot for node in nodes]):
+        if any(node.is_moot for node in nodes):
             return None
         at = state.history if history is past else self._number_of(history)
         at = self._faded(at, min([node.durable_epoch for node in nodes]))
@@ -251,32 +248,6 @@ class Space:
             known = self._number_of(faded(self.histories[number], floor, self.model.epochs))
             self._by_floor[number, floor] = known
         return known
-
-    def _keep(
-        self,
-        numbers: list[int],
-        packets: set[int],
-        index: int,
-        number: int,
-        outcome: Outcome,
-    ) -> None:
-        """A request that came to nothing will come again, because its sender still waits."""
-        table = self.table
-        packet = table.packets[number]
-        if not packet.is_request or packet.is_late:
-            return
-        if packet.number:
-            asker = (packet.sender, packet.number)
-            sender = table.locals[numbers[self._index[packet.sender]]]
-            if packet.number not in sender.waits or asker in table.locals[numbers[index]].owed:
-                return
-            if any(
-                (packet.sender, packet.number) == (answer.to, answer.number)
-                for answer in map(table.packets.__getitem__, outcome.sent)
-                if not answer.is_request
-            ):
-                return
-        packets.add(number)
 
     def _ask_again(self, numbers: list[int], index: int) -> list[tuple[int, Outcome]]:
         """Those whose requests the crashed node would have answered notice, and ask again."""
@@ -305,77 +276,8 @@ class Space:
         numbers[index] = outcome.local
         now = table.locals[outcome.local]
         if outcome.killed:
-            self._give_up(numbers, packets, index, outcome.killed)
+            self.under_way.give_up(numbers, packets, index, outcome.killed)
         packets.update(outcome.sent)
         if now is before:
             return history
         return after_step(history, before, now, [table.locals[each] for each in numbers])
-
-    def _give_up(
-        self, numbers: list[int], packets: set[int], index: int, killed: frozenset[int]
-    ) -> None:
-        """A node waits no longer for some answers: their requests are late from now on."""
-        table, node_id = self.table, self.ids[index]
-        for number in sorted(packets):
-            packet = table.packets[number]
-            if packet.number not in killed:
-                continue
-            if packet.is_request and packet.sender == node_id:
-                packets.discard(number)
-                packets.add(table.dead_twin(number))
-            elif not packet.is_request and packet.to == node_id:
-                packets.discard(number)
-        gone = frozenset((node_id, number) for number in killed)
-        for other, number in enumerate(numbers):
-            if table.locals[number].owed & gone:
-                event = ("forget", node_id, killed)
-                numbers[other] = table.step(number, event).local
-
-    def _drop_old(self, numbers: list[int], packets: set[int]) -> None:
-        """Requests that can do nothing any more, and late ones beyond the bound."""
-        table, late = self.table, 0
-        has_refusals = self.model.has_refusals
-        for number in sorted(packets):
-            packet = table.packets[number]
-            if not packet.is_request or (packet.number and has_refusals):
-                continue
-            at = numbers[self._index[packet.to]]
-            is_in_vain = self._in_vain.get((number, at))
-            if is_in_vain is None:
-                is_in_vain = self._in_vain[number, at] = self._can_only_be_refused(number, at)
-            if is_in_vain:
-                packets.discard(number)
-                continue
-            late += packet.is_late
-            if packet.is_late and late > self.model.late:
-                packets.discard(number)
-
-    def _is_ignored(self, number: int, local: int) -> bool:
-        """Whether a request changes nothing now and says nothing, so that it stays as it is."""
-        known = self._ignored.get((number, local))
-        if known is None:
-            packet = self.table.packets[number]
-            known = packet.is_request and not packet.is_late
-            if known:
-                outcome = self.table.step(local, ("deliver", number))
-                known = outcome.violation is None and outcome.local == local and not outcome.sent
-            self._ignored[number, local] = known
-        return known
-
-    def _can_only_be_refused(self, number: int, local: int) -> bool:
-        """Whether a request is of an epoch that its receiver has left behind, on its disk."""
-        packet, to = self.table.packets[number], self.table.locals[local]
-        if packet.epoch >= to.durable_epoch:
-            return False
-        outcome = self.table.step(local, ("deliver", number))
-        if outcome.violation is not None:
-            raise outcome.violation
-        if packet.epoch >= 0 and (outcome.local != local or outcome.sent):
-            raise Violation(
-                "stale-epoch",
-                "a request of an epoch left behind is not refused",
-                node=to.node_id,
-                epoch=packet.epoch,
-                durable=to.durable_epoch,
-            )
-        return True

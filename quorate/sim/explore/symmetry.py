@@ -126,11 +126,19 @@ class Images:
                 (
                     tuple(
                         sorted(
-                            (replace(each, key=key_of(self._naming[each.key.id])) for each in entry[1][0]),
+                            (
+                                replace(each, key=key_of(self._naming[each.key.id]))
+                                for each in entry[1][0]
+                            ),
                             key=lambda each: each.key.id,
                         )
                     ),
-                    tuple(sorted((key_of(self._naming[each.id]) for each in entry[1][1]), key=lambda key: key.id)),
+                    tuple(
+                        sorted(
+                            (key_of(self._naming[each.id]) for each in entry[1][1]),
+                            key=lambda key: key.id,
+                        )
+                    ),
                 ),
             )
             for entry in log

@@ -32,6 +32,7 @@ class Packet:
         """What it is, without its contents."""
         return self.sender, self.to, type(self.message), self.number
 
+
 @dataclass(frozen=True, slots=True)
 class Local:
     """One state of one node: packed, and what the cluster looks at."""

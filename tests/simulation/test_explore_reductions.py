@@ -1,0 +1,168 @@
+"""What the explorer leaves out loses nothing: whole and reduced explorations side by side.
+
+The whole one delays every answer and every write in every order (``Model.in_full``). Where all of
+them are settled it must be in exactly the states of the reduced one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import pytest
+
+from quorate.sim.explore import node, space
+from quorate.sim.explore.model import Model
+from quorate.sim.explore.models import MODELS
+from quorate.sim.explore.space import Space, State
+from quorate.sim.explore.values import Local
+from quorate.sim.invariants.violation import Violation
+
+Look: TypeAlias = Callable[[Local], object]
+"""What is compared of a node."""
+
+
+def _everything(local: Local) -> object:
+    return local.body, local.high_watermark
+
+
+def _all_but_knowledge(local: Local) -> object:
+    """Without what it knows to be committed, and without the crashes it has left."""
+    return local.body
+
+
+def _disk(local: Local) -> object:
+    return local.role, local.epoch, local.leads, local.durable, local.durable_leader
+
+
+def _reached(model: Model) -> tuple[Space, set[State]]:
+    """Every state of a model, whatever its nodes are called."""
+    explored = Space(model)
+    seen = {explored.first()}
+    level = list(seen)
+    while level:
+        following = []
+        for state in level:
+            for _, made in explored.moves(state):
+                assert not isinstance(made, Violation), made
+                if made not in seen:
+                    seen.add(made)
+                    following.append(made)
+        level = following
+    return explored, seen
+
+
+def _settled(model: Model, look: Look) -> set[object]:
+    """What the states look like in which no answer and no write is under way."""
+    explored, seen = _reached(model)
+    table, found = explored.table, set()
+    for state in seen:
+        nodes = [table.locals[number] for number in state.locals]
+        packets = [table.packets[number] for number in state.packets]
+        is_writing = any(each.durable != each.log or _is_writing(each) for each in nodes)
+        if is_writing or not all(each.is_request for each in packets):
+            continue
+        past = explored.histories[state.history]
+        found.add(
+            (
+                tuple(look(each) for each in nodes),
+                frozenset((each.outline, each.message) for each in packets),
+                state.budget,
+                past.committed,
+                past.leaders,
+            )
+        )
+    return found
+
+
+def _is_writing(local: Local) -> bool:
+    return ("persist",) in local.events
+
+
+def _compare(model: Model, look: Look) -> int:
+    whole, reduced = _settled(replace(model, in_full=True), look), _settled(model, look)
+    assert len(whole - reduced) == len(reduced - whole) == 0
+    return len(whole)
+
+
+RECORDS = replace(MODELS["records"], alike=())
+CRASHES = replace(MODELS["crashes"], alike=())
+
+
+def test_answers_at_once_or_never_reach_the_same_states() -> None:
+    assert _compare(replace(RECORDS, epochs=1, records=1), _everything) > 300
+
+
+def test_writes_at_once_or_lost_reach_the_same_states() -> None:
+    """Crashes included: leaders serve what their own disks then lose."""
+    assert _compare(replace(CRASHES, epochs=1, records=0), _all_but_knowledge) > 300
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("model", "look"),
+    [
+        (replace(RECORDS, epochs=2, records=0), _everything),
+        (replace(CRASHES, epochs=1, records=1), _all_but_knowledge),
+    ],
+    ids=["two-epochs", "crashes-and-a-record"],
+)
+def test_larger_models_reach_the_same_states(model: Model, look: Look) -> None:
+    assert _compare(model, look) > 500
+
+
+def test_a_reduction_that_loses_something_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every crash is left out, as if none changed anything."""
+
+    def is_crash(*arguments: object) -> bool:
+        step = arguments[-1]
+        return isinstance(step, space.Step) and step.event[0] == "crash"
+
+    model = replace(CRASHES, epochs=1, records=0)
+    whole = _settled(replace(model, in_full=True), _all_but_knowledge)
+    monkeypatch.setattr(Space, "_is_idle_crash", is_crash)
+    assert _settled(model, _all_but_knowledge) < whole
+
+
+def test_what_is_forgotten_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Votes of led epochs and the past of epochs left behind may as well be remembered."""
+    model = replace(RECORDS, epochs=2, records=0)
+
+    def outcomes() -> set[object]:
+        explored, seen = _reached(model)
+        locals_ = explored.table.locals
+        return {tuple(_disk(locals_[each]) for each in state.locals) for state in seen}
+
+    forgetful = outcomes()
+    monkeypatch.setattr(node, "_without_vote", lambda state: state)
+    monkeypatch.setattr(space, "faded", lambda history, floor, last_epoch: history)
+    assert outcomes() == forgetful
+    assert len(forgetful) > 500
+
+
+def test_nodes_that_are_alike_may_be_renamed() -> None:
+    """The core does to a renamed node what it does to the node, renamed; and one state of each
+    class of renamed ones is visited, no more and no fewer."""
+    model = replace(MODELS["crashes"], epochs=1, records=0)
+    explored, seen = _reached(model)
+    table = explored.table
+    known = list(table._outcomes.items())
+    for images in explored.images:
+        for (local, event), outcome in known:
+            renamed = table.step(images.of_local(local), images.of_event(event))
+            assert renamed.local == images.of_local(outcome.local)
+            assert sorted(renamed.sent) == sorted(map(images.of_packet, outcome.sent))
+    classes = {explored.canonical(state) for state in seen}
+    assert len(seen) / 6 <= len(classes) < len(seen) / 4
+    visited, level = {explored.canonical(explored.first())}, [explored.first()]
+    while level:
+        moves = [made for state in level for _, made in explored.moves(state)]
+        level = []
+        for made in moves:
+            assert isinstance(made, State)
+            one = explored.canonical(made)
+            if one not in visited:
+                visited.add(one)
+                level.append(one)
+    assert visited == classes
