@@ -15,8 +15,8 @@ from quorate.sim.explore.search import Report
 from quorate.sim.explore.search import explore as search
 from quorate.sim.explore.telling import told
 
-STATES_MAX = 20_000_000
-"""About 3 GB."""
+STATES_MAX = 10_000_000
+"""About 4 GB."""
 
 
 @click.command("explore", cls=SessionCommand)
