@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from quorate.sim.ages import Ages
 from quorate.sim.dice import Dice
@@ -16,6 +16,7 @@ from quorate.sim.network import Network
 from quorate.sim.options import Options
 from quorate.sim.plan import FaultPlan
 from quorate.sim.recording import Readers, Recording
+from quorate.sim.relays import Relays, hurried
 from quorate.sim.scheduler import Scheduler
 from quorate.sim.trace import Trace
 from quorate.sim.watchers import Watchers
@@ -60,6 +61,11 @@ class Counts:
     watch_resumes: int = 0
     watch_restarts: int = 0
     watch_cut_off: int = 0
+    relay_answers: int = 0
+    relay_chains: int = 0
+    relay_refusals: int = 0
+    relay_reports: int = 0
+    upstream_changes: int = 0
     acts: dict[str, int] = field(default_factory=dict)
     """Every act of harm that had something to be done to, by name."""
 
@@ -147,8 +153,8 @@ class Cluster:
         observer_count = root.choices((0, 1, 2, 3), (6, 2, 1, 1))[0]
         if options.voters:
             voter_count = root.choice(options.voters)
-        if options.observers:
-            observer_count = root.choice(options.observers)
+        if options.observers or options.faults.observers:
+            observer_count = root.choice(options.observers or options.faults.observers)
         self.voter_ids = tuple(range(1, voter_count + 1))
         self.network = Network(self, Dice(root.getrandbits(64)))
         self.clients = Clients(self, Dice(root.getrandbits(64)), root.randint(1, 4))
@@ -158,8 +164,12 @@ class Cluster:
             )
             for each in self.voter_ids
         )
+        observers = tuple(range(11, 11 + observer_count))
+        self.relays = Relays({})
+        if options.faults.relayed:
+            self._lay_out_relays(random.Random(root.getrandbits(64)), observers)
         self.members: dict[NodeId, Member] = {}
-        for node_id in (*self.voter_ids, *range(11, 11 + observer_count)):
+        for node_id in (*self.voter_ids, *observers):
             self.members[node_id] = Member(
                 self,
                 node_id,
@@ -175,6 +185,12 @@ class Cluster:
         self.recording = Recording(self, seed)
         self._readers = Readers(self, self.recording, Dice(root.getrandbits(64)))
         self.watchers = Watchers(self, Dice(root.getrandbits(64)))
+
+    def _lay_out_relays(self, rng: random.Random, observers: tuple[NodeId, ...]) -> None:
+        share = rng.choice(self.options.faults.relayed)
+        self.relays = Relays.draw(rng, observers, share)
+        quorum = hurried(self.settings.quorum, rng)
+        self.settings = replace(self.settings, quorum=quorum)
 
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from quorate.controller.requests import Answer, RequestContext
 from quorate.sim.cluster import Cluster, Counts
+from quorate.sim.invariants.relay_paths import RelayPaths
+from quorate.sim.invariants.subtree_reported import SubtreeReported
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.options import Options
 from quorate.sim.trace import Trace
@@ -81,6 +83,7 @@ def run(
             return run(seed, options)
         violation = found
     end_us = cluster.scheduler.now_us
+    _count_relays(cluster)
     return Outcome(
         seed,
         options,
@@ -91,6 +94,17 @@ def run(
         violation,
         tuple(trace.last),
     )
+
+
+def _count_relays(cluster: Cluster) -> None:
+    """What only the onlookers have counted."""
+    for each in cluster.witness.invariants:
+        if isinstance(each, RelayPaths):
+            cluster.counts.relay_answers = each.answers
+            cluster.counts.relay_chains = each.chained
+            cluster.counts.relay_refusals = each.refusals
+        elif isinstance(each, SubtreeReported):
+            cluster.counts.relay_reports = each.reports
 
 
 def _storm(cluster: Cluster, events: int) -> None:

@@ -11,6 +11,7 @@ from quorum.core.events import (
     LogDiverged,
     ReplicaRegressed,
     RoleChanged,
+    UpstreamChanged,
     VoterChangeEnded,
     VotingBarred,
 )
@@ -34,6 +35,8 @@ def heard(cluster: Cluster, member: Member, event: Event) -> None:
         counts.installs += event.outcome == "installed"
     elif type(event) is RoleChanged:
         counts.leaders += event.role == "Leader"
+    elif type(event) is UpstreamChanged:
+        counts.upstream_changes += 1
     elif type(event) is ReplicaRegressed:
         counts.regressions += 1
     elif type(event) is VoterChangeEnded:

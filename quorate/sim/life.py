@@ -78,6 +78,7 @@ class Life:
             on_failure=self._fail,
             on_fault=self._product_fault,
             bootstrap=() if is_voter else (-2, -3),
+            relays=cluster.relays.of(member.id),
             on_checkpoint=self._checkpoint_written,
         )
 
@@ -226,8 +227,10 @@ class Life:
     # ------------------------------------------------------------------ what the replica needs
 
     def send(self, to: NodeId, message: Message) -> None:
-        self._cluster.witness.sent(self._id, to, message)
-        self._cluster.network.send(self._id, to, message)
+        network = self._cluster.network
+        receiver = to if to >= 0 else network.node_behind(to)
+        self._cluster.witness.sent(self._id, receiver, message)
+        network.send(self._id, to, message)
 
     def set_peers(self, addresses: Mapping[NodeId, str]) -> None:
         """Addresses do not matter here."""

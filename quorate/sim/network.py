@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from quorate.sim.garbage import garbled
+from quorate.sim.relays import ALIAS
 from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused, RequestFailed
 from quorum.types import NodeId
@@ -67,7 +68,7 @@ class Network:
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
         target = to
         if to < 0:
-            target = self._node_behind(to)
+            target = self.node_behind(to)
             self._aliases[sender, message.request_id] = to
         receiver = cluster.members[target]
         if (sender, target) in self._cuts:
@@ -118,7 +119,10 @@ class Network:
                     self._delay(), self._refused, member, member.life, node_id
                 )
 
-    def _node_behind(self, peer: NodeId) -> NodeId:
+    def node_behind(self, peer: NodeId) -> NodeId:
+        """Whom a node reaches at an address that it knows by a negative id."""
+        if peer <= ALIAS:
+            return ALIAS - peer
         voters = self._cluster.voter_ids
         return voters[(-2 - peer) % len(voters)] if peer < 0 else peer
 
@@ -141,7 +145,7 @@ class Network:
             member.tell(RequestFailed(peer, request_id))
 
     def _refused(self, member: Member, life: int, peer: NodeId) -> None:
-        is_down = not self._cluster.members[self._node_behind(peer)].is_up
+        is_down = not self._cluster.members[self.node_behind(peer)].is_up
         if member.life == life and is_down:
             self._cluster.counts.refused += 1
             member.tell(ConnectionRefused(peer))

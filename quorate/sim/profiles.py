@@ -28,6 +28,10 @@ class Profile:
     drift_per_mille: tuple[int, ...] = (0, 20)
     garbage: tuple[float, ...] = (0.0,)
     """Copies of messages that receivers must refuse or ignore (``garbage``)."""
+    observers: tuple[int, ...] = ()
+    """How many observers there are, where nobody asks for a number; empty: as everywhere."""
+    relayed: tuple[float, ...] = ()
+    """The share of them that fetch from others; empty: none does."""
 
 
 _NOTHING_LOST = "no disk loses what it completed"
@@ -77,6 +81,7 @@ _EVERYTHING = {
     "wipe": 1,
     "reformat": 1,
 }
+_RELAYS = {"crash-relay": 4, "pause-relay": 4, "isolate-relay": 5, "move-observer": 4}
 _REPLACING = ("wipe", "reformat")
 
 PROFILES: dict[str, Profile] = {
@@ -200,10 +205,33 @@ PROFILES: dict[str, Profile] = {
             garbage=(0.1, 0.3, 0.6),
         ),
         Profile(
+            "relays",
+            "observers fetch from observers, also in circles; those die, stop and lose touch",
+            _NOTHING_LOST,
+            {
+                **{name: 4 * weight for name, weight in _RELAYS.items()},
+                "crash": 6,
+                "crash-leader": 4,
+                "start": 10,
+                "partition": 8,
+                "isolate-leader": 3,
+                "mend": 20,
+                "pause": 4,
+                "change-voters": 4,
+                "checkpoint": 12,
+            },
+            observers=(2, 3, 4, 5),
+            relayed=(0.6, 1.0),
+            loss=_ROUGH,
+            straggle=_LATE,
+        ),
+        Profile(
             "everything",
             "all of it, twice as often",
             _MINORITY,
-            _EVERYTHING,
+            {**_EVERYTHING, **_RELAYS},
+            observers=(0, 0, 0, 1, 2, 3, 4),
+            relayed=(0.0, 0.7, 1.0),
             disk_stall=(0.0, 0.01, 0.05),
             fault_every_us=(15_000, 40_000, 100_000),
             drift_per_mille=(0, 20, 100),

@@ -319,11 +319,20 @@ def _answer_held(core: CoreState, relay: Relay) -> None:
     if core.high_watermark > relay.answered_to:
         relay.answered_to = core.high_watermark
         for fetch in held.take_up_to(core.high_watermark):
-            _judge(core, relay, fetch.sender, fetch.request, fetch.deadline_ms)
+            _judge_held(core, relay, fetch, fetch.deadline_ms)
     if core.now_ms >= held.earliest_ms:
         for fetch in held.take_due(core.now_ms):
             core.fired(Timer.RELAY_HELD_FETCH)
-            _judge(core, relay, fetch.sender, fetch.request, core.now_ms)
+            _judge_held(core, relay, fetch, core.now_ms)
+
+
+def _judge_held(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
+    """As when it came, unless this relay has come to fetch through the asker meanwhile."""
+    error = _refusal_of_replica(core, relay, fetch.request.replica)
+    if error is not None:
+        refuse(core, fetch.sender, fetch.request, error)
+        return
+    _judge(core, relay, fetch.sender, fetch.request, deadline_ms)
 
 
 def relay_deadline(core: CoreState, relay: Relay) -> int:

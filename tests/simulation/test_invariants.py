@@ -28,7 +28,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.simulation import cases_of_images, cases_of_offices
+from tests.simulation import cases_of_images, cases_of_offices, cases_of_relays
 from tests.support.cardboard_cluster import Stage, batch_of, key_of
 
 
@@ -319,6 +319,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (wrong_digest, "hash-chain"),
     *cases_of_images.CASES,
     *cases_of_offices.CASES,
+    *cases_of_relays.CASES,
 )
 
 

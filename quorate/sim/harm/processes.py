@@ -35,12 +35,14 @@ def _stop(site: Site, member: Member, name: str) -> None:
     site.cluster.happened(f"crash-{name}")
 
 
-def _stop_and_start(site: Site, member: Member) -> None:
+def stop_and_start(site: Site, member: Member) -> None:
+    """Let a node die in any way, and come back after a while."""
     _stop(site, member, site.rng.choice(sorted(CRASH_MODES)))
-    site.later(site.some_us(_DOWN_US), _start, member)
+    site.later(site.some_us(_DOWN_US), start_again, member)
 
 
-def _start(member: Member) -> None:
+def start_again(member: Member) -> None:
+    """Start a node, unless somebody has."""
     if not member.is_up:
         member.boot()
 
@@ -49,7 +51,7 @@ def crash(site: Site) -> bool:
     """One node dies: its process alone, or its machine with what was not synced."""
     member = site.any(up=True)
     if member is not None:
-        _stop_and_start(site, member)
+        stop_and_start(site, member)
     return member is not None
 
 
@@ -57,7 +59,7 @@ def crash_leader(site: Site) -> bool:
     """As ``crash``, of whoever leads."""
     leader = site.leader()
     if leader is not None:
-        _stop_and_start(site, leader)
+        stop_and_start(site, leader)
     return leader is not None
 
 
@@ -66,13 +68,13 @@ def crash_all(site: Site) -> bool:
     members = [each for each in site.cluster.members.values() if each.is_up]
     if site.rng.random() < 0.5:
         for member in members:
-            _stop_and_start(site, member)
+            stop_and_start(site, member)
         return bool(members)
     name = site.rng.choice(sorted(CRASH_MODES))
     back_us = site.some_us(_DOWN_US)
     for member in members:
         _stop(site, member, name)
-        site.later(back_us, _start, member)
+        site.later(back_us, start_again, member)
     return bool(members)
 
 
@@ -83,7 +85,7 @@ def crash_loop(site: Site) -> bool:
         return False
 
     def again(lives: int) -> None:
-        _start(member)
+        start_again(member)
         if lives and member.is_up:
             site.later(site.some_us(8_000), die, lives)
 
@@ -130,7 +132,7 @@ def shut_down(site: Site) -> bool:
     def end() -> None:
         if member.life == life and member.is_up:
             member.crash("kill", KEEP_ALL, is_refusing=True)
-            site.later(site.some_us(_DOWN_US), _start, member)
+            site.later(site.some_us(_DOWN_US), start_again, member)
 
     member.tell(ShutDown())
     site.later(site.some_us(30_000), end)

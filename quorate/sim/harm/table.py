@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.sim.harm import disks, identities, links, processes, times, voters
+from quorate.sim.harm import disks, identities, links, processes, relays, times, voters
 from quorate.sim.harm.site import Site
 
 ACTS: dict[str, Callable[[Site], bool]] = {
@@ -21,6 +21,10 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "transfer": processes.transfer,
     "change-voters": voters.change_voters,
     "checkpoint": processes.checkpoint,
+    "crash-relay": relays.crash_relay,
+    "pause-relay": relays.pause_relay,
+    "isolate-relay": relays.isolate_relay,
+    "move-observer": relays.move_observer,
     "partition": links.partition,
     "isolate-leader": links.isolate_leader,
     "majority-ring": links.majority_ring,

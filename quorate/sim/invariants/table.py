@@ -41,6 +41,10 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | second-life | architecture, decision 9; KIP-853 |
 | regressions | architecture, decision 9; ZOOKEEPER-4882 |
 | same-history | architecture, decision 7; etcd #14039 |
+| relay-shows-committed | ADR 27 |
+| relay-paths | ADR 27 |
+| subtree-reported | 630.5; ADR 27 |
+| trim-waits | 630.5 |
 
 What needs no file of its own: *vote persisted
 before grant* is promises, *majority holds every committed record* is committed-on-majority,
@@ -76,7 +80,11 @@ from quorate.sim.invariants.read_rounds import ReadRounds
 from quorate.sim.invariants.reads import ConfirmedReads
 from quorate.sim.invariants.same_history import SameHistory
 from quorate.sim.invariants.stickiness import LeaderStickiness
+from quorate.sim.invariants.relay_paths import RelayPaths
+from quorate.sim.invariants.relay_shows_committed import RelayShowsCommitted
+from quorate.sim.invariants.subtree_reported import SubtreeReported
 from quorate.sim.invariants.timestamps import TimestampsRise
+from quorate.sim.invariants.trim_waits import TrimWaits
 from quorate.sim.invariants.unique_ids import BrokerEpochs, UniqueIds
 from quorate.sim.invariants.violation import Invariant, Violation
 from quorate.sim.invariants.voter_changes import ChangeBarrier, OneChangeAtATime, Tombstones
@@ -121,6 +129,10 @@ ALL: tuple[type[Invariant], ...] = (
     SecondLife,
     Regressions,
     SameHistory,
+    RelayShowsCommitted,
+    RelayPaths,
+    SubtreeReported,
+    TrimWaits,
 )
 
 

@@ -14,6 +14,7 @@ from tests.simulation.zoo import (
     liveness,
     membership,
     reading,
+    relaying,
     replicating,
     voting,
     watching,
@@ -34,5 +35,6 @@ BUGS: tuple[Bug, ...] = (
     *watching.BUGS,
     *images.BUGS,
     *membership.BUGS,
+    *relaying.BUGS,
     *liveness.BUGS,
 )

@@ -1,0 +1,90 @@
+"""How far those are who fetch from a node, as an onlooker can know it. No property of its own.
+
+What a replica has asked for since the request that was answered last bounds from above what its
+source may take it to have. A replica that has asked for less than before is left out until it is
+as far again: copies of what it asked before may arrive late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+)
+from quorum.errors import ErrorCode
+from quorum.types import NodeId
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What one life of a replica asked of one life of its source, oldest first."""
+
+    life: int
+    source_life: int
+    requests: list[tuple[int, int, int]] = field(default_factory=list)
+    """(request id, offset still needed, the source's clock in ms)."""
+    is_answered: bool = False
+    highest: int = -1
+
+
+class FetchPositions:
+    """Fed with all messages that leave; asked about one source. ``of`` says whose are kept."""
+
+    def __init__(self, witness: Witness, of: Callable[[Seen], bool]) -> None:
+        self._witness = witness
+        self._of = of
+        self._asked: dict[tuple[NodeId, NodeId], _Asked] = {}
+
+    def sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        """A message left ``seen``."""
+        if isinstance(message, FetchRequest | FetchSnapshotRequest):
+            source = self._witness.nodes.get(to)
+            if source is not None and source.is_up and self._of(source):
+                self._ask(seen, source, message)
+        elif (
+            isinstance(message, FetchResponse | FetchSnapshotResponse)
+            and message.error == ErrorCode.NONE
+        ):
+            self._answer(seen, to, message.request_id)
+
+    def _ask(self, seen: Seen, source: Seen, message: FetchRequest | FetchSnapshotRequest) -> None:
+        key = (source.id, seen.id)
+        asked = self._asked.get(key)
+        if asked is None or (asked.life, asked.source_life) != (seen.life, source.life):
+            asked = self._asked[key] = _Asked(seen.life, source.life)
+        if isinstance(message, FetchSnapshotRequest):
+            needed = message.snapshot_id.offset
+        else:
+            needed = message.fetch_offset
+            if message.subtree is not None:
+                needed = min(needed, message.subtree.low)
+        now_ms = source.replica.node._core.now_ms  # noqa: SLF001 - nobody else knows its time
+        asked.requests.append((message.request_id, needed, now_ms))
+        asked.highest = max(asked.highest, needed)
+
+    def _answer(self, seen: Seen, to: NodeId, request_id: int) -> None:
+        asked = self._asked.get((seen.id, to))
+        if asked is None or asked.source_life != seen.life:
+            return
+        for place, (each, _, _) in enumerate(asked.requests):
+            if each == request_id:
+                del asked.requests[:place]
+                asked.is_answered = True
+                return
+
+    def below(self, source: Seen, session_ms: int, now_ms: int) -> Iterator[tuple[NodeId, int]]:
+        """Who certainly counts as live at ``source``, and what it needs at the lowest, or more."""
+        for (source_id, node_id), asked in self._asked.items():
+            if source_id != source.id or asked.source_life != source.life or not asked.is_answered:
+                continue
+            needed = max(offset for _, offset, _ in asked.requests)
+            asked_ms = asked.requests[0][2]
+            if needed >= asked.highest and now_ms - asked_ms < session_ms:
+                yield node_id, needed

@@ -1,0 +1,48 @@
+"""A relay shows what is committed and nothing else (ADR 27)."""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.mirror import split
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen
+from quorum.core.messages import FetchResponse, Message
+from quorum.types import NodeId
+
+
+class RelayShowsCommitted(Invariant):
+    """Records, watermark and points of divergence in its answers lie below its high watermark."""
+
+    name = "relay-shows-committed"
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if type(message) is not FetchResponse or not message.path:
+            return
+        high_watermark = seen.replica.node.high_watermark
+        batches = split(message.records) if message.records else []
+        ends = [message.high_watermark, *(batch.end_offset for batch in batches)]
+        if message.diverging is not None:
+            ends.append(message.diverging.offset)
+        self.require(
+            max(ends) <= high_watermark,
+            "a relay shows what it does not know to be committed",
+            relay=seen.id,
+            to=to,
+            shown_to=max(ends),
+            high_watermark=high_watermark,
+        )
+        committed = self.witness.committed
+        for batch in batches:
+            known = self.witness.batches.get((batch.end_offset, batch.epoch))
+            self.require(
+                batch.end_offset > committed.end_offset
+                or (
+                    known is not None
+                    and known.content == batch.content
+                    and committed.chain_at(batch.end_offset) is not None
+                ),
+                "a relay serves another history",
+                relay=seen.id,
+                to=to,
+                end_offset=batch.end_offset,
+                epoch=batch.epoch,
+            )

@@ -1,0 +1,56 @@
+"""A leader keeps its log for live replicas and their subtrees, but not for ever (630.5)."""
+
+from __future__ import annotations
+
+from quorate.sim.invariants.fetch_positions import FetchPositions
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.core.messages import Message
+from quorum.types import NodeId
+
+
+class TrimWaits(Invariant):
+    """The log start passes what a live replica needs only where a checkpoint has waited for it.
+
+    Who needs what the log no longer holds anyway needs a checkpoint, and nothing of the log.
+    """
+
+    name = "trim-waits"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.positions = FetchPositions(witness, lambda seen: seen.replica.node.is_leader)
+        self.starts: dict[NodeId, tuple[int, int, int]] = {}
+        """Life and epoch of a leader, and where its log began at the last look."""
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        self.positions.sent(seen, to, message)
+
+    def on_stepped(self, seen: Seen) -> None:
+        node = seen.replica.node
+        if not node.is_leader:
+            return
+        start = node.log_start
+        life, epoch, before = self.starts.get(seen.id, (0, 0, 0))
+        self.starts[seen.id] = (seen.life, node.epoch, start.offset)
+        if (life, epoch) == (seen.life, node.epoch) and start.offset > before:
+            self._trimmed(seen, before, start.offset)
+
+    def _trimmed(self, seen: Seen, before: int, start: int) -> None:
+        core = seen.replica.node._core  # noqa: SLF001
+        config = core.config
+        for snapshot_id in core.snapshots.ids:
+            shelved = core.snapshots.get(snapshot_id)
+            if snapshot_id.offset == start and shelved is not None:
+                if core.now_ms - shelved.since_ms >= config.start_offset_lag_max_ms:
+                    return
+                break
+        for node_id, needed in self.positions.below(seen, config.observer_session_ms, core.now_ms):
+            self.require(
+                start <= needed or needed < before,
+                "the log was trimmed under a live replica before its time",
+                leader=seen.id,
+                replica=node_id,
+                needs=needed,
+                log_start=start,
+            )

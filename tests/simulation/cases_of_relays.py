@@ -1,0 +1,77 @@
+"""Cardboard clusters that break one property of relays each."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from quorum.core.messages import FetchRequest, FetchResponse
+from quorum.core.output import SaveElectionState
+from quorum.errors import ErrorCode
+from quorum.types import ElectionState, OffsetAndEpoch
+from tests.support.cardboard_cluster import Stage, key_of
+
+
+def _core(stage: Stage, node_id: int, *, is_relay: bool) -> None:
+    """Give a node a time and settings, which the cardboard has none of."""
+    stage.replicas[node_id].node._core = SimpleNamespace(
+        relay=object() if is_relay else None,
+        is_voter=not is_relay,
+        now_ms=0,
+        config=SimpleNamespace(
+            observer_session_ms=1_000, relay_hops_max=4, start_offset_lag_max_ms=100
+        ),
+        snapshots=SimpleNamespace(ids=()),
+        **dict.fromkeys(
+            ("election", "log", "voters"), SimpleNamespace(start=0, end_offset=0, latest_offset=0)
+        ),
+        high_watermark=0,
+    )
+
+
+def _fetch(stage: Stage, node_id: int, to: int, request_id: int) -> None:
+    request = FetchRequest(request_id, "c", key_of(node_id), 0, 0, 0)
+    stage.witness.sent(node_id, to, request)
+
+
+def _answer(stage: Stage, node_id: int, to: int, request_id: int, *way: int, **more: int) -> None:
+    path = tuple(key_of(each) for each in way)
+    response = FetchResponse(request_id, ErrorCode.NONE, 9, 0, path=path, **more)
+    stage.witness.sent(node_id, to, response)
+
+
+def relay_shows_the_uncommitted(stage: Stage) -> None:
+    _answer(stage, 3, 2, 1)
+    _answer(stage, 2, 1, 1, 2, high_watermark=1)
+
+
+def relay_leaves_out_a_hop(stage: Stage) -> None:
+    _core(stage, 2, is_relay=True)
+    _answer(stage, 3, 2, 1, 3)
+
+
+def relay_reports_nobody(stage: Stage) -> None:
+    """The second report was written after the observer had been answered."""
+    _core(stage, 2, is_relay=True)
+    _fetch(stage, 1, 2, 1)
+    _answer(stage, 2, 1, 1)
+    _fetch(stage, 2, 3, 2)
+    _fetch(stage, 2, 3, 3)
+
+
+def trimmed_before_its_time(stage: Stage) -> None:
+    stage.write(1, SaveElectionState(ElectionState(1, 1, key_of(1))))
+    _core(stage, 1, is_relay=False)
+    stage.step(1, is_leader=True, epoch=1)
+    _fetch(stage, 2, 1, 1)
+    _answer(stage, 1, 2, 1)
+    core = stage.replicas[1].node._core
+    core.log = SimpleNamespace(start=1, end_offset=0)
+    stage.step(1, log_start=OffsetAndEpoch(1, 0))
+
+
+CASES = (
+    (relay_shows_the_uncommitted, "relay-shows-committed"),
+    (relay_leaves_out_a_hop, "relay-paths"),
+    (relay_reports_nobody, "subtree-reported"),
+    (trimmed_before_its_time, "trim-waits"),
+)

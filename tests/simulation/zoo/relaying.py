@@ -1,0 +1,121 @@
+"""Broken relays: observers that others fetch from, and that show or tell what they must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorate.sim.options import Options
+from quorum.core import relay_serving
+from quorum.core.held_fetches import HeldFetch
+from quorum.core.messages import FetchRequest
+from quorum.core.progress import ReplicaProgress
+from quorum.core.relay import Relay
+from quorum.core.state import CoreState
+from quorum.types import NodeId
+from tests.simulation.zoo.bug import Bug, Patch
+
+RELAYS = Options("relays")
+
+
+def relay_serves_to_its_log_end(patch: Patch) -> None:
+    """A relay serves all that it has, also what may still be cut."""
+    answer = relay_serving._answer
+
+    def answer_all(
+        core: CoreState, sender: NodeId, request: FetchRequest, *, records_end: int
+    ) -> None:
+        end = core.log.end_offset
+        answer(core, sender, request, records_end=end if end > request.fetch_offset else -1)
+
+    patch.setattr(relay_serving, "_answer", answer_all)
+
+
+def relay_names_itself_only(patch: Patch) -> None:
+    """A relay leaves those out that it fetches through itself, so that nobody can see a circle."""
+    patch.setattr(relay_serving, "path_of", lambda core: (core.me,))
+
+
+def subtree_not_reported(patch: Patch) -> None:
+    """A relay does not tell upstream what its observers still need."""
+
+    def refresh(relay: Relay) -> None:
+        relay.subtree = None
+
+    patch.setattr(Relay, "refresh", refresh)
+
+
+def subtree_reported_as_own_end(patch: Patch) -> None:
+    """A relay reports the furthest of its observers instead of the last."""
+    refresh = Relay.refresh
+
+    def refresh_high(relay: Relay) -> None:
+        refresh(relay)
+        if relay.subtree is not None:
+            high = max(each.trim_position for each in relay.downstream.values())
+            relay.subtree = replace(relay.subtree, low=max(high, relay.subtree.low))
+
+    patch.setattr(Relay, "refresh", refresh_high)
+
+
+def log_trimmed_under_a_subtree(patch: Patch) -> None:
+    """A leader keeps its log for relays, but not for those behind them."""
+    patch.setattr(
+        ReplicaProgress,
+        "trim_position",
+        property(lambda progress: max(progress.end_offset, progress.download_end)),
+    )
+
+
+def held_fetch_answered_in_a_circle(patch: Patch) -> None:
+    """A relay answers a Fetch that it has held, though it fetches through the asker by now."""
+
+    def judge(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
+        relay_serving._judge(core, relay, fetch.sender, fetch.request, deadline_ms)
+
+    patch.setattr(relay_serving, "_judge_held", judge)
+
+
+BUGS = (
+    Bug(
+        "relay-serves-to-its-log-end",
+        relay_serves_to_its_log_end,
+        ("relay-shows-committed",),
+        "ADR 27; KIP-392: followers serve below the high watermark only",
+        options=RELAYS,
+    ),
+    Bug(
+        "relay-names-itself-only",
+        relay_names_itself_only,
+        ("relay-paths",),
+        "ADR 27; routing loops by distance vectors without paths",
+        options=RELAYS,
+    ),
+    Bug(
+        "subtree-not-reported",
+        subtree_not_reported,
+        ("subtree-reported",),
+        "ADR 27; requirement 630.5",
+        options=RELAYS,
+    ),
+    Bug(
+        "subtree-reported-by-its-furthest",
+        subtree_reported_as_own_end,
+        ("subtree-reported",),
+        "ADR 27; requirement 630.5",
+        options=RELAYS,
+    ),
+    Bug(
+        "log-trimmed-under-a-subtree",
+        log_trimmed_under_a_subtree,
+        ("trim-waits", "subtree-reported"),
+        "requirement 630.5",
+        options=RELAYS,
+    ),
+    Bug(
+        "held-fetch-answered-in-a-circle",
+        held_fetch_answered_in_a_circle,
+        ("relay-paths",),
+        "ADR 27; found by these invariants",
+        options=RELAYS,
+    ),
+)
