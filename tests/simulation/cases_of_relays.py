@@ -60,13 +60,15 @@ def relay_reports_nobody(stage: Stage) -> None:
 
 def trimmed_before_its_time(stage: Stage) -> None:
     stage.write(1, SaveElectionState(ElectionState(1, 1, key_of(1))))
+    for node_id in (1, 2, 3):
+        stage.append(node_id, 0, 1)
     _core(stage, 1, is_relay=False)
-    stage.step(1, is_leader=True, epoch=1)
+    stage.step(1, is_leader=True, epoch=1, high_watermark=1)
     _fetch(stage, 2, 1, 1)
     _answer(stage, 1, 2, 1)
     core = stage.replicas[1].node._core
     core.log = SimpleNamespace(start=1, end_offset=0)
-    stage.step(1, log_start=OffsetAndEpoch(1, 0))
+    stage.step(1, log_start=OffsetAndEpoch(1, 1))
 
 
 CASES = (

@@ -26,8 +26,8 @@ from quorum.types import NodeId
 class _Asked:
     """What one life of a replica asked of one life of its source, oldest first."""
 
-    life: int
-    source_life: int
+    asker: Seen
+    source: Seen
     requests: list[tuple[int, int, int]] = field(default_factory=list)
     """(request id, offset still needed, the source's clock in ms)."""
     is_answered: bool = False
@@ -57,8 +57,8 @@ class FetchPositions:
     def _ask(self, seen: Seen, source: Seen, message: FetchRequest | FetchSnapshotRequest) -> None:
         key = (source.id, seen.id)
         asked = self._asked.get(key)
-        if asked is None or (asked.life, asked.source_life) != (seen.life, source.life):
-            asked = self._asked[key] = _Asked(seen.life, source.life)
+        if asked is None or asked.asker is not seen or asked.source is not source:
+            asked = self._asked[key] = _Asked(seen, source)
         if isinstance(message, FetchSnapshotRequest):
             needed = message.snapshot_id.offset
         else:
@@ -71,7 +71,7 @@ class FetchPositions:
 
     def _answer(self, seen: Seen, to: NodeId, request_id: int) -> None:
         asked = self._asked.get((seen.id, to))
-        if asked is None or asked.source_life != seen.life:
+        if asked is None or asked.source is not seen:
             return
         for place, (each, _, _) in enumerate(asked.requests):
             if each == request_id:
@@ -81,8 +81,8 @@ class FetchPositions:
 
     def below(self, source: Seen, session_ms: int, now_ms: int) -> Iterator[tuple[NodeId, int]]:
         """Who certainly counts as live at ``source``, and what it needs at the lowest, or more."""
-        for (source_id, node_id), asked in self._asked.items():
-            if source_id != source.id or asked.source_life != source.life or not asked.is_answered:
+        for (_, node_id), asked in self._asked.items():
+            if asked.source is not source or not asked.is_answered:
                 continue
             needed = max(offset for _, offset, _ in asked.requests)
             asked_ms = asked.requests[0][2]

@@ -20,7 +20,7 @@ class TrimWaits(Invariant):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.positions = FetchPositions(witness, lambda seen: seen.replica.node.is_leader)
-        self.starts: dict[NodeId, tuple[int, int, int]] = {}
+        self.starts: dict[NodeId, tuple[Seen | None, int, int]] = {}
         """Life and epoch of a leader, and where its log began at the last look."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
@@ -31,9 +31,9 @@ class TrimWaits(Invariant):
         if not node.is_leader:
             return
         start = node.log_start
-        life, epoch, before = self.starts.get(seen.id, (0, 0, 0))
-        self.starts[seen.id] = (seen.life, node.epoch, start.offset)
-        if (life, epoch) == (seen.life, node.epoch) and start.offset > before:
+        life, epoch, before = self.starts.get(seen.id, (None, 0, 0))
+        self.starts[seen.id] = (seen, node.epoch, start.offset)
+        if life is seen and epoch == node.epoch and start.offset > before:
             self._trimmed(seen, before, start.offset)
 
     def _trimmed(self, seen: Seen, before: int, start: int) -> None:
