@@ -78,10 +78,10 @@ from quorate.sim.invariants.past_disks import Regressions, SecondLife
 from quorate.sim.invariants.promises import Promises
 from quorate.sim.invariants.read_rounds import ReadRounds
 from quorate.sim.invariants.reads import ConfirmedReads
-from quorate.sim.invariants.same_history import SameHistory
-from quorate.sim.invariants.stickiness import LeaderStickiness
 from quorate.sim.invariants.relay_paths import RelayPaths
 from quorate.sim.invariants.relay_shows_committed import RelayShowsCommitted
+from quorate.sim.invariants.same_history import SameHistory
+from quorate.sim.invariants.stickiness import LeaderStickiness
 from quorate.sim.invariants.subtree_reported import SubtreeReported
 from quorate.sim.invariants.timestamps import TimestampsRise
 from quorate.sim.invariants.trim_waits import TrimWaits
