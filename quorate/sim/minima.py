@@ -8,18 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_WATCHED: Mapping[str, int] = {
-    "watch_states": 250,
-    "watch_changes": 9_000,
-    "watch_resumes": 700,
-    "watch_restarts": 60,
-    "watch_cut_off": 25,
-}
-"""In every profile: watchers do the same whatever goes wrong."""
+from quorate.sim.follower_minima import RELAYS, RELAYS_AMONG_OTHERS, WATCHED
 
 MINIMA: Mapping[str, Mapping[str, int]] = {
     "default": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 280,
         "truncations": 19,
         "installs": 92,
@@ -83,7 +76,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "wall-step": 11,
     },
     "network": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 200,
         "truncations": 55,
         "installs": 120,
@@ -110,7 +103,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "slow-link": 120,
     },
     "crash": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 260,
         "truncations": 13,
         "installs": 60,
@@ -143,7 +136,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "shut-down": 42,
     },
     "disk": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 200,
         "truncations": 9,
         "installs": 81,
@@ -175,7 +168,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "unreadable": 65,
     },
     "rot": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 120,
         "truncations": 5,
         "installs": 55,
@@ -210,7 +203,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "rot-quorum-state": 10,
     },
     "membership": {
-        **_WATCHED,
+        **WATCHED,
         "voter_changes": 60,
         "leaders": 50,
         "crashes": 100,
@@ -220,7 +213,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "crash": 40,
     },
     "clocks": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 100,
         "truncations": 7,
         "installs": 67,
@@ -250,7 +243,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "wall-step": 170,
     },
     "detection": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 170,
         "truncations": 4,
         "installs": 58,
@@ -280,6 +273,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "rolled-back": 18,
     },
     "history": {
+        **WATCHED,
         "leaders": 160,
         "truncations": 25,
         "crashes": 370,
@@ -292,7 +286,7 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "forge": 25,
     },
     "garbage": {
-        **_WATCHED,
+        **WATCHED,
         "leaders": 150,
         "crashes": 500,
         "acknowledged": 5_000,
@@ -305,33 +299,10 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
         "garbage-never-asked": 800,
         "garbage-damaged": 200,
     },
-    "relays": {
-        **_WATCHED,
-        "leaders": 100,
-        "installs": 200,
-        "crashes": 400,
-        "voter_changes": 5,
-        "acknowledged": 4_800,
-        "reads": 7_500,
-        "relay_answers": 2_900,
-        "relay_chains": 400,
-        "relay_refusals": 40,
-        "relay_reports": 3_800,
-        "upstream_changes": 320,
-        "crash-relay": 90,
-        "isolate-relay": 120,
-        "move-observer": 120,
-        "pause-relay": 90,
-    },
+    "relays": RELAYS,
     "everything": {
-        **_WATCHED,
-        "relay_answers": 250,
-        "relay_reports": 250,
-        "upstream_changes": 20,
-        "crash-relay": 9,
-        "isolate-relay": 9,
-        "move-observer": 7,
-        "pause-relay": 7,
+        **WATCHED,
+        **RELAYS_AMONG_OTHERS,
         "leaders": 340,
         "truncations": 43,
         "installs": 110,
