@@ -32,6 +32,7 @@ SEED = secrets.randbits(32)
 NOISES_PER_METHOD = 6
 NOISE_BYTES_MAX = 2000
 CALL_SECONDS = 2.0
+CONNECT_SECONDS = 60.0
 METHODS: list[MethodDescriptor] = [
     method
     for module in (raft_pb2, metadata_pb2, admin_pb2)
@@ -179,8 +180,10 @@ def test_more_idle_connections_than_anybody_needs(cluster: Processes) -> None:
     taken = []
     try:
         for _ in range(300):
-            taken.append(socket.create_connection((HOST, node.metrics_port), timeout=CALL_SECONDS))
-            taken.append(socket.create_connection((HOST, node.port), timeout=CALL_SECONDS))
+            taken.append(
+                socket.create_connection((HOST, node.metrics_port), timeout=CONNECT_SECONDS)
+            )
+            taken.append(socket.create_connection((HOST, node.port), CONNECT_SECONDS))
         write_configs(cluster, ["77"])
     finally:
         for each in taken:
@@ -201,7 +204,7 @@ def test_an_oversized_write_is_refused_by_name(cluster: Processes, size: int) ->
     options = (("grpc.max_send_message_length", -1),)
     with grpc.insecure_channel(leader.address, options=options) as channel:
         with pytest.raises(grpc.RpcError) as refused:
-            channel.unary_unary("/quorum.v1.MetadataService/Write")(data, timeout=20)
+            channel.unary_unary("/quorum.v1.MetadataService/Write")(data, timeout=60)
     error: Any = refused.value
     assert error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
     assert "more than" in error.details() or "larger than max" in error.details()
@@ -210,7 +213,7 @@ def test_an_oversized_write_is_refused_by_name(cluster: Processes, size: int) ->
 def test_an_unknown_method(cluster: Processes) -> None:
     with grpc.insecure_channel(cluster.voters[0].address) as channel:
         with pytest.raises(grpc.RpcError) as refused:
-            channel.unary_unary("/quorum.v1.MetadataService/Nothing")(b"", timeout=5)
+            channel.unary_unary("/quorum.v1.MetadataService/Nothing")(b"", timeout=60)
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED  # type: ignore[attr-defined]
 
 

@@ -53,6 +53,8 @@ class Ledger:
     faults: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     """Seconds from call to answer of every acknowledged write."""
+    answered_at: list[float] = field(default_factory=list)
+    """When each of these waits was over, on the monotonic clock."""
 
     @property
     def acknowledged(self) -> int:
@@ -179,3 +181,4 @@ class Load:
             ledger.outcomes[key] = Outcome.ACKNOWLEDGED
             ledger.offsets[key] = applied.offset
             ledger.waits.append(loop.time() - began)
+            ledger.answered_at.append(loop.time())
