@@ -116,7 +116,7 @@ def format_directory(
     )
     write_partition_metadata(fs, directory)
     # From here on its absence means that a vote may have been forgotten, not that none was cast.
-    ElectionFile(fs, directory).save(ElectionState())
+    ElectionFile(fs, directory, plan.directory_id).save(ElectionState())
     fs.sync_directory(plan.data_dir)
     identity = MetaProperties(plan.cluster_id, plan.node_id, plan.directory_id)
     write_identity(fs, plan.data_dir, identity)

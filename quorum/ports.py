@@ -135,8 +135,11 @@ class LogStore(Protocol):
     def store_high_watermark(self, high_watermark: int) -> None:
         """Make the lower bound durable, and with it the end that is flushed now."""
 
-    def digest_at(self, offset: int) -> bytes:
-        """Running digest of everything below ``offset``; empty when not known (cannot compare)."""
+    def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
+        """Running digest of everything below ``offset``; empty when not known (cannot compare).
+
+        With ``prove`` what has to be read for it is held against its checksums.
+        """
 
     def digest_before(self, offset: int) -> DigestAt:
         """The digest at the last batch boundary at or below ``offset``; (-1, empty) for none."""

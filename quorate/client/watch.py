@@ -60,6 +60,8 @@ class Watch:
         self._outage_seconds_max = outage_seconds_max
         self._chunks = 0
         self._is_first_batch = True
+        self._least = -1
+        """Where a state must be at least: a watch that begins again never goes back."""
         self.offset = -1 if from_offset is None else from_offset
         self.epoch = from_epoch
 
@@ -141,6 +143,9 @@ class Watch:
     def _take_chunk(self, chunk: StateChunk) -> StateChunk:
         if self.offset >= 0 or chunk.chunk != self._chunks:
             raise ProtocolError(f"state chunk {chunk.chunk} instead of {self._chunks}")
+        if chunk.offset < self._least:
+            # Whoever said that the log begins above may be gone, and this node be behind.
+            raise UnavailableError(f"a state at {chunk.offset}, and {self._least} was known before")
         self._chunks += 1
         if chunk.is_last:
             self.offset, self.epoch = chunk.offset, chunk.epoch
@@ -163,6 +168,7 @@ class Watch:
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
             if isinstance(failure, LogTruncationError):
                 raise failure
+            self._least = max(self._least, self.offset)
             self.offset = self.epoch = -1
         elif isinstance(failure, ClientError) and not may_ask_again(failure):
             raise failure

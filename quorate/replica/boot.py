@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from quorate.replica.condemned import floor_store, set_aside_condemned
+from quorate.replica.older_election import check_newest
 from quorate.replica.vanished import floor_for_vanished
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
@@ -39,6 +40,7 @@ from quorum.types import (
     OffsetAndEpoch,
     ReplicaKey,
     SnapshotId,
+    Uuid,
     Voter,
 )
 from snapshot.config import SnapshotConfig
@@ -112,7 +114,7 @@ def open_stores(
     directory = partition_directory(data_dir)
     fs.make_directory(directory)
     report = BootReport()
-    election = _open_election(fs, directory)
+    election = _open_election(fs, directory, identity.directory_id)
     snapshots = DirectorySnapshotStore(fs, directory, clock, snapshot_config)
     snapshots.clean_up()
     machine = StateMachine()
@@ -152,15 +154,15 @@ def open_stores(
     )
 
 
-def _open_election(fs: FileSystem, directory: Path) -> ElectionFile:
-    election = ElectionFile(fs, directory)
+def _open_election(fs: FileSystem, directory: Path, owner: Uuid) -> ElectionFile:
+    election = ElectionFile(fs, directory, owner)
     if not election.exists():
         raise ElectionStateError(
             f"{QUORUM_STATE_NAME} is missing, so this replica may have forgotten a vote: put the "
             "file back, or format an empty directory (a new directory id) and let it catch up",
             directory,
         )
-    election.load()
+    check_newest(fs, directory, election.load())
     return election
 
 

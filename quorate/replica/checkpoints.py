@@ -106,7 +106,8 @@ class CheckpointKeeper:
         is_newer = newest is None or newest.offset < snapshot_id.offset
         if self._is_busy or not (is_written and is_newer):
             return None
-        log_digest = self._log.digest_at(snapshot_id.offset)
+        # Others will build on it. Bits that rot below a running node must not get into it.
+        log_digest = self._log.digest_at(snapshot_id.offset, prove=True)
         if not log_digest:
             return None
         voter_set = self._driver.node.voter_set_at(snapshot_id.offset)

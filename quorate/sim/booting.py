@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from quorate.replica.boot import Stores, open_stores
 from quorate.sim.clocks import DriftingClock
+from quorate.sim.harmed_files import DATA_DIR
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import PowerLost
-from quorate.sim.node_disk import DATA_DIR, NodeDisk
+from quorate.sim.node_disk import NodeDisk
 from quorum.errors import QuorateError
 from quorum.types import NodeId
 
@@ -52,15 +53,15 @@ def open_directory(
     except PowerLost:
         return NotStarted("power", RESTART_US)
     except QuorateError as error:
-        if disk.must_refuse:
+        if disk.files.may_refuse:
             cluster.counts.refused_starts += 1
-            disk.put_back()
+            disk.files.put_back()
             return NotStarted(f"refused: {type(error).__name__}", _REPAIR_US)
         if disk.is_suspect:
             return NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
         raise Violation(
             "no-crash", "a sound directory did not open", node=node_id, error=repr(error)
         ) from error
-    if disk.must_refuse:
-        disk.accepted(stores.identity, stores.state.election)
+    if disk.files.may_refuse:
+        disk.files.accepted(stores.identity, stores.state.election)
     return stores

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field, fields, replace
 
 from quorate.sim.ages import Ages
+from quorate.sim.budget import Budget
 from quorate.sim.dice import Dice
 from quorate.sim.faults import FaultMaker
 from quorate.sim.invariants.table import watch
@@ -66,6 +67,8 @@ class Counts:
     relay_refusals: int = 0
     relay_reports: int = 0
     upstream_changes: int = 0
+    copies_refused: int = 0
+    hand_overs: int = 0
     acts: dict[str, int] = field(default_factory=dict)
     """Every act of harm that had something to be done to, by name."""
 
@@ -179,8 +182,7 @@ class Cluster:
             )
             self.members[node_id].disk.on_bite = self._call_failed
         self._hushed_until_us = 0
-        self.damaged: set[NodeId] = set()
-        """Whose disks have lost something, and may not have all of it back."""
+        self.budget = Budget(self)
         self._faults = Dice(root.getrandbits(64))
         self.recording = Recording(self, seed)
         self._readers = Readers(self, self.recording, Dice(root.getrandbits(64)))
@@ -213,13 +215,6 @@ class Cluster:
                 member.crash("kill", KEEP_ALL, is_refusing=True)
             if not member.is_up:
                 member.boot()
-
-    def is_whole(self, node_id: NodeId) -> bool:
-        """Whether everything that its disk may have lost is back on it."""
-        member = self.members[node_id]
-        return (
-            member.is_up and not member.disk.has_lost_its_vote and self.witness.is_repaired(node_id)
-        )
 
     def disk_delay(self) -> int:
         """How long the next pass of a disk takes."""

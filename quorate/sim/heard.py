@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from quorate.sim.invariants.violation import Violation
 from quorum.core.events import (
+    GAVE_WAY,
     DownloadEnded,
     Event,
     LogDiverged,
     ReplicaRegressed,
     RoleChanged,
+    TransferEnded,
     UpstreamChanged,
     VoterChangeEnded,
     VotingBarred,
@@ -39,6 +41,8 @@ def heard(cluster: Cluster, member: Member, event: Event) -> None:
         counts.upstream_changes += 1
     elif type(event) is ReplicaRegressed:
         counts.regressions += 1
+    elif type(event) is TransferEnded:
+        counts.hand_overs += event.outcome == GAVE_WAY
     elif type(event) is VoterChangeEnded:
         counts.voter_changes += event.error == ErrorCode.NONE
     elif type(event) is VotingBarred:

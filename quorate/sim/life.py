@@ -43,6 +43,8 @@ class Life:
         self._member = member
         self._id = member.id
         self._cluster = cluster
+        self._witness = member.witness
+        self._network = member.network
         self._clock = member.clock
         self._disk = member.disk
         self._armed_us: int | None = None
@@ -50,10 +52,12 @@ class Life:
         """The deadline that it is armed for, by the node's own clock."""
         self._failure: BaseException | None = None
         self._queue = WriteQueue(
-            self._begin_pass, lambda group: cluster.witness.submitted(member.id, group)
+            self._begin_pass, lambda group: member.witness.submitted(member.id, group)
         )
         self._persistence = Replica.persistence_of(stores)
+        # A voter's own records name its peers; one that has lost them is told by its operator.
         is_voter = member.id in cluster.voter_ids and not member.disk.is_wiped
+        knows_peers = is_voter and bool(stores.state.voters)
         self.replica = Replica(
             stores,
             member.disk.fs,
@@ -77,7 +81,7 @@ class Life:
             on_deadline=self._arm,
             on_failure=self._fail,
             on_fault=self._product_fault,
-            bootstrap=() if is_voter else (-2, -3),
+            bootstrap=() if knows_peers else (-2, -3),
             relays=cluster.relays.of(member.id),
             on_checkpoint=self._checkpoint_written,
         )
@@ -112,23 +116,26 @@ class Life:
         except Violation:
             raise
         except BaseException as error:
-            self._cluster.witness.stepped(self._id)
+            self._witness.stepped(self._id)
             raise Violation(
                 "no-crash", "the replica raised", node=self._id, error=repr(error)
             ) from error
         if not self.is_over:
-            self._cluster.witness.stepped(self._id)
+            self._witness.stepped(self._id)
         if self._failure is not None:
             self._storage_failed(self._failure)
 
     def _look(self) -> None:
         if not self.is_over:
-            self._cluster.witness.stepped(self._id)
+            self._witness.stepped(self._id)
 
     def _storage_failed(self, error: BaseException) -> None:
-        witness = self._cluster.witness
+        witness = self._witness
         has_rotted = witness.is_chain_damaged or witness.nodes[self._id].damaged_at is not None
-        is_expected = has_rotted if isinstance(error, LogCondemnedError) else self._disk.is_suspect
+        # Records that rot below a running node are found when it reads them, to apply or to serve.
+        is_expected = self._disk.is_suspect or self._disk.files.is_latent
+        if isinstance(error, LogCondemnedError):
+            is_expected = has_rotted
         if not is_expected or not isinstance(error, StorageError):
             raise Violation(
                 "no-crash", "the disk was sound and yet it failed", node=self._id, error=repr(error)
@@ -141,7 +148,7 @@ class Life:
             return
         cluster = self._cluster
         cluster.counts.events += 1
-        cluster.witness.received(self._id, sender, message)
+        self._witness.received(self._id, sender, message)
         self.enter(self.replica.receive, sender, message)
         if cluster.trace.is_kept:
             cluster.note(self._id, "deliver", describe(sender, message))
@@ -211,7 +218,7 @@ class Life:
 
     def _write(self, groups: list[WriteGroup]) -> None:
         done = self._persistence.execute(groups)
-        self._cluster.witness.persisted(self._id, groups)
+        self._witness.persisted(self._id, groups)
         self.replica.write_done(done)
 
     def _worker_done(self, call: Callable[[], None]) -> None:
@@ -229,8 +236,8 @@ class Life:
     def send(self, to: NodeId, message: Message) -> None:
         network = self._cluster.network
         receiver = to if to >= 0 else network.node_behind(to)
-        self._cluster.witness.sent(self._id, receiver, message)
-        network.send(self._id, to, message)
+        self._witness.sent(self._id, receiver, message)
+        self._network.send(self._id, to, message)
 
     def set_peers(self, addresses: Mapping[NodeId, str]) -> None:
         """Addresses do not matter here."""
@@ -261,7 +268,7 @@ class Life:
 
     def _checkpoint_written(self, info: CheckpointInfo) -> None:
         self._cluster.counts.checkpoints += 1
-        self._cluster.witness.checkpointed(self._id, info.snapshot_id)
+        self._witness.checkpointed(self._id, info.snapshot_id)
 
     def _note_event(self, event: Event) -> None:
         heard(self._cluster, self._member, event)

@@ -15,10 +15,12 @@ from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode
 from quorate.sim.node_disk import NodeDisk
 from quorum.core.messages import Message
 from quorum.core.notices import Notice
-from quorum.types import NodeId, Uuid, Voter
+from quorum.types import NodeId, ReplicaKey, Uuid, Voter
 
 if TYPE_CHECKING:
     from quorate.sim.cluster import Cluster
+    from quorate.sim.copies import CopyLinks
+    from quorate.sim.network import Network
 
 
 class Member:
@@ -38,6 +40,8 @@ class Member:
         self.replica: Replica | None = None
         self.is_refusing = False
         """While down: whether connecting is refused, rather than unanswered."""
+        self.witness = cluster.witness
+        self.network: Network | CopyLinks = cluster.network
         self._cluster = cluster
         self._rng = rng
         drift = cluster.plan.drift_per_mille
@@ -46,7 +50,8 @@ class Member:
             cluster.cluster_id, node_id, lambda kind, detail: cluster.note(node_id, kind, detail)
         )
         self.disk.format(directory_id, voters)
-        self.directory_id = directory_id
+        self.key = ReplicaKey(node_id, directory_id)
+        """Who its disk says it is."""
         self.paused_until_us = 0
         self._process: Life | None = None
 
@@ -86,14 +91,14 @@ class Member:
         process = Life(self, cluster, stores, self._rng.getrandbits(64))
         self._process = process
         self.replica = process.replica
-        cluster.witness.opened(process.replica, self.clock.now_ms)
+        self.witness.opened(process.replica, self.clock.now_ms)
         cluster.note(self.id, "start", f"life {self.life}")
         process.enter(process.replica.start)
 
     def _not_started(self, outcome: NotStarted) -> None:
         cluster = self._cluster
         self.disk.fs.crash(self._rng, LOSE_ALL)
-        self.disk.keeps_mark = False
+        self.disk.files.keeps_mark = False
         self.life += 1
         cluster.note(self.id, "no start", outcome.why)
         cluster.scheduler.after(outcome.again_us, self._restart, self.life)
@@ -106,7 +111,7 @@ class Member:
         had_work = process.end(self._rng)
         self._down(name, mode, had_work=had_work, is_refusing=is_refusing)
         if is_refusing:
-            self._cluster.network.door_closed(self.id)
+            self.network.door_closed(self.id)
 
     def stop_for(self, reason: str) -> None:
         """The process ended itself, or its machine did; it comes back after a while."""
@@ -129,8 +134,8 @@ class Member:
         self.life += 1
         self._process = self.replica = None
         self.is_refusing = is_refusing
-        self.disk.keeps_mark = name == "kill"
-        cluster.witness.stopped(self.id)
+        self.disk.files.keeps_mark = name == "kill"
+        self.witness.stopped(self.id)
         cluster.note(self.id, "crash", f"{name} lost={lost}")
 
     def _restart(self, life: int) -> None:
@@ -141,6 +146,11 @@ class Member:
         """The process gets no processor time for a while."""
         self.paused_until_us = self._cluster.scheduler.now_us + for_us
         self._cluster.note(self.id, "pause", f"{for_us}us")
+
+    def wipe(self, directory_id: Uuid) -> None:
+        """While it is down, a new disk takes the place of its own. The witness has to be told."""
+        self.disk.wipe(directory_id)
+        self.key = ReplicaKey(self.id, directory_id)
 
     # ------------------------------------------------------------------ for whoever is there
 

@@ -62,6 +62,11 @@ class Inode:
         self.synced = 0
         """How many of ``pending`` are durable; only counted once something is doomed."""
 
+    def copy(self) -> Inode:
+        other = Inode(self.data)
+        other.pending, other.doomed, other.synced = self.pending[:], self.doomed, self.synced
+        return other
+
     def write(self, position: int, data: bytes) -> None:
         content = self.data
         length = len(content)

@@ -300,6 +300,20 @@ class MemoryFileSystem:
         """A file's present content."""
         return bytes(self._inode(path).data)
 
+    def durable_bytes(self, path: Path) -> bytes:
+        """What would be left of a file if power failed now and took all that it may."""
+        inode = self._inode(path).copy()
+        inode.crash(random.Random(0), LOSE_ALL)
+        return bytes(inode.data)
+
+    def is_same_file(self, path: Path, other: object) -> bool:
+        """Whether the file of that name is still the one that ``identity`` named."""
+        return self.exists(path) and self._inode(path) is other
+
+    def identity(self, path: Path) -> object:
+        """Something that stands for this very file, whatever becomes of its content."""
+        return self._inode(path)
+
     def write_bytes(self, path: Path, data: bytes) -> None:
         """Put a durable file there, as if it had always been so."""
         directory, name = self._locate(path)

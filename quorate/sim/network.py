@@ -77,7 +77,7 @@ class Network:
         if not receiver.is_up:
             if receiver.is_refusing:
                 cluster.scheduler.after(
-                    self._delay(),
+                    self.delay(),
                     self._refused,
                     cluster.members[sender],
                     cluster.members[sender].life,
@@ -93,11 +93,11 @@ class Network:
             if rng.random() < plan.duplication:
                 cluster.counts.duplicated += 1
                 cluster.scheduler.after(
-                    self._delay(), self._arrive, sender, receiver, receiver.life, message
+                    self.delay(), self._arrive, sender, receiver, receiver.life, message
                 )
             if plan.garbage and rng.random() < plan.garbage:
                 self._send_garbage(sender, receiver, message)
-        delay = self._delay()
+        delay = self.delay()
         if self._slow:
             delay += self._slow.get(frozenset((sender, target)), 0)
         cluster.scheduler.after(delay, self._arrive, sender, receiver, receiver.life, message)
@@ -108,7 +108,7 @@ class Network:
             name, copy = made
             self._cluster.happened(f"garbage-{name}")
             self._cluster.scheduler.after(
-                self._delay(), self._arrive, sender, receiver, receiver.life, copy
+                self.delay(), self._arrive, sender, receiver, receiver.life, copy
             )
 
     def door_closed(self, node_id: NodeId) -> None:
@@ -116,7 +116,7 @@ class Network:
         for member in self._cluster.members.values():
             if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
                 self._cluster.scheduler.after(
-                    self._delay(), self._refused, member, member.life, node_id
+                    self.delay(), self._refused, member, member.life, node_id
                 )
 
     def node_behind(self, peer: NodeId) -> NodeId:
@@ -126,7 +126,8 @@ class Network:
         voters = self._cluster.voter_ids
         return voters[(-2 - peer) % len(voters)] if peer < 0 else peer
 
-    def _delay(self) -> int:
+    def delay(self) -> int:
+        """How long a message takes."""
         plan, rng = self._cluster.plan, self._rng
         delay = rng.randint(plan.delay_min_us, plan.delay_max_us)
         if plan.straggle and not self._cluster.is_healed and rng.random() < plan.straggle:
@@ -137,7 +138,7 @@ class Network:
     def _fail(self, sender: NodeId, to: NodeId, request_id: int) -> None:
         member = self._cluster.members[sender]
         self._cluster.scheduler.after(
-            self._delay(), self._failed, member, member.life, to, request_id
+            self.delay(), self._failed, member, member.life, to, request_id
         )
 
     def _failed(self, member: Member, life: int, peer: NodeId, request_id: int) -> None:

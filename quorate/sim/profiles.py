@@ -59,9 +59,9 @@ _CRASH = {
     "start": 20,
     "shut-down": 3,
 }
-_DISK = {"failing-sync": 3, "full-disk": 3, "unreadable": 2, "hang": 2, "slow-disk": 3}
-_CLOCKS = {"wall-step": 2, "strobe": 1, "drift": 2, "jump": 1}
-_ANY = {"pause": 6, "resign": 3, "transfer": 4, "checkpoint": 10}
+_DISK = {"failing-sync": 3, "full-disk": 3, "unreadable": 4, "hang": 3, "slow-disk": 3}
+_CLOCKS = {"wall-step": 2, "strobe": 2, "drift": 2, "jump": 2}
+_ANY = {"pause": 6, "resign": 4, "transfer": 6, "checkpoint": 10}
 
 _ROUGH = (0.0, 0.01, 0.05)
 _LATE = (0.0, 0.02, 0.1)
@@ -77,12 +77,16 @@ _EVERYTHING = {
     **_DISK,
     **_CLOCKS,
     **_ANY,
-    "rot": 24,
-    "wipe": 1,
-    "reformat": 1,
+    "rot": 20,
+    "rot-running": 20,
+    "swap": 20,
+    "wipe": 4,
+    "reformat": 8,
+    "change-voters": 16,
+    "clone": 6,
 }
 _RELAYS = {"crash-relay": 4, "pause-relay": 4, "isolate-relay": 5, "move-observer": 4}
-_REPLACING = ("wipe", "reformat")
+_REPLACING = ("wipe", "reformat", "change-voters", "clone")
 
 PROFILES: dict[str, Profile] = {
     each.name: each
@@ -102,7 +106,7 @@ PROFILES: dict[str, Profile] = {
             "network",
             "messages lost, late, twice and out of order; links cut in every shape; nobody dies",
             _NOTHING_LOST,
-            {**_NETWORK, "pause": 3, "resign": 2, "transfer": 3, "checkpoint": 10},
+            {**_NETWORK, "pause": 4, "resign": 4, "transfer": 6, "checkpoint": 10},
             loss=_ROUGH,
             duplication=_ROUGH,
             straggle=_LATE,
@@ -125,8 +129,8 @@ PROFILES: dict[str, Profile] = {
                 "partition": 8,
                 "isolate-leader": 3,
                 "mend": 16,
-                "resign": 3,
-                "transfer": 4,
+                "resign": 4,
+                "transfer": 6,
                 "checkpoint": 10,
             },
             loss=_ROUGH,
@@ -140,17 +144,21 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "rot",
-            "bits flip in files of every kind, and whole disks are replaced",
+            "bits flip in files of every kind, files are swapped, and whole disks are replaced",
             _MINORITY,
             {
-                "rot": 40,
-                "wipe": 2,
-                "reformat": 2,
-                "crash": 18,
-                "crash-leader": 4,
-                "start": 20,
+                "rot": 30,
+                "rot-running": 30,
+                "swap": 30,
+                "wipe": 6,
+                "reformat": 20,
+                "change-voters": 10,
+                "crash": 24,
+                "crash-leader": 6,
+                "start": 10,
                 "checkpoint": 14,
             },
+            fault_every_us=(15_000, 40_000, 100_000),
         ),
         Profile(
             "clocks",
@@ -176,7 +184,7 @@ PROFILES: dict[str, Profile] = {
                 "roll-back": 40,
                 "crash": 12,
                 "start": 10,
-                "isolate-leader": 4,
+                "isolate-leader": 6,
                 "mend": 8,
                 "checkpoint": 6,
             },
@@ -193,15 +201,32 @@ PROFILES: dict[str, Profile] = {
                 "crash-all": 6,
                 "start": 20,
                 "isolate-leader": 4,
-                "mend": 8,
-                "checkpoint": 2,
+                "mend": 10,
+                "checkpoint": 4,
             },
+        ),
+        Profile(
+            "clones",
+            "copies of voters' disks run beside their originals; processes die, links fail",
+            f"{_NOTHING_LOST}; a copy is outside of what is promised, and is refused",
+            {
+                "clone": 40,
+                "crash": 6,
+                "crash-leader": 4,
+                "start": 20,
+                "isolate-leader": 8,
+                "resign": 8,
+                "transfer": 8,
+                "mend": 20,
+                "checkpoint": 8,
+            },
+            fault_every_us=(15_000, 40_000),
         ),
         Profile(
             "garbage",
             "messages arrive a second time with something in them that must be refused or ignored",
             _NOTHING_LOST,
-            {**_scaled(_CRASH, 1), "partition": 4, "mend": 8, "checkpoint": 10, "resign": 2},
+            {**_scaled(_CRASH, 1), "partition": 6, "mend": 8, "checkpoint": 10, "resign": 5},
             garbage=(0.1, 0.3, 0.6),
         ),
         Profile(

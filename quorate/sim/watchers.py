@@ -6,7 +6,8 @@ message at a time, and the worker that reads files, during which the log may be 
 replaced. Watching changes nothing in a replica, so a run is the same with and without watchers.
 
 A watcher does what the client library does: it resumes anywhere behind what it has heard, and
-where that is gone it begins again with the state of the very node that told it so.
+where that is gone it begins again with the state of the very node that told it so, or of another
+one that is no further behind.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class Watcher:
         """Whom it asks next; None for anybody."""
         self.offset = -1
         self.epoch = -1
+        self._least = 0
+        """Where the state must be at least, with which it begins again."""
         self._name = ""
         self._begin_anew()
 
@@ -96,6 +99,7 @@ class Watcher:
         self._lives += 1
         self._name = f"w{self._place}.{self._lives}"
         self.offset = self.epoch = -1
+        self._least = 0
         if rng.random() < 0.5:
             batch = rng.choice(log[-20:]) if log and rng.random() < 0.8 else None
             self.offset = batch.end if batch is not None else 0
@@ -230,7 +234,8 @@ class Watcher:
     def _failed(self, stream: _Stream, error: Exception) -> None:
         """The call ends with the error, the node goes on."""
         disk = self._cluster.members[stream.node_id].disk
-        if isinstance(error, QuorumUsageError) or not disk.is_suspect:
+        is_expected = disk.is_suspect or disk.files.is_latent
+        if isinstance(error, QuorumUsageError) or not is_expected:
             raise Violation(
                 "watch-served",
                 "what was applied cannot be read",
@@ -270,8 +275,12 @@ class Watcher:
         self._handed.append(Handed(self._name, what, end, base, epoch, digest))
 
     def _hear_state(self, stream: _Stream, chunks: list[WatchResponse]) -> None:
-        self._cluster.counts.watch_states += 1
         last = chunks[-1].state
+        if last.offset < self._least:
+            # Who told it to begin again may be gone, and others may be behind.
+            self._again()
+            return
+        self._cluster.counts.watch_states += 1
         values = [value for chunk in chunks for value in chunk.state.records]
         self.offset, self.epoch = last.offset, last.epoch
         self._note("state", last.offset, last.epoch, digest=digest_of(values))
@@ -311,6 +320,7 @@ class Watcher:
                     self._note("diverged", detail.offset, detail.epoch)
                 elif isinstance(detail, OffsetBounds):
                     self._note("refused", detail.high_watermark, base=detail.earliest_offset)
+                    self._least = max(self._least, self.offset, detail.earliest_offset)
             self.offset = self.epoch = -1
         elif error.code not in _BEHIND:
             raise Violation(

@@ -1,8 +1,9 @@
 """``quorum-state``: the epoch, its leader and the vote cast in it, on disk.
 
-The first line is Kafka's JSON of data version 1, with our vote floor in fields that Kafka's
-reader passes over; the second line is a checksum. A replica that forgets a vote may vote
-twice, so a file that cannot be trusted stops the node instead of reading as "no vote".
+The first line is Kafka's JSON of data version 1, with our vote floor and the disk's directory id
+in fields that Kafka's reader passes over; the second line is a checksum. A replica that forgets a
+vote may vote twice, so a file that cannot be trusted, or is another disk's, stops the node instead
+of reading as "no vote".
 
 See: KIP-595 (QuorumState), KIP-853 (data version 1), ADR 7 (vote floor).
 """
@@ -23,6 +24,7 @@ from quorum.types import (
     Founding,
     OffsetAndEpoch,
     ReplicaKey,
+    Uuid,
     uuid_from_text,
     uuid_to_text,
 )
@@ -31,8 +33,8 @@ VERSION = 1
 VERSIONS_READ = (0, 1)
 
 
-def encode_election_state(state: ElectionState) -> str:
-    """The JSON line of data version 1."""
+def encode_election_state(state: ElectionState, owner: Uuid = ZERO_UUID) -> str:
+    """The JSON line of data version 1; ``owner`` is the directory id of the disk, if known."""
     voted = state.voted or ReplicaKey(NO_NODE)
     fields: dict[str, object] = {
         "leaderId": state.leader_id,
@@ -49,6 +51,8 @@ def encode_election_state(state: ElectionState) -> str:
         fields["isFounded"] = state.founding.is_complete
     if state.barred:
         fields["barred"] = state.barred
+    if owner != ZERO_UUID:
+        fields["directoryId"] = uuid_to_text(owner)
     fields["data_version"] = VERSION
     return json.dumps(fields, separators=(",", ":"))
 
@@ -122,9 +126,11 @@ class ElectionFile:
     of the one that was under way.
     """
 
-    def __init__(self, fs: FileSystem, directory: Path) -> None:
+    def __init__(self, fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) -> None:
+        """``owner``: directory id of this disk; what names another one is not loaded."""
         self._fs = fs
         self._path = directory / QUORUM_STATE_NAME
+        self._owner = owner
 
     def exists(self) -> bool:
         """Whether there is a file; formatting writes one, so a replica without has lost it."""
@@ -134,7 +140,8 @@ class ElectionFile:
         """The stored state, or the default when the file does not exist.
 
         Raises:
-            ElectionStateError: Unreadable, checksum missing or wrong, or a future version.
+            ElectionStateError: Unreadable, checksum missing or wrong, a future version, or the
+                file of another disk.
         """
         return self._load(is_foreign=False)
 
@@ -155,9 +162,23 @@ class ElectionFile:
             data = read_file(self._fs, self._path)
             if is_foreign and b"\n" not in data.rstrip(b"\n"):
                 return decode_election_state(data.decode())
-            return decode_election_state(unseal(data))
+            line = unseal(data)
+            self._check_owner(line)
+            return decode_election_state(line)
         except (ValueError, StorageError) as error:
             raise ElectionStateError(f"unusable election state: {error}", self._path) from error
+
+    def _check_owner(self, line: str) -> None:
+        """A vote of another disk must not pass for this one's; old files do not say whose they are.
+
+        Raises:
+            ValueError: It is of another disk.
+        """
+        owner = _text(parse_object(line), "directoryId")
+        if owner and self._owner not in (ZERO_UUID, uuid_from_text(owner)):
+            raise ValueError(
+                f"written by the disk {owner}, and this one is {uuid_to_text(self._owner)}"
+            )
 
     def save(self, state: ElectionState) -> None:
         """Replace the state durably.
@@ -165,4 +186,4 @@ class ElectionFile:
         Raises:
             StorageError: Old or new state is on disk; a promise may not be made.
         """
-        replace_file(self._fs, self._path, seal(encode_election_state(state)))
+        replace_file(self._fs, self._path, seal(encode_election_state(state, self._owner)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from quorum.batch import BatchHeader, peek_size, read_header
+from quorum.batch import BatchHeader, check_crc, peek_size, read_header
 from quorum.digest import fold
 from quorum.errors import CorruptBatchError, QuorumUsageError
 from quorum.log.index import OffsetIndex
@@ -115,12 +115,15 @@ class Segment:
                 return position, header
         return None
 
-    def digest_at(self, offset: int) -> bytes:
-        """Log digest below ``offset``; empty when not known or inside a batch."""
+    def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
+        """Log digest below ``offset``; empty when not known or inside a batch.
+
+        ``prove``: what is read for it must still be what was written, by checksums and offsets.
+        """
         trail = self.trail
         if offset == trail.end_offset:
             return trail.digest
-        end = self._trail_at(offset, trail)
+        end = self._trail_at(offset, trail, prove=prove)
         return end.digest if end is not None else b""
 
     def digest_before(self, offset: int) -> DigestAt:
@@ -146,7 +149,7 @@ class Segment:
             )
         return trail
 
-    def _trail_at(self, offset: int, trail: Trail) -> Trail | None:
+    def _trail_at(self, offset: int, trail: Trail, *, prove: bool = False) -> Trail | None:
         digest, indexed = self.base_digest, 0
         if offset == self.base_offset:
             return Trail(offset, self.base_epoch, 0, digest)
@@ -157,8 +160,8 @@ class Segment:
             digest = entry.digest if is_known else b""
         if not digest and anchor is not None and anchor.end_offset <= offset:
             # The walk below starts at or before the anchor: take it up there.
-            return self._trail_behind(anchor, offset, trail, indexed)
-        for position, header, batch in self._walk(indexed, trail.position):
+            return self._trail_behind(anchor, offset, trail, indexed, prove=prove)
+        for position, header, batch in self._walk(indexed, trail.position, prove=prove):
             if header.end_offset > offset:
                 break
             if digest:
@@ -168,24 +171,31 @@ class Segment:
                 return Trail(offset, header.epoch, end, digest, end - indexed)
         return None
 
-    def _trail_behind(self, anchor: Trail, offset: int, trail: Trail, indexed: int) -> Trail | None:
+    def _trail_behind(
+        self, anchor: Trail, offset: int, trail: Trail, indexed: int, *, prove: bool
+    ) -> Trail | None:
         """As ``_trail_at``, from the place where the digest is known again."""
         end, epoch, digest = anchor.position, anchor.epoch, anchor.digest
         end_offset = anchor.end_offset
-        for position, header, batch in self._walk(anchor.position, trail.position):
+        for position, header, batch in self._walk(anchor.position, trail.position, prove=prove):
             if header.end_offset > offset:
                 break
             digest = fold(digest, batch)
             end_offset, epoch, end = header.end_offset, header.epoch, position + header.size
         return Trail(offset, epoch, end, digest, end - indexed) if end_offset == offset else None
 
-    def _walk(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    def _walk(
+        self, position: int, end: int, *, prove: bool = False
+    ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Batches in the file's [position, end): where each starts, its header, its bytes.
+
+        With ``prove`` also their checksums, and that each begins where the one before ends.
 
         Raises:
             CorruptBatchError: What was proven when written or scanned is there no longer.
         """
         base, window, wanted = position, memoryview(b""), 0
+        before_end: int | None = None
         while position < end:
             at = position - base
             try:
@@ -198,6 +208,12 @@ class Segment:
                 # The batch was only cut off by the window.
                 base, window = position, memoryview(self.file.read_at(position, wanted))
                 continue
+            if prove:
+                check_crc(window, header, path=self.path, base_position=base)
+                if before_end not in (None, header.base_offset):
+                    cause = f"base offset {header.base_offset} where {before_end} follows"
+                    raise CorruptBatchError(cause, path=self.path, position=position)
+                before_end = header.end_offset
             yield position, header, window[at : at + header.size]
             position += header.size
 

@@ -50,10 +50,10 @@ class SegmentList:
             limit = segment.trail.end_offset if end_offset is None else end_offset
             return segment.read(offset, max_bytes, limit)
 
-    def digest_at(self, offset: int) -> bytes:
+    def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
         """Log digest below ``offset``; empty when not known or not a batch boundary."""
         with self._lock:
-            return self.containing(offset).digest_at(offset)
+            return self.containing(offset).digest_at(offset, prove=prove)
 
     def digest_before(self, offset: int, start_offset: int) -> DigestAt:
         """Digest at the last boundary at or below ``offset``; (-1, empty) below the start."""

@@ -337,17 +337,17 @@ class SegmentedLog:
             raise QuorumUsageError(f"read at {offset}, below log start {self._start.offset}")
         return self._segments.read(offset, max_bytes, end_offset)
 
-    def digest_at(self, offset: int) -> bytes:
+    def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
         """Running digest of everything below ``offset``; empty when not known.
 
-        Known for every batch boundary in the segments kept, provided that the digest at the
-        first one's base is.
+        Known for every boundary in the segments kept, if it is at the first one's base.
 
         Raises:
-            StorageError: The file could not be read, or is not what was written.
+            StorageError: The file could not be read, or, as far as it was looked at (with
+                ``prove`` by its checksums), is not what was written.
         """
         recent = self._recent.get(offset)
-        return self._segments.digest_at(offset) if recent is None else recent
+        return self._segments.digest_at(offset, prove=prove) if recent is None else recent
 
     def digest_before(self, offset: int) -> DigestAt:
         """The digest at the last batch boundary at or below ``offset``; (-1, empty) for none.

@@ -87,16 +87,27 @@ class Speakers:
         speaker = Speaker(key, hello.process_id, probe)
         if key.id == NO_NODE or key.directory_id == ZERO_UUID or not hello.process_id:
             return speaker
-        while (rival := self._newest.get(key)) is not None:
-            if rival.process_id == hello.process_id:
-                break
+        while (rival := self.rival_of(speaker)) is not None:
             if await rival.lives():
                 return None
-            if self._newest.get(key) is rival:
-                rival.is_superseded = True
-                break
-        self._newest[key] = speaker
+            self.supersede(rival)
+        self.take(speaker)
         return speaker
+
+    def rival_of(self, speaker: Speaker) -> Speaker | None:
+        """Whose stream is open and speaks for the same key in another process."""
+        newest = self._newest.get(speaker.key)
+        return newest if newest and newest.process_id != speaker.process_id else None
+
+    def supersede(self, rival: Speaker) -> None:
+        """It answered nothing: its place is free, unless another one has taken it meanwhile."""
+        if self._newest.get(rival.key) is rival:
+            rival.is_superseded = True
+            del self._newest[rival.key]
+
+    def take(self, speaker: Speaker) -> None:
+        """From now on this stream speaks for its key."""
+        self._newest[speaker.key] = speaker
 
     def release(self, speaker: Speaker) -> None:
         """Its stream has ended."""

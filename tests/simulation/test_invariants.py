@@ -182,6 +182,12 @@ def records_lost(stage: Stage) -> None:
     stage.open(1)
 
 
+def records_lost_in_silence(stage: Stage) -> None:
+    stage.append(1, 0, 1)
+    stage.witness.damaged(1)
+    stage.open(1)
+
+
 def applied_twice(stage: Stage) -> None:
     for node_id in (1, 2):
         for offset in (0, 1):
@@ -302,6 +308,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (led_before_durable, "promises"),
     (vote_lost, "durable-survives"),
     (records_lost, "durable-survives"),
+    (records_lost_in_silence, "losses-known"),
     (applied_twice, "acknowledged-survives"),
     (acknowledged_uncommitted, "acknowledged-survives"),
     (acknowledged_elsewhere, "acknowledged-survives"),

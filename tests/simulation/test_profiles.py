@@ -16,12 +16,21 @@ from quorate.sim.options import Options
 from quorate.sim.profiles import PROFILES
 
 SEEDS = range(1, 21)
+ACTS_MIN = 5
+"""In a hundred seeds: fewer of an act would not show that it still leads to anything."""
 
 
 def test_profiles_and_acts_know_each_other() -> None:
     named = {act for profile in PROFILES.values() for act in profile.acts}
     assert named == set(ACTS)
     assert set(MINIMA) == set(PROFILES)
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_no_act_of_a_profile_can_cease_unnoticed(name: str) -> None:
+    """A profile that names an act has a minimum for it that says something."""
+    minima = MINIMA[name]
+    assert {act for act in PROFILES[name].acts if minima.get(act, 0) < ACTS_MIN} == set()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Disks that fail, fill up, hang or crawl, and rot."""
+"""Disks that fail, fill up, hang or crawl, and rot; files that are not their node's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from quorate.sim.forgery import forge_batch
 from quorate.sim.harm.site import Site
+from quorate.sim.harmed_files import DATA_DIR
 from quorate.sim.invariants.mirror import disguise
 from quorate.sim.memory_filesystem import Faults
-from quorate.sim.node_disk import DATA_DIR
 from quorum.log.layout import partition_directory
 
 _UNREADABLE = (".log", ".checkpoint", ".digest", "quorum-state", "meta.properties")
@@ -81,18 +81,51 @@ def slow_disk(site: Site) -> bool:
 
 def rot(site: Site) -> bool:
     """One bit of one file flips while the node is down, within the budget."""
+    return _rot(site, is_running=False)
+
+
+def rot_running(site: Site) -> bool:
+    """One bit of one file flips below a running node, which may not look at it for long."""
+    return _rot(site, is_running=True)
+
+
+def _rot(site: Site, *, is_running: bool) -> bool:
+    member = site.any(up=is_running)
+    if member is None:
+        return False
+    may_lose = site.cluster.budget.allows(member)
+    change = member.disk.files.rot(site.rng, may_lose=may_lose, is_running=is_running)
+    if change is None:
+        return False
+    site.cluster.happened(f"rot-{change.kind}" + "-running" * is_running)
+    member.disk.note("rot", f"{change.path.name}")
+    site.harmed(member, change)
+    return True
+
+
+def swap(site: Site) -> bool:
+    """While a node is down a file of another node, or its own of earlier, takes a file's place.
+
+    What it was earlier is what the disk held when this act came to it before.
+    """
     member = site.any(up=False)
     if member is None:
         return False
-    found = member.disk.rot(site.rng, may_lose=site.may_damage(member))
-    if found is None:
+    earlier = member.disk.keep_earlier()
+    others = [each.disk.fs for each in site.cluster.members.values() if each is not member]
+    sources = others if earlier is None else [*others, earlier]
+    if not sources:
         return False
-    site.cluster.happened(f"rot-{found.kind}")
-    if found.loses or found.kind == "digest":
-        site.cluster.witness.is_chain_damaged = True
-    if found.loses:
-        site.cluster.witness.damaged(member.id)
-        site.cluster.damaged.add(member.id)
+    source = site.rng.choice(sources)
+    may_lose = site.cluster.budget.allows(member)
+    is_own = source is earlier
+    change = member.disk.files.swap(site.rng, source, may_lose=may_lose, is_own=is_own)
+    if change is None:
+        return False
+    age = "earlier" if is_own else "foreign"
+    site.cluster.happened(f"swap-{change.kind}-{age}")
+    member.disk.note("swap", f"{change.path.name} {age}")
+    site.harmed(member, change)
     return True
 
 
@@ -103,7 +136,7 @@ def forge(site: Site) -> bool:
     not differ. The disk counts as damaged for good.
     """
     member = site.any(up=False)
-    if member is None or not site.may_damage(member) or member.disk.has_lost_its_vote:
+    if member is None or not site.cluster.budget.allows(member) or member.disk.has_lost_its_vote:
         return False
     witness = site.cluster.witness
     seen = witness.nodes.get(member.id)
@@ -123,5 +156,5 @@ def forge(site: Site) -> bool:
     witness.forged.add(member.id)
     witness.damaged(member.id)
     witness.is_chain_damaged = True
-    site.cluster.damaged.add(member.id)
+    site.cluster.budget.spend(member)
     return True

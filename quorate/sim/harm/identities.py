@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
+from quorate.sim.copies import end_copy, start_copy
 from quorate.sim.harm.site import Site
 from quorate.sim.memory_filesystem import KEEP_ALL
 
@@ -13,34 +15,42 @@ if TYPE_CHECKING:
 
 _BEHIND_US = 200_000
 _NOTICED_WITHIN_US = 2_000_000
+_COPY_RUNS_US = 400_000
+"""Longer than any timer after which a node has something to say."""
 
 
 def _may_replace(site: Site, member: Member | None) -> bool:
-    if member is None or member.disk.has_lost_its_vote or not site.may_damage(member):
+    if member is None or member.disk.has_lost_its_vote or not site.cluster.budget.allows(member):
         return False
     # Before the first commit a quorum is not founded, and waits for the disks it knows.
     return site.cluster.witness.committed.end_offset > 0
 
 
 def wipe(site: Site) -> bool:
-    """A disk is replaced and formatted anew: a new directory id, an observer from now on."""
+    """A disk is replaced and formatted anew: a new directory id, an observer until it is added.
+
+    One that never votes again is replaced at any time: it counts as lost already.
+    """
     member = site.any(up=False)
-    if member is None or not _may_replace(site, member):
+    if member is None or not (member.disk.has_lost_its_vote or _may_replace(site, member)):
         return False
-    member.disk.wipe(site.rng.randbytes(16))
+    member.wipe(site.rng.randbytes(16))
     site.cluster.witness.wiped(member.id)
-    site.cluster.damaged.add(member.id)
+    site.cluster.budget.spend(member)
     return True
 
 
 def reformat(site: Site) -> bool:
     """A voter's disk is replaced and formatted by the same command: the same directory id."""
     member = site.any(up=False)
-    if member is None or member.id not in site.cluster.voter_ids or not _may_replace(site, member):
+    voters = site.cluster.bootstrap_voters
+    if member is None or member.key not in [voter.key for voter in voters]:
         return False
-    member.disk.reformat(member.directory_id, site.cluster.bootstrap_voters)
+    if not _may_replace(site, member):
+        return False
+    member.disk.reformat(member.key.directory_id, voters)
     site.cluster.witness.reformatted(member.id, is_empty=True)
-    site.cluster.damaged.add(member.id)
+    site.cluster.budget.spend(member)
     return True
 
 
@@ -75,7 +85,33 @@ def _put_back(site: Site, member: Member) -> None:
     cluster.network.mend()
     member.disk.roll_back()
     cluster.witness.reformatted(member.id, is_empty=False)
-    cluster.damaged.add(member.id)
+    cluster.budget.spend(member)
     cluster.hush(_NOTICED_WITHIN_US)
     cluster.happened("rolled-back")
     member.boot()
+
+
+def clone(site: Site) -> bool:
+    """A voter's disk is copied, and a second process runs on the copy beside the first for a while.
+
+    Every peer that hears both refuses the second, as long as the first one lives. Which of two runs
+    nobody can know once the first has ended, so nothing else goes wrong meanwhile: everybody is up.
+    """
+    cluster = site.cluster
+    leader = site.leader()
+    if leader is None or leader.replica is None or cluster.is_hushed():
+        return False
+    keys = [voter.key for voter in leader.replica.node.voters]
+    members = list(cluster.members.values())
+    voters = [each for each in members if each.key in keys]
+    # Rot is found where it is; a copy of it would only be found a second time.
+    sound = [each for each in voters if each.disk.files.are_sound]
+    if len(voters) < 2 or not sound or not all(each.is_up for each in members):
+        return False
+    cluster.network.mend()
+    links = start_copy(cluster, site.rng.choice(sound), random.Random(site.rng.getrandbits(64)))
+    for_us = _COPY_RUNS_US + site.some_us(100_000)
+    cluster.hush(for_us)
+    # Also when all faults have ended meanwhile: it must not go on for ever.
+    cluster.scheduler.after(for_us, end_copy, links)
+    return True

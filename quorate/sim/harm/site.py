@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quorate.sim.cluster import Cluster
+    from quorate.sim.harmed_files import Change
     from quorate.sim.member import Member
 
 
@@ -45,14 +46,12 @@ class Site:
         """A time around ``mean_us``, seldom much longer."""
         return 1 + int(self.rng.expovariate(1.0) * mean_us)
 
-    def may_damage(self, member: Member) -> bool:
-        """Whether this disk may lose what it had completed without too many having done so.
-
-        The budget: a minority of the voters, each until it is whole again.
-        """
+    def harmed(self, member: Member, change: Change) -> None:
+        """A file of a disk is not what its node wrote: what may follow from that is no finding."""
         cluster = self.cluster
-        if member.id not in cluster.voter_ids:
-            return True
-        cluster.damaged = {each for each in cluster.damaged if not cluster.is_whole(each)}
-        others = cluster.damaged - {member.id}
-        return len(others) + 1 <= (len(cluster.voter_ids) - 1) // 2
+        if change.loses or change.kind == "digest":
+            cluster.witness.is_chain_damaged = True
+        if change.loses:
+            cluster.happened("records-harmed")
+            cluster.witness.damaged(member.id)
+            cluster.budget.spend(member)

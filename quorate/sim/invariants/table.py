@@ -60,7 +60,7 @@ from quorate.sim.invariants.committed_on_majority import CommittedOnMajority
 from quorate.sim.invariants.committed_stays import CommittedStays
 from quorate.sim.invariants.damage_imagined import DamageImagined
 from quorate.sim.invariants.dedupe_table import DedupeTable
-from quorate.sim.invariants.durable_survives import DurableSurvives
+from quorate.sim.invariants.durable_survives import DurableSurvives, LossesKnown
 from quorate.sim.invariants.equal_checkpoints import EqualCheckpoints
 from quorate.sim.invariants.equal_images import EqualImages
 from quorate.sim.invariants.hash_chain import HashChain
@@ -107,6 +107,7 @@ ALL: tuple[type[Invariant], ...] = (
     EqualCheckpoints,
     Promises,
     DurableSurvives,
+    LossesKnown,
     AcknowledgedSurvives,
     ConfirmedReads,
     LeaderAppendOnly,

@@ -234,7 +234,9 @@ class Witness:
                     seen.election = effect.state
                     for hook in self._hooks["on_voted"]:
                         hook(seen, effect.state)
-                elif type(effect) is FreezeDownload:
+                elif type(effect) is FreezeDownload and seen.damaged_at is None:
+                    # Below a disk that rots, a download may change behind its verification; that
+                    # is found where the file is read.
                     self.checkpointed(node_id, effect.snapshot_id)
                 for hook in self._hooks["on_persisted"]:
                     hook(seen, effect)

@@ -87,7 +87,7 @@ BUGS = (
     Bug(
         "vote-floor-not-stored",
         vote_floor_not_stored,
-        ("leader-completeness", "committed-stays", "liveness"),
+        ("losses-known", "leader-completeness", "committed-stays", "liveness"),
         "ADR 7",
         seeds=400,
         options=Options("rot"),

@@ -129,6 +129,23 @@ def test_progress_ahead_of_the_changes_is_a_protocol_error():
         watch._events(response)
 
 
+def test_a_watch_that_begins_again_never_goes_back():
+    """Goal: no older state. Method: the log is trimmed, and the next node to answer is behind."""
+
+    class Caller:
+        def move_on(self, failure: Exception, address: str) -> None:
+            del failure, address
+
+    watch = Watch(None, Caller(), client_id="", from_offset=5)
+    watch._judge(OffsetOutOfRangeError("trimmed"), "here")
+    response = WatchResponse(state=StateChunk(offset=4, chunk=0, is_last=True))
+    with pytest.raises(UnavailableError, match="a state at 4"):
+        watch._events(response)
+    assert watch.offset == -1
+    response.state.offset = 5
+    assert watch._events(response) == [response.state]
+
+
 def test_a_watch_may_be_resumed_inside_a_batch():
     watch = Watch(None, None, client_id="", from_offset=5)
     assert len(watch._events(changes((3, 7), (7, 8)))) == 2

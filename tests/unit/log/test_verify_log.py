@@ -9,7 +9,7 @@ import pytest
 
 from quorate.sim.forgery import forge_batch
 from quorate.sim.memory_filesystem import LOSE_ALL
-from quorum.errors import LogDamagedError
+from quorum.errors import CorruptBatchError, LogDamagedError
 from quorum.log.condemned_file import (
     Condemnation,
     read_condemnation,
@@ -177,3 +177,16 @@ def test_lowered_marks_leave_no_higher_slot(bench: LogBench) -> None:
         bench.fs.flip_bit(path, position + 20)
         assert load_watermarks(bench.fs, HOME) == lowered
         bench.fs.flip_bit(path, position + 20)
+
+
+def test_a_digest_that_others_build_on_is_proven_by_what_it_is_made_of() -> None:
+    """Goal: no rot in a checkpoint's header. Method: a bit flips below a log that was opened."""
+    bench = filled(1 << 20)
+    bench.reopen()
+    right = bench.log.digest_at(15)
+    assert bench.log.digest_at(15, prove=True) == right
+    path = HOME / f"{0:020d}.log"
+    bench.fs.flip_bit(path, bench.fs.read_bytes(path).index(b"value 9"))
+    assert bench.log.digest_at(15) != right
+    with pytest.raises(CorruptBatchError, match="checksum"):
+        bench.log.digest_at(15, prove=True)

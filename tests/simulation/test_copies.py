@@ -1,0 +1,31 @@
+"""A copy of a voter's disk beside its original is refused, and that is really looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.sim.episode import run
+from quorate.sim.options import Options
+from quorum.transport.speakers import Speaker, Speakers
+
+CLONES = Options("clones", voters=(3,), events=1_000)
+SEED = 1
+
+
+def test_copies_run_and_are_refused() -> None:
+    outcome = run(SEED, CLONES)
+    assert outcome.violation is None, outcome.report()
+    assert outcome.counts.acts["clone"] > 0
+    assert outcome.counts.copies_refused > 0
+
+
+def test_a_copy_that_is_heard_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Break the rule of the transport: whoever comes last speaks for the replica."""
+
+    def nobody(self: Speakers, speaker: Speaker) -> None:
+        return None
+
+    monkeypatch.setattr(Speakers, "rival_of", nobody)
+    outcome = run(SEED, CLONES)
+    assert outcome.violation is not None
+    assert outcome.violation.name == "copy-noticed"
