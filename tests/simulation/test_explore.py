@@ -161,7 +161,15 @@ def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.Monkey
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "leader-completeness"
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "election",
+        *(
+            pytest.param(each, marks=pytest.mark.nightly)
+            for each in sorted({*MODELS} - {"election"})
+        ),
+    ],
+)
 def test_a_model_holds_to_the_end(name: str) -> None:
     assert _clean(explore(MODELS[name])).is_complete

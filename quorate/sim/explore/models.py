@@ -107,6 +107,16 @@ MODELS: dict[str, Model] = {
             reigns=(1, 2, 1),
         ),
         Model(
+            "removals-two-reigns",
+            "removals of two of four voters, by two leaders that know nothing of each other",
+            _four_alike,
+            epochs=3,
+            removals=2,
+            known_watermark=len(_OPENING),
+            removable=(1, 4),
+            reigns=(1, 2),
+        ),
+        Model(
             "checkpoint",
             "a removed voter learns of two changes of the voters from a checkpoint",
             _left_behind,
