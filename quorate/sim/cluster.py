@@ -57,6 +57,7 @@ class Counts:
     voter_changes: int = 0
     barred: int = 0
     found_out: int = 0
+    id_blocks: int = 0
     watch_states: int = 0
     watch_changes: int = 0
     watch_resumes: int = 0

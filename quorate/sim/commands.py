@@ -1,4 +1,4 @@
-"""What clients ask for: settings, brokers that come and go, topics on them."""
+"""What clients ask for: settings, brokers that come and go, their producer ids, topics on them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 
 from statemachine.commands import (
+    AllocateProducerIds,
     BrokerHeartbeat,
     Command,
     ConfigChange,
@@ -51,6 +52,8 @@ class CommandMix:
         topic = f"t{self._rng.randrange(TOPICS)}"
         if roll < 0.68:
             return self._registration(broker_id)
+        if roll < 0.73:
+            return AllocateProducerIds(broker_id, self._broker_epochs.get(broker_id, 0))
         if roll < 0.85:
             epoch = self._broker_epochs.get(broker_id, 0)
             return BrokerHeartbeat(broker_id, epoch, epoch, want_shutdown=self._rng.random() < 0.1)

@@ -24,7 +24,7 @@ _TABLE = {
         leaders 224 truncations 19 installs 73 checkpoints 1800 crashes 544 lossy_crashes 168
         duplicates 264 acknowledged 7700 reads 4700 lost 800 duplicated 768 cut 4080 refused 472
         quarantines 25 straggled 1200 cut_from_clients 680 stalls 256 refused_starts 100
-        records-harmed 30 hand_overs 10
+        records-harmed 30 hand_overs 10 id_blocks 60
         checkpoint 95 crash 147 crash-all 11 crash-kill 84 crash-leader 20 crash-loop 11
         crash-power 84 crash-reorder 91 crash-torn 98 cut-both-ways 77 cut-clients 36
         cut-one-way 40 drift 10 failed-read 5 failed-sync 12 failed-write 10 failing-sync 24
@@ -46,7 +46,7 @@ _TABLE = {
     "crash": """
         leaders 260 truncations 13 installs 60 checkpoints 2000 crashes 800 lossy_crashes 190
         duplicates 110 acknowledged 7800 reads 5600 lost 210 duplicated 290 cut 1200 refused 720
-        straggled 470 stalls 96
+        straggled 470 stalls 96 id_blocks 60
         checkpoint 76 crash 284 crash-all 38 crash-kill 180 crash-leader 52 crash-loop 30
         crash-power 150 crash-reorder 170 crash-torn 150 cut-both-ways 7 cut-one-way 5 mend 10
         partition 20 power-in-call 96 power-in-recovery 38 shut-down 49 start 164

@@ -19,7 +19,12 @@ from quorate.sim.invariants.violation import Violation
 from quorate.sim.invariants.witness import ReadBegun
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NO_NODE, NodeId
-from statemachine.commands import BrokerHeartbeat, Command, InitProducerId
+from statemachine.commands import (
+    AllocateProducerIds,
+    BrokerHeartbeat,
+    Command,
+    InitProducerId,
+)
 from statemachine.sections.producers import PRODUCER_WINDOW
 
 if TYPE_CHECKING:
@@ -168,6 +173,8 @@ class Client:
             cluster.witness.acknowledged(node_id, answer.offset, key if has_place else None)
             cluster.ages.acknowledged(cluster.scheduler.now_us, answer.offset)
             cluster.counts.acknowledged += 1
+            if isinstance(write.command, AllocateProducerIds):
+                self._told_of_block(node_id, key, answer)
             cluster.counts.duplicates += is_repeat
         cluster.note(node_id, "answer", f"c{self._name} seq={write.sequence} {answer.code.name}")
         is_lost = not cluster.is_healed and self._rng.random() < cluster.plan.loss
@@ -176,6 +183,13 @@ class Client:
         cluster.scheduler.after(
             self._rng.randint(50, 2_000), self._hear, node_id, write, attempt, key, answer
         )
+
+    def _told_of_block(self, node_id: NodeId, key: tuple[int, int, int], answer: Answer) -> None:
+        """Whether or not its writer will hear of it."""
+        first = int(str(answer.result["first_producer_id"]))
+        count = int(str(answer.result["producer_id_count"]))
+        self._cluster.witness.block_handed_out(node_id, key, first, count)
+        self._cluster.counts.id_blocks += 1
 
     def _check_claim(
         self,

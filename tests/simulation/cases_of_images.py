@@ -9,7 +9,12 @@ from quorate.controller.publishing import Published
 from quorum.types import ElectionState
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance
-from statemachine.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from statemachine.records import (
+    InitProducerRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 from tests.support.cardboard_cluster import Stage, batch_of
 
 
@@ -39,6 +44,17 @@ def watcher_handed_the_uncommitted(stage: Stage) -> None:
     stage.commit(1, 2, end_offset=1, epoch=1)
     stage.witness.watched(2, 1)
     stage.witness.watched(1, 2)
+
+
+def one_block_twice(stage: Stage) -> None:
+    stage.witness.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
+    stage.witness.block_handed_out(2, (7, 0, 1), 1_000, 1_000)
+    stage.witness.block_handed_out(2, (8, 0, 5), 1_999, 1_000)
+
+
+def writer_within_a_block(stage: Stage) -> None:
+    stage.commit_records(InitProducerRecord(1_500, 0))
+    stage.witness.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
 
 
 def watch_that_lacks_records(stage: Stage) -> None:
@@ -99,6 +115,8 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (watch_with_a_gap, "watch-is-prefix"),
     (watch_of_the_uncommitted, "watch-is-prefix"),
     (watch_that_lacks_records, "watch-is-prefix"),
+    (one_block_twice, "producer-blocks"),
+    (writer_within_a_block, "producer-blocks"),
     (watcher_handed_the_uncommitted, "watched-is-committed"),
     (fenced_broker_leads, "in-sync-brokers"),
     (fenced_brokers_in_sync, "in-sync-brokers"),

@@ -26,6 +26,7 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | one-change-at-a-time | Raft dissertation 4.1; requirements 853 |
 | dedupe-table | ADR 10; requirements 360 |
 | unique-ids | requirements 853, 360: topic and producer ids |
+| producer-blocks | requirements 360; KIP-730 |
 | broker-epochs | KIP-500, broker registration |
 | hash-chain | ADR 5 |
 | watch-is-prefix | Raft 5.4.3; Jepsen, etcd watch |
@@ -75,6 +76,7 @@ from quorate.sim.invariants.one_campaign import OneCampaign
 from quorate.sim.invariants.one_leader import OneLeader
 from quorate.sim.invariants.one_vote import OneVote
 from quorate.sim.invariants.past_disks import Regressions, SecondLife
+from quorate.sim.invariants.producer_blocks import ProducerBlocks
 from quorate.sim.invariants.promises import Promises
 from quorate.sim.invariants.read_rounds import ReadRounds
 from quorate.sim.invariants.reads import ConfirmedReads
@@ -115,6 +117,7 @@ ALL: tuple[type[Invariant], ...] = (
     OneChangeAtATime,
     DedupeTable,
     UniqueIds,
+    ProducerBlocks,
     BrokerEpochs,
     HashChain,
     WatchIsPrefix,

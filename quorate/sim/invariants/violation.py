@@ -92,5 +92,8 @@ class Invariant:
     ) -> None:
         """A client is told that its write is done, at ``offset`` (exclusive)."""
 
+    def on_block(self, seen: Seen, command: tuple[int, int, int], first: int, count: int) -> None:
+        """A broker is told that ``count`` producer ids from ``first`` on are its own."""
+
     def on_read(self, seen: Seen, begun: ReadBegun, offset: int) -> None:
         """A read that began at ``begun`` was confirmed at ``offset``."""

@@ -48,6 +48,7 @@ _HOOKS = (
     "on_watched",
     "on_acknowledged",
     "on_read",
+    "on_block",
 )
 
 
@@ -371,6 +372,15 @@ class Witness:
     def read_begins(self) -> ReadBegun:
         """A client's read begins; to be handed to ``read_confirmed``."""
         return ReadBegun(self.acknowledged_end, self.sent_count)
+
+    def block_handed_out(
+        self, node_id: NodeId, command: tuple[int, int, int], first: int, count: int
+    ) -> None:
+        """A client is told that a block of producer ids is its own."""
+        seen = self.nodes[node_id]
+        self._note_commits(seen)
+        for hook in self._hooks["on_block"]:
+            hook(seen, command, first, count)
 
     def read_confirmed(self, node_id: NodeId, begun: ReadBegun, offset: int) -> None:
         """A read that began at ``begun`` may look at ``offset``."""

@@ -8,7 +8,12 @@ from typing import Any
 
 from quorate.controller import group
 from statemachine import derivation
-from statemachine.commands import Command, CreateTopic, RegisterBroker
+from statemachine.commands import (
+    AllocateProducerIds,
+    Command,
+    CreateTopic,
+    RegisterBroker,
+)
 from statemachine.prepare import brokers
 from statemachine.prepare.context import JudgeContext, Prepared
 from statemachine.prepare.view import View
@@ -54,6 +59,16 @@ def topic_id_made_from_its_name(patch: Patch) -> None:
     patch.setattr(group, "JUDGES", {**group.JUDGES, CreateTopic: create_by_name})
 
 
+def producer_ids_not_written_down(patch: Patch) -> None:
+    """A broker is told a block of producer ids that no record takes away from the others."""
+    allocate = group.JUDGES[AllocateProducerIds]
+
+    def allocate_only(view: View, command: Command, context: JudgeContext) -> Prepared:
+        return replace(allocate(view, command, context), records=[])
+
+    patch.setattr(group, "JUDGES", {**group.JUDGES, AllocateProducerIds: allocate_only})
+
+
 def broker_epoch_begins_anew(patch: Patch) -> None:
     """Every registration of a broker gets the broker's own number for its epoch."""
     registration = brokers._registration
@@ -77,6 +92,12 @@ def replay_reads_a_clock(patch: Patch) -> None:
 
 
 BUGS = (
+    Bug(
+        "producer-ids-not-written-down",
+        producer_ids_not_written_down,
+        ("producer-blocks",),
+        "KIP-730: producer ids of a block that was lost with its controller",
+    ),
     Bug(
         "fenced-broker-kept-in-sync",
         fenced_broker_kept_in_sync,
