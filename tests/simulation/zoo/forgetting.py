@@ -87,10 +87,10 @@ BUGS = (
     Bug(
         "wiped-disk-votes",
         wiped_disk_votes,
-        ("committed-on-majority", "read-rounds", "leader-completeness", "one-vote", "one-leader"),
+        ("committed-on-majority", "read-rounds", "leader-completeness", "one-vote", "liveness"),
         "KIP-853: a directory id per disk; Jepsen, TigerBeetle",
         seeds=1_000,
-        options=Options("rot"),
+        options=Options("rot", voters=(3,)),
     ),
     Bug(
         "bootstrap-server-waited-for",

@@ -82,7 +82,7 @@ BUGS = (
     Bug(
         "last-epoch-not-compared",
         last_epoch_not_compared,
-        ("log-matching", "committed-on-majority", "committed-stays", "no-crash"),
+        ("log-matching", "same-history", "committed-on-majority", "committed-stays", "no-crash"),
         "Raft 5.3, consistency check; KIP-595",
     ),
     Bug("observers-count", observers_count, ("committed-on-majority",), "KIP-595: voters only"),
