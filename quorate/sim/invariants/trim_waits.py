@@ -33,7 +33,9 @@ class TrimWaits(Invariant):
         start = node.log_start
         life, epoch, before = self.starts.get(seen.id, (None, 0, 0))
         self.starts[seen.id] = (seen, node.epoch, start.offset)
-        if life is seen and epoch == node.epoch and start.offset > before:
+        if life is not seen or epoch != node.epoch:
+            self.positions.forget(seen.id)
+        elif start.offset > before:
             self._trimmed(seen, before, start.offset)
 
     def _trimmed(self, seen: Seen, before: int, start: int) -> None:
