@@ -71,8 +71,9 @@ class CopyLinks:
         if not receiver.is_up:
             return
         claimed = Speaker(copy.key, b"copy", _ask)
-        rival = self._heard_by(receiver).rival_of(claimed)
-        if rival is None:
+        # To the original the copy's hello is its own.
+        is_own = receiver is self._original
+        if not is_own and self._heard_by(receiver).rival_of(claimed) is None:
             raise Violation(
                 NAME, "a copy of a disk is heard beside its original", node=copy.id, by=receiver.id
             )

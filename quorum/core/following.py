@@ -169,7 +169,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             config.fetch_max_wait_ms,
             config.fetch_bytes_max,
             role.read_round if isinstance(role, Follower) else NO_ROUND,
-            subtree=core.relay.subtree if core.relay is not None else None,
+            subtree=core.relay.report(core.now_ms, core.epoch) if core.relay is not None else None,
             is_barred=bool(core.election.barred),
             has_lost_records=core.election.vote_floor is not None,
         ),

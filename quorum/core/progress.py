@@ -8,7 +8,7 @@ See: KIP-595 (DescribeQuorum), KIP-836 (last fetch and last caught-up times).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quorum.core.messages import Subtree
 from quorum.types import ReplicaKey
@@ -57,6 +57,12 @@ class ReplicaProgress:
         self.last_fetch_ms = now_ms
         self.end_offset = offset
         self.download_end = -1
+
+    def note_subtree(self, subtree: Subtree | None) -> None:
+        """Take a relay's report; ways that it leaves out are as they were."""
+        if subtree is not None and not subtree.links and self.subtree is not None:
+            subtree = replace(subtree, links=self.subtree.links)
+        self.subtree = subtree
 
     @property
     def trim_position(self) -> int:

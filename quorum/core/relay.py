@@ -8,16 +8,17 @@ See: KIP-630 (630.5: the log is trimmed only below what live replicas still need
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from quorum.core.held_fetches import HeldFetches
 from quorum.core.messages import Subtree
 from quorum.core.progress import ReplicaProgress
-from quorum.types import NodeId, ReplicaKey
+from quorum.types import Epoch, NodeId, ReplicaKey
 
 LINKS_MAX = 256
-"""Observers whose way a report names; all of them are counted. Each takes 8 bytes of every Fetch
-of every relay above it."""
+"""Observers whose way a report names; all of them are counted. Each takes 8 bytes."""
+LINKS_REPEAT_MS = 10_000
+"""How often ways are named that have not changed: a report may get lost."""
 
 
 @dataclass(slots=True)
@@ -31,6 +32,9 @@ class Relay:
     """What is reported upstream. Its low is never above the truth: positions only rise between
     two ``refresh`` calls, and one that is lower is taken in by ``note``."""
     upkeep_due_ms: int = 0
+    told: tuple[Epoch, tuple[tuple[NodeId, NodeId], ...]] = (-1, ())
+    """The reign and the ways last named in it."""
+    tell_again_ms: int = 0
     answered_to: int = 0
     """The high watermark with which held Fetches were last looked through."""
 
@@ -55,6 +59,17 @@ class Relay:
             members=sum(1 + (each.subtree.members if each.subtree else 0) for each in every),
             links=tuple(links[:LINKS_MAX]),
         )
+
+    def report(self, now_ms: int, epoch: Epoch) -> Subtree | None:
+        """What the next Fetch says; the ways only when they are news, to keep Fetches small."""
+        subtree = self.subtree
+        if subtree is None or not subtree.links:
+            return subtree
+        if self.told == (epoch, subtree.links) and now_ms < self.tell_again_ms:
+            return replace(subtree, links=())
+        self.told = (epoch, subtree.links)
+        self.tell_again_ms = now_ms + LINKS_REPEAT_MS
+        return subtree
 
     def forget_silent(self, limit_ms: int) -> bool:
         """Drop observers not heard of since ``limit_ms``; whether there were any."""

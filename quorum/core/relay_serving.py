@@ -53,7 +53,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         refuse(core, sender, request, error)
         return
     progress = _note_contact(core, relay, request.replica)
-    progress.subtree = request.subtree
+    progress.note_subtree(request.subtree)
     progress.last_fetch_ms = core.now_ms
     if request.fetch_offset <= core.high_watermark:
         progress.note_fetch(

@@ -49,7 +49,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if _went_back(core, progress, request):
         refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
         return
-    progress.subtree = request.subtree
+    progress.note_subtree(request.subtree)
     is_first = progress.last_fetch_ms < 0
     note_contact(core, leader, progress)
     verdict = classify_fetch(

@@ -40,7 +40,8 @@ class DurableSurvives(Invariant):
 class LossesKnown(Invariant):
     """Whoever lost flushed records to a damaged disk knows it: it has a vote floor, or is barred.
 
-    Without one it would help somebody to be elected who lacks what it had acknowledged.
+    Without one it would help somebody to be elected who lacks what it had acknowledged. Only what
+    lies above its durable mark may look like a torn tail (ADR 26).
     """
 
     name = "losses-known"
@@ -49,7 +50,9 @@ class LossesKnown(Invariant):
         if before is None or not _has_lost(seen, before):
             return
         self.require(
-            seen.election.vote_floor is not None or seen.election.barred,
+            seen.election.vote_floor is not None
+            or seen.election.barred
+            or seen.written.end_offset >= before.secured_end,
             "records were lost and nothing says so",
             node=seen.id,
             durable_end=before.durable.end_offset,

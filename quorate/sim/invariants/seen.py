@@ -39,6 +39,8 @@ class Seen:
     """What the disk has completed of ``quorum-state``."""
     damaged_at: int | None = None
     """Where its durable log ended when its disk lost something it may have acknowledged."""
+    secured_end: int = 0
+    """Up to here its durable mark was synced: a loss below is told from a torn tail (ADR 26)."""
     leading: ElectionState | None = None
     """Election state with which it was last seen to lead rightly."""
     is_up: bool = True

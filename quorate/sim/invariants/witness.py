@@ -27,6 +27,7 @@ from quorum.core.output import (
     FreezeDownload,
     ReplaceLogWith,
     SaveElectionState,
+    StoreHighWatermark,
     Truncate,
 )
 from quorum.runtime.ports import WriteGroup
@@ -121,6 +122,7 @@ class Witness:
         )
         if before is not None:
             seen.damaged_at = before.damaged_at
+            seen.secured_end = min(before.secured_end, written.end_offset)
         self.nodes[node_id] = seen
         if before is not None and before.replica.key != replica.key:
             self.second_lives.discard(node_id)
@@ -222,6 +224,7 @@ class Witness:
         seen = self.nodes[node_id]
         seen.owed_count -= len(groups)
         seen.owed_since_ms = seen.now_ms()
+        flushed_before = seen.durable.end_offset
         for group in groups:
             for effect in group.effects:
                 if type(effect) is Append:
@@ -229,6 +232,7 @@ class Witness:
                         seen.durable.append(batch)
                 elif type(effect) is Truncate:
                     seen.durable.cut(effect.end_offset)
+                    seen.secured_end = min(seen.secured_end, effect.end_offset)
                 elif type(effect) is ReplaceLogWith:
                     seen.durable = self._replaced(effect)
                 elif type(effect) is SaveElectionState:
@@ -239,6 +243,8 @@ class Witness:
                     # Below a disk that rots, a download may change behind its verification; that
                     # is found where the file is read.
                     self.checkpointed(node_id, effect.snapshot_id)
+                elif type(effect) is StoreHighWatermark:
+                    seen.secured_end = min(flushed_before, seen.durable.end_offset)
                 for hook in self._hooks["on_persisted"]:
                     hook(seen, effect)
 
