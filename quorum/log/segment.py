@@ -140,8 +140,12 @@ class Segment:
 
         Raises:
             QuorumUsageError: No batch ends there.
+            CorruptBatchError: None does any more: the file is not what was written.
         """
         trail = self._trail_at(end_offset, self.trail)
+        if trail is None:
+            # Rot below a running node, or a caller's mistake: the checksums tell.
+            trail = self._trail_at(end_offset, self.trail, prove=True)
         if trail is None:
             raise QuorumUsageError(
                 f"{self.path}: offset {end_offset} is not a batch boundary in "
@@ -195,7 +199,7 @@ class Segment:
             CorruptBatchError: What was proven when written or scanned is there no longer.
         """
         base, window, wanted = position, memoryview(b""), 0
-        before_end: int | None = None
+        before_end = self.base_offset if position == 0 else None
         while position < end:
             at = position - base
             try:

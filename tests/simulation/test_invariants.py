@@ -184,6 +184,7 @@ def records_lost(stage: Stage) -> None:
 
 def records_lost_in_silence(stage: Stage) -> None:
     stage.append(1, 0, 1)
+    stage.witness.nodes[1].secured_end = 1
     stage.witness.damaged(1)
     stage.open(1)
 

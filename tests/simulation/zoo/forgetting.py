@@ -87,7 +87,14 @@ BUGS = (
     Bug(
         "wiped-disk-votes",
         wiped_disk_votes,
-        ("committed-on-majority", "read-rounds", "leader-completeness", "one-vote", "liveness"),
+        (
+            "committed-on-majority",
+            "read-rounds",
+            "leader-completeness",
+            "one-vote",
+            "liveness",
+            "equal-checkpoints",
+        ),
         "KIP-853: a directory id per disk; Jepsen, TigerBeetle",
         seeds=1_000,
         options=Options("rot", voters=(3,)),

@@ -81,7 +81,7 @@ BUGS = (
     Bug(
         "epoch-reset-at-start",
         epoch_reset_at_start,
-        ("durable-survives",),
+        ("durable-survives", "no-crash"),
         "Raft figure 2: currentTerm is persistent",
     ),
     Bug(
