@@ -126,7 +126,7 @@ BUGS = (
         replaced_leader_judges_watchers,
         ("history",),
         "KIP-320: a stale leader's answer taken for a truncation",
-        options=Options("everything"),
+        options=Options("network"),
     ),
     Bug(
         "checkpoint-taken-without-a-word",
