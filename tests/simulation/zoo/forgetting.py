@@ -93,7 +93,6 @@ BUGS = (
             "leader-completeness",
             "one-vote",
             "liveness",
-            "equal-checkpoints",
         ),
         "KIP-853: a directory id per disk; Jepsen, TigerBeetle",
         seeds=1_000,
