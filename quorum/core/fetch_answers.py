@@ -14,7 +14,16 @@ from quorum.core.refusals import refuse
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, NodeId
+from quorum.types import NO_NODE, NodeId, OffsetAndEpoch, SnapshotId
+from quorum.values import value
+
+
+@value
+class Elsewhere:
+    """Where a replica goes on instead of at its own log end: exactly one of the two is set."""
+
+    diverging: OffsetAndEpoch | None
+    snapshot_id: SnapshotId | None
 
 
 def answer_from_log(
@@ -60,19 +69,8 @@ def answer_elsewhere(
     core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
 ) -> None:
     """Answer with the point of divergence, or with the snapshot to fetch."""
-    point = verdict.point if isinstance(verdict, Diverging) else None
-    snapshot_id = verdict.snapshot_id if isinstance(verdict, NeedsSnapshot) else None
-    core.event(
-        FetchClassified(
-            request.replica,
-            request.fetch_offset,
-            request.last_fetched_epoch,
-            "diverging" if point is not None else "snapshot",
-            str(point or snapshot_id),
-        )
-    )
-    if point is None and snapshot_id is None:
-        refuse(core, sender, request, ErrorCode.SNAPSHOT_NOT_FOUND)
+    place = place_elsewhere(core, sender, request, verdict)
+    if place is None:
         return
     core.send(
         sender,
@@ -83,9 +81,35 @@ def answer_elsewhere(
             core.epoch,
             core.high_watermark,
             core.log.start.offset,
-            diverging=point,
-            snapshot_id=snapshot_id,
+            diverging=place.diverging,
+            snapshot_id=place.snapshot_id,
             read_round=leader.reads.stamp,
             leader_endpoints=core.answering_endpoints(),
         ),
     )
+
+
+def place_elsewhere(
+    core: CoreState, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
+) -> Elsewhere | None:
+    """Where a replica has to go on whose log is no prefix of ours; leader and relay say the same.
+
+    Reports the verdict. None when there is no such place: the request is refused then.
+    """
+    place = Elsewhere(
+        verdict.point if isinstance(verdict, Diverging) else None,
+        verdict.snapshot_id if isinstance(verdict, NeedsSnapshot) else None,
+    )
+    core.event(
+        FetchClassified(
+            request.replica,
+            request.fetch_offset,
+            request.last_fetched_epoch,
+            "diverging" if place.diverging is not None else "snapshot",
+            str(place.diverging or place.snapshot_id),
+        )
+    )
+    if place.diverging is None and place.snapshot_id is None:
+        refuse(core, sender, request, ErrorCode.SNAPSHOT_NOT_FOUND)
+        return None
+    return place

@@ -16,11 +16,10 @@ from quorum.core.classification import (
     SERVE,
     Diverging,
     FetchAnswer,
-    NeedsSnapshot,
     classify_fetch,
 )
 from quorum.core.dispute import open_dispute
-from quorum.core.events import FetchClassified
+from quorum.core.fetch_answers import place_elsewhere
 from quorum.core.held_fetches import HeldFetch
 from quorum.core.messages import (
     FetchRequest,
@@ -42,15 +41,12 @@ _UPKEEP_MS = 1000
 
 def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     """Answer an observer below this relay, or hand the request to a leader's judgement."""
-    relay = core.relay
-    if relay is None or core.is_voter or isinstance(core.role, Leader):
+    relay = _relay_to_answer(core)
+    if relay is None:
         replication.on_fetch(core, sender, request)
         return
     error = replication.refusal_of_fetch(core, request, serves=is_serving(core))
-    if error is None:
-        error = _refusal_of_replica(core, relay, request.replica)
-    if error is not None:
-        refuse(core, sender, request, error)
+    if _is_refused(core, relay, sender, request, error):
         return
     progress = _note_contact(core, relay, request.replica)
     progress.note_subtree(request.subtree)
@@ -79,6 +75,28 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         request,
         core.now_ms + min(request.max_wait_ms, core.config.fetch_max_wait_ms),
     )
+
+
+def _relay_to_answer(core: CoreState) -> Relay | None:
+    """The relay that judges a request here; None where it is for a leader's judgement.
+
+    A relay that has become a voter or leads serves nobody as a relay.
+    """
+    return None if core.is_voter or isinstance(core.role, Leader) else core.relay
+
+
+def _is_refused(
+    core: CoreState,
+    relay: Relay,
+    sender: NodeId,
+    request: FetchRequest | FetchSnapshotRequest,
+    error: ErrorCode | None,
+) -> bool:
+    """Whether the request was refused: for ``error``, or for who asks."""
+    error = error or _refusal_of_replica(core, relay, request.replica)
+    if error is not None:
+        refuse(core, sender, request, error)
+    return error is not None
 
 
 def _may_be_prefix(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
@@ -229,19 +247,8 @@ def _answer(core: CoreState, sender: NodeId, request: FetchRequest, *, records_e
 def _answer_elsewhere(
     core: CoreState, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
 ) -> None:
-    point = verdict.point if isinstance(verdict, Diverging) else None
-    snapshot_id = verdict.snapshot_id if isinstance(verdict, NeedsSnapshot) else None
-    core.event(
-        FetchClassified(
-            request.replica,
-            request.fetch_offset,
-            request.last_fetched_epoch,
-            "diverging" if point is not None else "snapshot",
-            str(point or snapshot_id),
-        )
-    )
-    if point is None and snapshot_id is None:
-        refuse(core, sender, request, ErrorCode.SNAPSHOT_NOT_FOUND)
+    place = place_elsewhere(core, sender, request, verdict)
+    if place is None:
         return
     core.send(
         sender,
@@ -252,8 +259,8 @@ def _answer_elsewhere(
             core.epoch,
             core.high_watermark,
             core.log.start.offset,
-            diverging=point,
-            snapshot_id=snapshot_id,
+            diverging=place.diverging,
+            snapshot_id=place.snapshot_id,
             leader_endpoints=core.leader_endpoints,
             path=path_of(core),
             leader_age_ms=_leader_age_ms(core),
@@ -264,15 +271,12 @@ def _answer_elsewhere(
 
 def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
     """Serve a slice of one of this relay's own checkpoints: equal ids are equal bytes."""
-    relay = core.relay
-    if relay is None or core.is_voter or isinstance(core.role, Leader):
+    relay = _relay_to_answer(core)
+    if relay is None:
         snapshot_serving.on_fetch_snapshot(core, sender, request)
         return
     error = snapshot_serving.refusal_of_fetch_snapshot(core, request, serves=is_serving(core))
-    if error is None:
-        error = _refusal_of_replica(core, relay, request.replica)
-    if error is not None:
-        refuse(core, sender, request, error)
+    if _is_refused(core, relay, sender, request, error):
         return
     progress = _note_contact(core, relay, request.replica)
     progress.download_end = request.snapshot_id.offset
@@ -328,11 +332,8 @@ def _answer_held(core: CoreState, relay: Relay) -> None:
 
 def _judge_held(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
     """As when it came, unless this relay has come to fetch through the asker meanwhile."""
-    error = _refusal_of_replica(core, relay, fetch.request.replica)
-    if error is not None:
-        refuse(core, fetch.sender, fetch.request, error)
-        return
-    _judge(core, relay, fetch.sender, fetch.request, deadline_ms)
+    if not _is_refused(core, relay, fetch.sender, fetch.request, None):
+        _judge(core, relay, fetch.sender, fetch.request, deadline_ms)
 
 
 def relay_deadline(core: CoreState, relay: Relay) -> int:
