@@ -25,13 +25,9 @@ import grpc
 from crc32c import crc32c
 from grpc import aio
 
-from quorum.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    Message,
-)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.transport.framing import decode_frame, encode_frame
 from quorum.transport.hello import Hello

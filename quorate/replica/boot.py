@@ -23,8 +23,8 @@ from quorate.replica.vanished import floor_for_vanished
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import KRaftVersion, Voters
-from quorum.core.messages import VotersAt
 from quorum.core.notices import DurableState
+from quorum.core.received_records import VotersAt
 from quorum.errors import ElectionStateError, LogDamagedError, SnapshotCorruptError
 from quorum.log.config import LogConfig
 from quorum.log.damage import Loss, quarantine

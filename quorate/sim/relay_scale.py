@@ -18,10 +18,12 @@ import time
 from dataclasses import dataclass, field, replace
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import FetchResponse, Message, ReceivedRecords, VotersAt
+from quorum.core.fetch_messages import FetchResponse
+from quorum.core.messages import Message
 from quorum.core.node import RaftNode
 from quorum.core.notices import DurableState
 from quorum.core.output import Append, HighWatermarkAdvanced, Output
+from quorum.core.received_records import ReceivedRecords, VotersAt
 from quorum.core.upstream import RelayPlan
 from quorum.transport.framing import encode_frame
 from quorum.types import (

@@ -6,28 +6,24 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
 
-from quorum.core.messages import (
-    AddVoterRequest,
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    ChainDigestRequest,
-    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FoundingRequest,
-    FoundingResponse,
-    Message,
-    ReadPositionRequest,
-    ReadPositionResponse,
+)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages import Message
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
     VoterChangeResponse,
-    VoteRequest,
-    VoteResponse,
 )
 from quorum.types import NodeId
 

@@ -11,21 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quorum.core.messages import (
-    AddVoterRequest,
-    BeginQuorumEpochRequest,
-    ChainDigestRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-    FoundingRequest,
-    ReadPositionRequest,
-    RemoveVoterRequest,
-    Request,
-    UpdateVoterRequest,
-    VoteRequest,
-)
+from quorum.core.chain_messages import ChainDigestRequest
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.founding_messages import FoundingRequest
+from quorum.core.messages import Request
 from quorum.core.notices import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
+from quorum.core.read_messages import ReadPositionRequest
+from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.vote_messages import VoteRequest
+from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from quorum.errors import ErrorCode
 
 Codes = frozenset[ErrorCode]

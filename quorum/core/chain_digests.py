@@ -9,13 +9,9 @@ See: ADR 5.
 
 from __future__ import annotations
 
+from quorum.core.chain_messages import CHAIN_OFFSETS_MAX, ChainDigestRequest, ChainDigestResponse
 from quorum.core.events import DigestDiffers, DigestNotComparable
-from quorum.core.messages import (
-    CHAIN_OFFSETS_MAX,
-    ChainDigestRequest,
-    ChainDigestResponse,
-    FetchRequest,
-)
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.progress import ReplicaProgress
 from quorum.core.refusals import EPOCH_MAX, OFFSET_MAX, has_wrong_cluster, refuse
 from quorum.core.state import CoreState

@@ -8,11 +8,11 @@ See: ADR 30; KIP-853.
 from __future__ import annotations
 
 from quorum.core.events import VoterChangeEnded
-from quorum.core.messages import VoterChangeResponse
 from quorum.core.output import VoterChangeAnswered
 from quorum.core.pending_change import LocalAsker, PendingChange
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.core.voter_messages import VoterChangeResponse
 from quorum.errors import ErrorCode
 
 _MAY_STILL_COMMIT = (

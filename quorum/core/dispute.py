@@ -18,11 +18,11 @@ See: ADR 5 and 7.
 from __future__ import annotations
 
 from quorum.core import majority
+from quorum.core.chain_messages import CHAIN_OFFSETS_MAX, ChainDigestRequest, ChainDigestResponse
 from quorum.core.chain_state import Dispute, Question, Stage
 from quorum.core.condemnation import condemn
 from quorum.core.events import DisputeOpened, DisputeSettled
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import CHAIN_OFFSETS_MAX, ChainDigestRequest, ChainDigestResponse
 from quorum.core.notices import LogVerified
 from quorum.core.output import VerifyLog
 from quorum.core.peers import backoff_ms

@@ -11,7 +11,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from quorum.core.log_view import LogView
-from quorum.core.messages import FetchSnapshotResponse, VotersAt
+from quorum.core.received_records import VotersAt
+from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.types import Epoch, SnapshotId
 
 

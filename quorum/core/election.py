@@ -16,7 +16,6 @@ from quorum.core.events import StandingRefused, VoteDecided
 from quorum.core.founding import why_not_founded, why_not_vote
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.majority import VoteResult
-from quorum.core.messages import VoteRequest, VoteResponse
 from quorum.core.peers import backoff_ms
 from quorum.core.refusals import (
     EPOCH_MAX,
@@ -39,6 +38,7 @@ from quorum.core.transitions import (
     become_unattached,
     new_ballots,
 )
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, ZERO_UUID, ElectionState, NodeId, ReplicaKey
 

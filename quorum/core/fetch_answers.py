@@ -9,7 +9,7 @@ from __future__ import annotations
 from quorum.core import currency
 from quorum.core.classification import Diverging, FetchAnswer, NeedsSnapshot
 from quorum.core.events import FetchClassified
-from quorum.core.messages import FetchRequest, FetchResponse
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.refusals import refuse
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState

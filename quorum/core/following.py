@@ -13,11 +13,13 @@ from quorum.core.dispute import open_dispute
 from quorum.core.durability import lift_vote_floor_at_leaders_end
 from quorum.core.election import stand
 from quorum.core.events import LogDiverged, RecordsAppended, TruncationRefused
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.log_view import LogView
-from quorum.core.messages import NO_ROUND, FetchRequest, FetchResponse, ReceivedRecords
 from quorum.core.output import Append, LogTruncated, Truncate
 from quorum.core.peers import InFlight
+from quorum.core.read_messages import NO_ROUND
+from quorum.core.received_records import ReceivedRecords
 from quorum.core.refusals import ignore
 from quorum.core.relaying import (
     may_go_direct,

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from quorum.core.events import QuorumFounded, RosterAgreed
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
 from quorum.core.inquiry import Inquiry, Roster, without
-from quorum.core.messages import FoundingRequest, FoundingResponse
 from quorum.core.peers import backoff_ms
 from quorum.core.refusals import (
     has_wrong_cluster,

@@ -1,4 +1,4 @@
-"""What bootstrap voters say to each other before epoch 1; ``messages`` has the rest.
+"""What bootstrap voters say to each other before epoch 1.
 
 See: ``founding`` for what they mean.
 """

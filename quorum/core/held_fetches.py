@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorum.core.messages import FetchRequest, ReadRound
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.read_messages import ReadRound
 from quorum.types import NO_NODE, NodeId
 
 HELD_PER_VOTER_MAX = 4

@@ -8,15 +8,12 @@ from __future__ import annotations
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from quorum.core import membership, own_entry
 from quorum.core.commitment import append
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.leader_view import (
     build_remote,
     check_quorum_deadline,
     forget_silent_observers,
     preferred_successors,
-)
-from quorum.core.messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
 )
 from quorum.core.output import AbandonDownload, Append
 from quorum.core.peers import backoff_ms

@@ -19,6 +19,7 @@ from typing import assert_never
 from quorum.control_records import Voters
 from quorum.core.change_answers import answer, end
 from quorum.core.commitment import advance_high_watermark, append
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.events import VoterChangeStarted
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.leader_view import build_remote, check_quorum_deadline
@@ -28,7 +29,6 @@ from quorum.core.membership_checks import (
     why_not_caught_up,
     why_not_supported,
 )
-from quorum.core.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.notices import AddVoter, RemoveVoter, UpdateVoter
 from quorum.core.output import Append, PeerEndpoints
 from quorum.core.peers import backoff_ms

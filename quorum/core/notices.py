@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
-from quorum.core.messages import VotersAt
+from quorum.core.received_records import VotersAt
 from quorum.types import (
     NO_NODE,
     ElectionState,

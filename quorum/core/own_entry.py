@@ -15,13 +15,7 @@ from quorum.core import membership
 from quorum.core.events import OwnEntryAnswered, OwnEntryAsked, VotesNoMore
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.membership_checks import default_listener
-from quorum.core.messages import (
-    AddVoterRequest,
-    RemoveVoterRequest,
-    Request,
-    UpdateVoterRequest,
-    VoterChangeResponse,
-)
+from quorum.core.messages import Request
 from quorum.core.pending_change import ChangeKind, PeerAsker, PendingChange
 from quorum.core.refusals import (
     has_wrong_cluster,
@@ -34,6 +28,12 @@ from quorum.core.roles import Follower, Leader
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
 from quorum.core.versions import OWN_KRAFT_VERSIONS
+from quorum.core.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, NodeId, Voter
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from quorum.core.messages import Subtree
+from quorum.core.fetch_messages import Subtree
 from quorum.types import ReplicaKey
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from quorum.core import currency, majority
 from quorum.core.fetch_answers import answer_from_log
-from quorum.core.messages import ReadPositionRequest, ReadPositionResponse, ReadRound
 from quorum.core.output import ReadConfirmed, ReadFailed
 from quorum.core.progress import ReplicaProgress
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse, ReadRound
 from quorum.core.reads import Asker, PendingRead
 from quorum.core.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
 from quorum.core.roles import Leader

@@ -14,10 +14,10 @@ See: ADR 9; Raft dissertation section 6.4 (read-only queries on followers).
 from __future__ import annotations
 
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.output import ReadConfirmed, ReadFailed
 from quorum.core.peers import backoff_ms
 from quorum.core.read_confirmation import read_as_leader
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.refusals import OFFSET_MAX, ignore
 from quorum.core.responses import learn_from_response
 from quorum.core.roles import Follower, Leader

@@ -15,7 +15,7 @@ See: Raft dissertation section 6.4; ADR 9.
 
 from __future__ import annotations
 
-from quorum.core.messages import ReadRound
+from quorum.core.read_messages import ReadRound
 from quorum.types import Epoch, NodeId
 from quorum.values import value
 

@@ -7,33 +7,27 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from quorum.core.events import MessageIgnored, RequestRefused
-from quorum.core.messages import (
-    AddVoterRequest,
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    ChainDigestRequest,
-    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FoundingRequest,
-    FoundingResponse,
-    Message,
-    ReadPositionRequest,
-    ReadPositionResponse,
+)
+from quorum.core.events import MessageIgnored, RequestRefused
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages import Message, Request, Response
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.state import CoreState
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
     RemoveVoterRequest,
-    Request,
-    Response,
     UpdateVoterRequest,
     VoterChangeResponse,
-    VoteRequest,
-    VoteResponse,
 )
-from quorum.core.state import CoreState
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

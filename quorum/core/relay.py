@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from quorum.core.fetch_messages import Subtree
 from quorum.core.held_fetches import HeldFetches
-from quorum.core.messages import Subtree
 from quorum.core.progress import ReplicaProgress
 from quorum.types import Epoch, NodeId, ReplicaKey
 

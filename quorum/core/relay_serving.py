@@ -20,17 +20,13 @@ from quorum.core.classification import (
 )
 from quorum.core.dispute import open_dispute
 from quorum.core.fetch_answers import place_elsewhere
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.held_fetches import HeldFetch
-from quorum.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-)
 from quorum.core.progress import ReplicaProgress
 from quorum.core.refusals import refusal_of_leader_request, refuse
 from quorum.core.relay import Relay
 from quorum.core.roles import Follower, Leader
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
 from quorum.errors import ErrorCode

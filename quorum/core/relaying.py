@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorum.core.events import UpstreamChanged
+from quorum.core.fetch_messages import FetchResponse
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import FetchResponse
 from quorum.core.peers import InFlight
 from quorum.core.state import CoreState
 from quorum.types import NO_NODE, NodeId

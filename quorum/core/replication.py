@@ -15,9 +15,9 @@ from quorum.core.commitment import advance_high_watermark
 from quorum.core.dispute import open_dispute
 from quorum.core.events import ReplicaRegressed
 from quorum.core.fetch_answers import answer_elsewhere, answer_from_log
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.held_fetches import HeldFetch
 from quorum.core.leader_view import note_contact, progress_for
-from quorum.core.messages import FetchRequest
 from quorum.core.progress import ReplicaProgress
 from quorum.core.read_confirmation import note_echo
 from quorum.core.refusals import (

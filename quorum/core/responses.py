@@ -6,8 +6,9 @@ See: docs/protocol.md, "Responses".
 from __future__ import annotations
 
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import ReadRound, Response
+from quorum.core.messages import Response
 from quorum.core.peers import InFlight
+from quorum.core.read_messages import ReadRound
 from quorum.core.refusals import EPOCH_MAX, ignore
 from quorum.core.roles import Follower
 from quorum.core.state import CoreState

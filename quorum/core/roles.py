@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from quorum.core.held_fetches import NEVER_MS, HeldFetches
-from quorum.core.messages import NO_ROUND, ReadRound
 from quorum.core.pending_change import PendingChange
 from quorum.core.progress import ReplicaProgress
+from quorum.core.read_messages import NO_ROUND, ReadRound
 from quorum.core.reads import ReadRounds
 from quorum.types import NodeId, ReplicaKey
 

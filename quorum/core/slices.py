@@ -10,9 +10,10 @@ See: KIP-630 (630.9).
 from __future__ import annotations
 
 from quorum.core.download import Download
-from quorum.core.messages import NO_ROUND, FetchSnapshotRequest
 from quorum.core.peers import InFlight
+from quorum.core.read_messages import NO_ROUND
 from quorum.core.roles import Follower
+from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.core.state import CoreState
 from quorum.types import NodeId
 

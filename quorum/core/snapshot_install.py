@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from quorum.core.download import FrozenSnapshot, replaces_log
 from quorum.core.events import DownloadEnded
-from quorum.core.messages import VotersAt
 from quorum.core.notices import SnapshotFrozen, SnapshotRejected
 from quorum.core.output import ReplaceLogWith, SnapshotInstalled
+from quorum.core.received_records import VotersAt
 from quorum.core.relaying import source_of_records
 from quorum.core.roles import Candidate, Leader, Prospective, Resigned
 from quorum.core.state import CoreState

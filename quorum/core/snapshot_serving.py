@@ -9,10 +9,10 @@ See: KIP-630 (630.10, 630.12); docs/architecture.md (A replica that fell behind)
 from __future__ import annotations
 
 from quorum.core.leader_view import note_contact, progress_for
-from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.read_confirmation import note_echo
 from quorum.core.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
 from quorum.core.roles import Leader
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.state import CoreState
 from quorum.errors import ErrorCode
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NO_NODE, NodeId

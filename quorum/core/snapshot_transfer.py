@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from quorum.core.download import Download, replaces_log
 from quorum.core.events import ChunkReceived, DownloadEnded, DownloadStarted, TruncationRefused
-from quorum.core.messages import FetchSnapshotResponse
 from quorum.core.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
 from quorum.core.refusals import ignore
 from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
 from quorum.core.roles import Follower
 from quorum.core.slices import ask_slice, forget_slice, unwritten_chunks, wait_for_next
+from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
 from quorum.errors import ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorum.core import election, transfer
-from quorum.core.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorum.core.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.peers import backoff_ms
 from quorum.core.refusals import has_wrong_cluster, ignore, refusal_of_voter_request, refuse
 from quorum.core.responses import learn_from_response

@@ -14,10 +14,10 @@ See: Raft dissertation section 3.10; KIP-595.
 
 from __future__ import annotations
 
+from quorum.core.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.events import TransferStarted
 from quorum.core.leader_view import preferred_successors
 from quorum.core.leadership import resign
-from quorum.core.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.notices import TransferLeadership
 from quorum.core.output import RequestSettled
 from quorum.core.progress import ReplicaProgress

@@ -13,8 +13,9 @@ from enum import Enum
 
 from quorum.core.change_answers import fail_with_reign
 from quorum.core.events import GAVE_WAY, LeaderLost, RoleChanged, TransferEnded
-from quorum.core.messages import FetchResponse, ReadPositionResponse
+from quorum.core.fetch_messages import FetchResponse
 from quorum.core.output import LeaderEndpoints, ReadFailed, RequestSettled
+from quorum.core.read_messages import ReadPositionResponse
 from quorum.core.reads import ReadRounds
 from quorum.core.roles import (
     Ballot,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorum.core.messages import VotersAt
+from quorum.core.received_records import VotersAt
 from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
 
 

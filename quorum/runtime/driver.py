@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from quorum.batch import with_position
 from quorum.core.events import Event, MessageIgnored
-from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
+from quorum.core.messages import Message
 from quorum.core.node import RaftNode
 from quorum.core.notices import (
     DurableState,
@@ -54,6 +54,7 @@ from quorum.core.output import (
     VoterChangeAnswered,
     VotersChanged,
 )
+from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import LogCondemnedError, invariant
 from quorum.ports import Clock, LogStore, SnapshotStore
 from quorum.runtime.addresses import addresses_in
@@ -66,7 +67,7 @@ from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Write
 from quorum.runtime.promises import Promises
 from quorum.runtime.punctuality import Punctuality
 from quorum.runtime.put_off import PutOff
-from quorum.runtime.received import describe, is_intact
+from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
 from quorum.runtime.voter_changes import VoterChanges
@@ -196,11 +197,7 @@ class Driver:
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """Take a message from a peer. Records are verified before the core sees them."""
-        refused = ""
-        if type(message) is FetchResponse and message.records:
-            message, refused = describe(message, self.node.log_end_offset)
-        elif type(message) is FetchSnapshotResponse and not is_intact(message):
-            refused = "chunk checksum"
+        message, refused = proven(message, self.node.log_end_offset)
         if refused:
             is_violation = type(message) is FetchSnapshotResponse
             self._on_event(MessageIgnored(sender, type(message).__name__, refused, is_violation))

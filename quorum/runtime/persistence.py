@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from quorum.core.messages import VotersAt
 from quorum.core.notices import Notice, SnapshotFrozen, SnapshotRejected, SnapshotRemoved
 from quorum.core.output import (
     AbandonDownload,
@@ -29,6 +28,7 @@ from quorum.core.output import (
     Truncate,
     WriteChunk,
 )
+from quorum.core.received_records import VotersAt
 from quorum.errors import DiskFullError, SnapshotCorruptError
 from quorum.ports import ElectionStore, LogStore, SnapshotStore
 from quorum.runtime.ports import WriteDone, WriteGroup

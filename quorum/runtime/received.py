@@ -11,26 +11,33 @@ from crc32c import crc32c
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import Voters
-from quorum.core.messages import (
-    FetchResponse,
-    FetchSnapshotResponse,
-    ReceivedRecords,
-    VotersAt,
-)
+from quorum.core.fetch_messages import FetchResponse
+from quorum.core.messages import Message
+from quorum.core.received_records import ReceivedRecords, VotersAt
+from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import CorruptBatchError
 from quorum.types import EpochStart
 
 
-def describe(message: FetchResponse, log_end: int) -> tuple[FetchResponse, str]:
-    """The answer with its records described, for a log that ends at ``log_end``.
+def proven(message: Message, log_end: int) -> tuple[Message, str]:
+    """A peer's message as the core may see it, for a log that ends at ``log_end``.
+
+    Records are proven and described, the bytes of a checkpoint checked; all else is left alone.
 
     Returns:
-        It, and why it is worthless; mostly a late answer, to a fetch that another has overtaken.
+        The message, and why it is worthless; "" when it is not. Records mostly are worthless
+        because another fetch has overtaken theirs.
     """
-    received = describe_records(message.records, log_end)
-    if received is None:
-        return message, "records that do not follow this log, or are damaged"
-    return _with_received(message, received), ""
+    if type(message) is FetchResponse:
+        if not message.records:
+            return message, ""
+        received = describe_records(message.records, log_end)
+        if received is None:
+            return message, "records that do not follow this log, or are damaged"
+        return _with_received(message, received), ""
+    if type(message) is FetchSnapshotResponse and not _is_intact(message):
+        return message, "chunk checksum"
+    return message, ""
 
 
 def _with_received(message: FetchResponse, received: ReceivedRecords) -> FetchResponse:
@@ -57,8 +64,7 @@ def _with_received(message: FetchResponse, received: ReceivedRecords) -> FetchRe
     )
 
 
-def is_intact(message: FetchSnapshotResponse) -> bool:
-    """Whether a chunk is what its checksum says."""
+def _is_intact(message: FetchSnapshotResponse) -> bool:
     return not message.chunk or crc32c(message.chunk) == message.chunk_crc
 
 

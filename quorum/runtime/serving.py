@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from crc32c import crc32c
 
-from quorum.core.messages import FetchResponse, FetchSnapshotResponse, Message
+from quorum.core.fetch_messages import FetchResponse
+from quorum.core.messages import Message
 from quorum.core.notices import SnapshotRemoved
+from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import ErrorCode, StorageError
 from quorum.ports import SnapshotStore
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from quorum.core.messages import Subtree
+from quorum.core.fetch_messages import Subtree
 from quorum.core.relay import LINKS_MAX
 from quorum.errors import PeerProtocolError
 from quorum.types import ReplicaKey

@@ -15,30 +15,24 @@ from typing import Any, Final, TypeAlias, TypeGuard
 
 from google.protobuf.message import DecodeError
 
-from quorum.core.messages import (
-    AddVoterRequest,
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    ChainDigestRequest,
-    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FoundingRequest,
-    FoundingResponse,
-    Message,
-    ReadPositionRequest,
-    ReadPositionResponse,
+)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages import Message, Request, Response
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
     RemoveVoterRequest,
-    Request,
-    Response,
     UpdateVoterRequest,
     VoterChangeResponse,
-    VoteRequest,
-    VoteResponse,
 )
 from quorum.errors import PeerProtocolError, QuorumUsageError
 from quorum.transport import chain_codec, codec, founding_codec, packing, read_codec, voter_codec

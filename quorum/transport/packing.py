@@ -16,13 +16,9 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - an exception class named in lower case
 from typing import Final
 
-from quorum.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    ReadRound,
-)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.read_messages import ReadRound
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport.extensions import pack_subtree, pack_way, unpack_subtree, unpack_way
 from quorum.transport.limits import DIGEST_BYTES_MAX, ENDPOINTS_MAX

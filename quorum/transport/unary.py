@@ -18,7 +18,9 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
-from quorum.core.messages import FetchRequest, FetchSnapshotRequest, Message, Request
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages import Message, Request
+from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import PeerProtocolError
 from quorum.transport import chain_codec, codec
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorum.core.messages import (
+from quorum.core.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,

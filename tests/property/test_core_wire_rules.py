@@ -17,10 +17,12 @@ import pytest
 
 from quorate.sim.explore.freeze import fingerprint
 from quorum.core.events import MessageIgnored, RequestRefused
-from quorum.core.messages import FetchRequest, Request, VoteRequest
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages import Request
 from quorum.core.node import RaftNode
 from quorum.core.output import Output
 from quorum.core.routing import HANDLERS
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_situations import SITUATIONS, sound_messages

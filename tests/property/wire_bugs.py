@@ -8,7 +8,8 @@ from typing import Any
 
 from quorate.services import reads
 from quorum.core import following, replication, snapshot_transfer
-from quorum.core.messages import FetchRequest, Response
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages import Response
 from quorum.core.peers import InFlight
 from quorum.core.state import CoreState
 from quorum.errors import ErrorCode

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from quorum.control import encode_control_batch
 from quorum.control_records import ControlRecord, LeaderChange, Voters
-from quorum.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    ReadPositionRequest,
-    ReadPositionResponse,
-    VoteRequest,
-    VoteResponse,
-)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.output import SaveElectionState
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, ElectionState, Voter
 from tests.support.cardboard_cluster import Stage, key_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from quorum.core.messages import FetchRequest, FetchResponse
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.output import SaveElectionState
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, OffsetAndEpoch

@@ -14,14 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import (
-    FetchResponse,
-    FetchSnapshotResponse,
-    Message,
-    ReceivedRecords,
-    VoteRequest,
-    VoteResponse,
-)
+from quorum.core.fetch_messages import FetchResponse
+from quorum.core.messages import Message
 from quorum.core.node import RaftNode
 from quorum.core.notices import SnapshotFrozen
 from quorum.core.output import (
@@ -29,6 +23,9 @@ from quorum.core.output import (
     Output,
     Promise,
 )
+from quorum.core.received_records import ReceivedRecords
+from quorum.core.snapshot_messages import FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.types import (
     EpochStart,
     NodeId,

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from quorum.control_records import Voters
-from quorum.core.messages import (
-    VotersAt,
-)
 from quorum.core.notices import DurableState
 from quorum.core.output import (
     AdvanceLogStart,
@@ -24,6 +21,7 @@ from quorum.core.output import (
     Truncate,
     WriteChunk,
 )
+from quorum.core.received_records import VotersAt
 from quorum.types import (
     LOG_BEGINNING,
     ElectionState,

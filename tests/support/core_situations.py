@@ -7,12 +7,30 @@ from collections.abc import Callable
 from typing import Any
 
 from quorum.config import QuorumConfig
-from quorum.core import messages as m
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages import Message
 from quorum.core.node import RaftNode
 from quorum.core.notices import AddVoter, Resign, TransferLeadership
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.state import CoreState
 from quorum.core.versions import OWN_KRAFT_VERSIONS
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster
@@ -137,42 +155,42 @@ def waiting_ids(core: CoreState) -> list[int]:
     return [each for each in found if each]
 
 
-def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, m.Message]:
+def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, Message]:
     """A message of every type from ``peer`` that makes sense to this node now, or nearly."""
     core = node._core
     me, epoch, end = core.me, core.epoch, core.log.end
     asked = rng.choice([*waiting_ids(core), rng.randrange(1 << 40)])
     leader = core.leader_id
     who = key(peer)
-    fetch = m.FetchRequest(
+    fetch = FetchRequest(
         rng.randrange(1 << 40), CLUSTER, who, epoch, end.offset, end.epoch, core.high_watermark,
         rng.choice((0, 500)),
     )  # fmt: skip
     none = ErrorCode.NONE
-    made: list[m.Message] = [
-        m.FoundingRequest(1, CLUSTER, who, me, epoch, bytes([peer]) * 16),
-        m.FoundingResponse(asked, none, leader, epoch, bytes([peer]) * 16),
-        m.VoteRequest(1, CLUSTER, who, me, epoch + 1, end, pre_vote=False),
-        m.VoteResponse(asked, none, leader, epoch, granted=True),
-        m.BeginQuorumEpochRequest(1, CLUSTER, me, who, epoch + (leader != peer)),
-        m.BeginQuorumEpochResponse(
+    made: list[Message] = [
+        FoundingRequest(1, CLUSTER, who, me, epoch, bytes([peer]) * 16),
+        FoundingResponse(asked, none, leader, epoch, bytes([peer]) * 16),
+        VoteRequest(1, CLUSTER, who, me, epoch + 1, end, pre_vote=False),
+        VoteResponse(asked, none, leader, epoch, granted=True),
+        BeginQuorumEpochRequest(1, CLUSTER, me, who, epoch + (leader != peer)),
+        BeginQuorumEpochResponse(
             asked, none, leader, epoch, supported=(OWN_KRAFT_VERSIONS, VersionRange("f", 0, 1))
         ),
-        m.EndQuorumEpochRequest(1, CLUSTER, who, epoch, (me,), stand_now=rng.random() < 0.5),
-        m.EndQuorumEpochResponse(asked, none, leader, epoch),
+        EndQuorumEpochRequest(1, CLUSTER, who, epoch, (me,), stand_now=rng.random() < 0.5),
+        EndQuorumEpochResponse(asked, none, leader, epoch),
         fetch,
-        m.FetchResponse(asked, none, leader, epoch, core.high_watermark),
-        m.FetchSnapshotRequest(1, CLUSTER, who, epoch, SNAPSHOT, 0, 100),
-        m.FetchSnapshotResponse(
+        FetchResponse(asked, none, leader, epoch, core.high_watermark),
+        FetchSnapshotRequest(1, CLUSTER, who, epoch, SNAPSHOT, 0, 100),
+        FetchSnapshotResponse(
             asked, none, leader, epoch, SNAPSHOT, 40, 0, chunk=b"c" * 16, file_digest=b"d"
         ),
-        m.ReadPositionRequest(1, CLUSTER, who, epoch),
-        m.ReadPositionResponse(asked, none, leader, epoch, 3),
-        m.ChainDigestRequest(1, CLUSTER, who, epoch, (3, 4)),
-        m.ChainDigestResponse(asked, none, leader, epoch, (3,), (DigestAt(3, b"d"),), replica=who),
-        m.UpdateVoterRequest(1, CLUSTER, voter(peer), epoch),
-        m.AddVoterRequest(1, CLUSTER, _voter_to_be(), epoch),
-        m.RemoveVoterRequest(1, CLUSTER, who, ReplicaKey(peer, b"e" * 16), epoch),
-        m.VoterChangeResponse(asked, none, leader, epoch),
+        ReadPositionRequest(1, CLUSTER, who, epoch),
+        ReadPositionResponse(asked, none, leader, epoch, 3),
+        ChainDigestRequest(1, CLUSTER, who, epoch, (3, 4)),
+        ChainDigestResponse(asked, none, leader, epoch, (3,), (DigestAt(3, b"d"),), replica=who),
+        UpdateVoterRequest(1, CLUSTER, voter(peer), epoch),
+        AddVoterRequest(1, CLUSTER, _voter_to_be(), epoch),
+        RemoveVoterRequest(1, CLUSTER, who, ReplicaKey(peer, b"e" * 16), epoch),
+        VoterChangeResponse(asked, none, leader, epoch),
     ]
     return {type(each): each for each in made}

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import (
-    BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-)
+from quorum.core.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.output import (
     Output,
 )
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster

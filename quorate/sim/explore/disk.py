@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from quorum.control_records import Voters
-from quorum.core.messages import VotersAt
 from quorum.core.notices import DurableState
 from quorum.core.output import (
     AdvanceLogStart,
@@ -22,6 +21,7 @@ from quorum.core.output import (
     SaveElectionState,
     Truncate,
 )
+from quorum.core.received_records import VotersAt
 from quorum.types import (
     LOG_BEGINNING,
     ElectionState,

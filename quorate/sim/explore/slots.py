@@ -17,9 +17,9 @@ from typing import Any
 from quorum.config import QuorumConfig
 from quorum.core.disk_watch import DiskWatch
 from quorum.core.held_fetches import NEVER_MS, HeldFetches
-from quorum.core.messages import NO_ROUND
 from quorum.core.output import LeadershipChanged, Output
 from quorum.core.peers import PeerTable
+from quorum.core.read_messages import NO_ROUND
 from quorum.core.reads import ReadRounds
 from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.state import CoreState

@@ -11,13 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    Message,
-)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import (
-    BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    Message,
-)
+from quorum.core.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import Message, VoteRequest
+from quorum.core.messages import Message
+from quorum.core.vote_messages import VoteRequest
 from quorum.types import NodeId
 
 

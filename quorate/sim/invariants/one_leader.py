@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import BeginQuorumEpochRequest, Message
+from quorum.core.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages import Message
 from quorum.types import NodeId
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import Message, VoteRequest, VoteResponse
+from quorum.core.messages import Message
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.types import ElectionState, NodeId
 
 

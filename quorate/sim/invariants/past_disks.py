@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import FetchRequest, FetchResponse, Message, VoteRequest, VoteResponse
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

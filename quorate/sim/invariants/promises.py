@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen
-from quorum.core.messages import (
-    BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
-    Message,
-    VoteRequest,
-    VoteResponse,
-)
+from quorum.core.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import ReadBegun, Seen, Witness
-from quorum.core.messages import (
-    FetchRequest,
-    FetchSnapshotRequest,
-    Message,
-    ReadPositionRequest,
-    ReadPositionResponse,
-)
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages import Message
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from quorate.sim.invariants.mirror import split
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen
-from quorum.core.messages import FetchResponse, Message
+from quorum.core.fetch_messages import FetchResponse
+from quorum.core.messages import Message
 from quorum.types import NodeId
 
 

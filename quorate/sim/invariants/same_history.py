@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import FetchRequest, FetchResponse, Message
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

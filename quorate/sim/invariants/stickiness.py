@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen, Witness
-from quorum.core.messages import FetchRequest, FetchResponse, Message, VoteResponse
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.core.vote_messages import VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

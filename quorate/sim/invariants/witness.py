@@ -21,7 +21,7 @@ from quorate.sim.invariants.mirror import Batch, LogMirror, split
 from quorate.sim.invariants.seen import ReadBegun, Seen
 from quorate.sim.invariants.violation import Invariant, Violation
 from quorum.config import QuorumConfig
-from quorum.core.messages import Message, VoteRequest
+from quorum.core.messages import Message
 from quorum.core.output import (
     Append,
     FreezeDownload,
@@ -30,6 +30,7 @@ from quorum.core.output import (
     StoreHighWatermark,
     Truncate,
 )
+from quorum.core.vote_messages import VoteRequest
 from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
 

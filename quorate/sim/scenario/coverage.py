@@ -14,17 +14,11 @@ from quorate.sim.scenario.render import type_name
 from quorum.core import roles
 from quorum.core.answers import ANSWERS, OPERATOR_ANSWERS, RELAY_ANSWERS
 from quorum.core.events import RoleChanged
-from quorum.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    Message,
-    Request,
-    Response,
-    VoteRequest,
-    VoteResponse,
-)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message, Request, Response
 from quorum.core.timers import Timer
 from quorum.core.transitions import TRANSITIONS, Step
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.member import CLUSTER_ID, key_of
-from quorum.core.messages import (
-    AddVoterRequest,
-    BeginQuorumEpochRequest,
-    ChainDigestRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-    FoundingRequest,
-    ReadPositionRequest,
-    ReadRound,
-    RemoveVoterRequest,
-    Request,
-    UpdateVoterRequest,
-    VoteRequest,
-)
+from quorum.core.chain_messages import ChainDigestRequest
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.founding_messages import FoundingRequest
+from quorum.core.messages import Request
+from quorum.core.read_messages import ReadPositionRequest, ReadRound
+from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.vote_messages import VoteRequest
+from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from quorum.types import NO_NODE, ZERO_UUID, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, Voter
 
 

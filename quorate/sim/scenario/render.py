@@ -5,31 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quorum.batch import scan_batches
-from quorum.core.inquiry import Roster
-from quorum.core.messages import (
-    AddVoterRequest,
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    ChainDigestRequest,
-    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FoundingRequest,
-    FoundingResponse,
-    Message,
-    ReadPositionRequest,
-    ReadPositionResponse,
-    RemoveVoterRequest,
-    Subtree,
-    UpdateVoterRequest,
-    VoterChangeResponse,
-    VoteRequest,
-    VoteResponse,
 )
+from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.inquiry import Roster
+from quorum.core.messages import Message
 from quorum.core.output import (
     AbandonDownload,
     AdvanceLogStart,
@@ -43,6 +29,15 @@ from quorum.core.output import (
     StoreHighWatermark,
     Truncate,
     WriteChunk,
+)
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
 )
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, Founding

@@ -22,8 +22,9 @@ from quorate.sim.scenario.pinned import HandClock
 from quorate.sim.scenario.render import effect_text, message_line, type_name
 from quorate.sim.scenario.render_events import event_line
 from quorum.core.events import Event, RoleChanged
-from quorum.core.messages import FetchSnapshotResponse, Message
+from quorum.core.messages import Message
 from quorum.core.notices import ConnectionRefused, RequestFailed
+from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.core.upstream import NO_RELAYS
 from quorum.errors import QuorateError
 from quorum.runtime.ports import WriteGroup

@@ -10,7 +10,7 @@ from quorate.replica import checkpoints
 from quorate.replica.checkpoints import CheckpointKeeper
 from quorate.sim.options import Options
 from quorum.core import snapshot_install, trimming
-from quorum.core.messages import VotersAt
+from quorum.core.received_records import VotersAt
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.types import OffsetAndEpoch, SnapshotId

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from quorum.core import election, majority, startup
-from quorum.core.messages import VoteRequest
 from quorum.core.roles import Candidate, Role
 from quorum.core.state import CoreState
 from quorum.core.transitions import new_ballots
+from quorum.core.vote_messages import VoteRequest
 from quorum.types import NO_NODE, ElectionState
 from tests.simulation.zoo.bug import Bug, Patch
 

@@ -6,8 +6,8 @@ from quorate.sim.options import Options
 from quorum.core import election, leader_view, leadership, membership, replication
 from quorum.core.disk_watch import DiskWatch
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import VoteRequest
 from quorum.core.state import CoreState
+from quorum.core.vote_messages import VoteRequest
 from tests.simulation.zoo.bug import Bug, Patch
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorate.sim.options import Options
 from quorum.core import commitment, membership_checks, replication
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.membership_checks import Refusal
-from quorum.core.messages import FetchRequest
 from quorum.core.progress import ReplicaProgress
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState

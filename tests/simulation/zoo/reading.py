@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from quorate.controller.controller import Controller
 from quorum.core import read_confirmation, read_forwarding, replication, snapshot_serving
-from quorum.core.messages import ReadPositionRequest, ReadRound
 from quorum.core.output import ReadConfirmed
 from quorum.core.progress import ReplicaProgress
+from quorum.core.read_messages import ReadPositionRequest, ReadRound
 from quorum.core.reads import PendingRead, ReadRounds
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState

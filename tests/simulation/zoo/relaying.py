@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from quorate.sim.options import Options
 from quorum.core import relay_serving
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.held_fetches import HeldFetch
-from quorum.core.messages import FetchRequest
 from quorum.core.progress import ReplicaProgress
 from quorum.core.relay import Relay
 from quorum.core.state import CoreState

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorum.core import durability, election
-from quorum.core.messages import Message, VoteRequest
+from quorum.core.messages import Message
 from quorum.core.output import Send
 from quorum.core.state import CoreState
+from quorum.core.vote_messages import VoteRequest
 from quorum.log.election_store import ElectionFile
 from quorum.types import NO_NODE, ElectionState, NodeId, OffsetAndEpoch
 from tests.simulation.zoo.bug import Bug, Patch

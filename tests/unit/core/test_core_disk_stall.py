@@ -6,8 +6,8 @@ from quorum.config import QuorumConfig
 from quorum.core.disk_watch import DiskWatch
 from quorum.core.events import DiskRecovered, DiskStalled, RoleChanged
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import VoteRequest, VoteResponse
 from quorum.core.notices import TransferLeadership
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.types import NodeId
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key

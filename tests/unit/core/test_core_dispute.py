@@ -7,13 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.events import DisputeSettled, LogCondemned, TruncationRefused
-from quorum.core.messages import (
-    ChainDigestRequest,
-    ChainDigestResponse,
-    FetchRequest,
-    FetchResponse,
-)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.notices import LogVerified, RequestFailed
 from quorum.core.output import CondemnLog, SaveElectionState, VerifyLog
 from quorum.core.verdict import NOTHING, Difference, Held

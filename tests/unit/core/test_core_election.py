@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quorum.core.events import StandingRefused, VoteDecided
-from quorum.core.messages import VoteRequest, VoteResponse
 from quorum.core.notices import ShutDown
 from quorum.core.output import Output, Promise, SaveElectionState
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -8,8 +8,9 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.events import LeaderLost
-from quorum.core.messages import FetchResponse, VoteRequest
+from quorum.core.fetch_messages import FetchResponse
 from quorum.core.notices import ConnectionRefused
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE
 from tests.support.core_cluster import CoreCluster

@@ -10,10 +10,11 @@ import pytest
 
 from quorum.core.events import MessageIgnored, QuorumFounded, RosterAgreed, VotingBarred
 from quorum.core.founding import is_founding, why_not_founded, why_not_vote
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
 from quorum.core.inquiry import Roster, without
-from quorum.core.messages import FoundingRequest, FoundingResponse, VoteRequest
 from quorum.core.peers import backoff_ms
 from quorum.core.state import CoreState
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, ElectionState, Founding, OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

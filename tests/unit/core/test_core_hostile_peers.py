@@ -7,29 +7,26 @@ from collections.abc import Sequence
 
 import pytest
 
-from quorum.core.events import MessageIgnored
-from quorum.core.inquiry import Roster
-from quorum.core.messages import (
-    AddVoterRequest,
+from quorum.core.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FoundingRequest,
-    FoundingResponse,
-    Message,
-    ReadRound,
-    ReceivedRecords,
+)
+from quorum.core.events import MessageIgnored
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.inquiry import Roster
+from quorum.core.messages import Message
+from quorum.core.read_messages import ReadRound
+from quorum.core.received_records import ReceivedRecords, VotersAt
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
     VoterChangeResponse,
-    VoteRequest,
-    VoteResponse,
-    VotersAt,
 )
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, EpochStart, OffsetAndEpoch, ReplicaKey, Voter

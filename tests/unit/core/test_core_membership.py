@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.events import VoterChangeEnded
-from quorum.core.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.notices import AddVoter, Notice, RemoveVoter, Resign, ShutDown, UpdateVoter
 from quorum.core.output import PeerEndpoints, VoterChangeAnswered
 from quorum.errors import ErrorCode

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, ReadRound
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.notices import SnapshotCreated
 from quorum.core.output import Output, ReadConfirmed, ReadFailed
+from quorum.core.read_messages import ReadRound
 from quorum.core.roles import Leader
+from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key

@@ -8,9 +8,9 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.classification import SERVE, Diverging
+from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
 from quorum.core.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
 from quorum.core.log_view import LogView
-from quorum.core.messages import FetchRequest, FetchResponse, Subtree
 from quorum.core.progress import ReplicaProgress
 from quorum.core.relay import LINKS_MAX, Relay
 from quorum.core.relay_serving import classify_committed

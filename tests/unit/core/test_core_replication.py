@@ -6,7 +6,7 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.events import ReplicaRegressed
-from quorum.core.messages import FetchRequest, FetchResponse
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.output import HighWatermarkAdvanced, Output, Send
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import OffsetAndEpoch, ReplicaKey

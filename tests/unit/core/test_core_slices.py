@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.messages import FetchRequest, FetchSnapshotRequest
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.notices import RequestFailed
 from quorum.core.output import WriteChunk
+from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from tests.support.download_steps import SNAPSHOT, chunk, following, name_snapshot
 

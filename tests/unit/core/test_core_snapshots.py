@@ -6,14 +6,7 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.events import DownloadEnded, DownloadStarted, MessageIgnored
-from quorum.core.messages import (
-    FetchRequest,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    VoteRequest,
-    VoteResponse,
-    VotersAt,
-)
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.notices import SnapshotCreated, SnapshotFrozen, SnapshotRejected
 from quorum.core.output import (
     AbandonDownload,
@@ -23,6 +16,9 @@ from quorum.core.output import (
     SnapshotInstalled,
     WriteChunk,
 )
+from quorum.core.received_records import VotersAt
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster

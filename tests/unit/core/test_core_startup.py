@@ -7,10 +7,10 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import VoteRequest
 from quorum.core.node import RaftNode
 from quorum.core.notices import DurableState
 from quorum.core.output import ReplaceLogWith, SnapshotInstalled
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import QuorumUsageError
 from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster

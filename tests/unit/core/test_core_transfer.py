@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
+from quorum.core.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.events import GAVE_WAY, RoleChanged, TransferEnded, TransferStarted
-from quorum.core.messages import (
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    VoteRequest,
-)
 from quorum.core.notices import RequestFailed, Resign, ShutDown, TransferLeadership
 from quorum.core.output import Output, RequestSettled
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import NO_NODE, NodeId
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse
+from quorum.core.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.notices import LeaseChanged, SnapshotCreated, SnapshotRemoved
 from quorum.core.output import AdvanceLogStart
 from quorum.errors import ErrorCode, QuorumUsageError

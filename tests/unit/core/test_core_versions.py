@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.notices import AddVoter, FeatureLevels, Notice, RequestFailed, UpdateVoter
 from quorum.core.output import VoterChangeAnswered
 from quorum.core.versions import why_not_run_with, with_kraft_version

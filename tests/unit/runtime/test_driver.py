@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorum.core.messages import VoteRequest, VoteResponse
 from quorum.core.output import Append, SaveElectionState
+from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType

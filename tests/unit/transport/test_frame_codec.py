@@ -10,30 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.core.messages import (
-    AddVoterRequest,
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    ChainDigestRequest,
-    ChainDigestResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FoundingRequest,
-    FoundingResponse,
-    Message,
-    ReadPositionRequest,
-    ReadPositionResponse,
-    ReadRound,
+)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages import Message
+from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse, ReadRound
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import (
+    AddVoterRequest,
     RemoveVoterRequest,
-    Subtree,
     UpdateVoterRequest,
     VoterChangeResponse,
-    VoteRequest,
-    VoteResponse,
 )
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport.framing import decode_frame, encode_frame, is_answer, is_request, sender_key

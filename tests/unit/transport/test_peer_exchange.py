@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from quorum.core.messages import (
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    VoteResponse,
-)
+from quorum.core.fetch_messages import FetchResponse
+from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.vote_messages import VoteResponse
 from quorum.errors import ErrorCode
 from quorum.transport.hello import Hello
 from quorum.transport.limits import MESSAGE_BYTES_MAX

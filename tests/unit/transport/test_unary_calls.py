@@ -10,7 +10,10 @@ import grpc
 import pytest
 from grpc import aio
 
-from quorum.core.messages import FetchRequest, FetchSnapshotRequest, Message, VoteRequest
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages import Message
+from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
 from quorum.transport.limits import CLIENT_OPTIONS
 from quorum.types import METADATA_TOPIC, NO_NODE, ReplicaKey

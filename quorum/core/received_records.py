@@ -1,0 +1,35 @@
+"""What the core is told of records that came from elsewhere; their bytes it never looks into."""
+
+from __future__ import annotations
+
+from quorum.types import EpochStart, ReplicaKey, Voter
+from quorum.values import value
+
+
+@value
+class VotersAt:
+    """A voters control record found in received records, with its offset."""
+
+    offset: int
+    voters: tuple[Voter, ...]
+    removed: tuple[ReplicaKey, ...] = ()
+    """The tombstones it carries."""
+
+
+@value
+class ReceivedRecords:
+    """Whole, checksum-verified batches of a Fetch answer, described for the core.
+
+    Made by the receiving runtime; the core never looks into ``payload``.
+
+    Invariants:
+        1. ``base_offset < end_offset``; the batches are contiguous.
+        2. ``epochs`` holds every epoch that starts inside, ascending; the first entry's
+           ``start_offset`` equals ``base_offset``.
+    """
+
+    base_offset: int
+    end_offset: int
+    epochs: tuple[EpochStart, ...]
+    voters: tuple[VotersAt, ...]
+    payload: bytes
