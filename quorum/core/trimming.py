@@ -17,6 +17,9 @@ from quorum.core.state import CoreState
 from quorum.core.timers import Timer
 from quorum.types import OffsetAndEpoch, SnapshotId
 
+_FIRST_EPOCH = 1
+"""Before this epoch nobody led, so its leader has heard of everybody who has fetched."""
+
 
 def trim_as_leader(core: CoreState, leader: Leader) -> None:
     """Trim as far as the replicas, or the holding time, allow."""
@@ -46,10 +49,13 @@ def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
 def _needed_from(core: CoreState, leader: Leader) -> int:
     """The lowest offset that a live replica still has to fetch from this log.
 
-    A voter that has not been heard of counts as live for one session from the beginning of
-    the reign: nothing is known of it yet. It then holds the log where it is.
+    Who has not been heard of counts as live for one session from the beginning of the reign:
+    nothing is known of it yet. It then holds the log where it is. Voters have an entry from the
+    beginning; which observers an earlier leader served is known to nobody.
     """
     limit_ms = core.now_ms - core.config.observer_session_ms
+    if core.epoch > _FIRST_EPOCH and leader.since_ms >= limit_ms:
+        return core.log.start.offset
     return min(
         (each.trim_position for each in replicas_of(leader) if each.live_since_ms >= limit_ms),
         default=core.log.end_offset,

@@ -18,9 +18,10 @@ SETTINGS: dict[str, object] = {
     "log.segment_bytes": 1 << 20,
     "snapshot.max_bytes_between": 4 << 20,
     "snapshot.min_changed_records_ratio": 0.2,
+    "quorum.observer_session_ms": 10_000,
     "node.filesystem": NAME,
 }
-"""Small enough for segments, checkpoints and trimmed logs within minutes."""
+"""Small enough for segments, checkpoints and, in short reigns, trimmed logs within minutes."""
 
 
 class ChaosCluster(Processes):

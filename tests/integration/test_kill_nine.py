@@ -31,8 +31,9 @@ SETTINGS: dict[str, object] = {
     "log.segment_bytes": 128 << 10,
     "snapshot.max_bytes_between": 256 << 10,
     "snapshot.min_changed_records_ratio": 0.2,
+    "quorum.observer_session_ms": 2_000,
 }
-"""Small enough for many segments, checkpoints and trimmed logs in one run."""
+"""Small enough for many segments, checkpoints and, in short reigns, trimmed logs in one run."""
 
 
 @pytest.fixture

@@ -75,11 +75,6 @@ class FetchPositions:
                 asked.is_answered = True
                 return
 
-    def forget(self, source_id: NodeId) -> None:
-        """A new reign of this source begins: it knows of nobody what it knew in an earlier one."""
-        for key in [each for each in self._asked if each[0] == source_id]:
-            del self._asked[key]
-
     def below(self, source: Seen, session_ms: int, now_ms: int) -> Iterator[tuple[NodeId, int]]:
         """Who certainly counts as live at ``source``, and what it needs at the lowest, or more."""
         for (_, node_id), asked in self._asked.items():

@@ -12,6 +12,8 @@ from quorum.types import NodeId
 class TrimWaits(Invariant):
     """The log start passes what a live replica needs only where a checkpoint has waited for it.
 
+    Whoever asked this process counts, in an earlier reign of it as well: a new reign waits for a
+    session, so that nobody is passed over who has not had time to come again.
     Who needs what the log no longer holds anyway needs a checkpoint, and nothing of the log.
     """
 
@@ -33,9 +35,7 @@ class TrimWaits(Invariant):
         start = node.log_start
         life, epoch, before = self.starts.get(seen.id, (None, 0, 0))
         self.starts[seen.id] = (seen, node.epoch, start.offset)
-        if life is not seen or epoch != node.epoch:
-            self.positions.forget(seen.id)
-        elif start.offset > before:
+        if life is seen and epoch == node.epoch and start.offset > before:
             self._trimmed(seen, before, start.offset)
 
     def _trimmed(self, seen: Seen, before: int, start: int) -> None:

@@ -10,7 +10,7 @@ from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.notices import LeaseChanged, SnapshotCreated, SnapshotRemoved
 from quorum.core.output import AdvanceLogStart
 from quorum.errors import ErrorCode, QuorumUsageError
-from quorum.types import LOG_BEGINNING, OffsetAndEpoch, SnapshotId
+from quorum.types import LOG_BEGINNING, NodeId, OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import disk_with, key
 
@@ -88,6 +88,52 @@ def test_a_voter_never_heard_of_holds_the_log_for_one_session() -> None:
     assert cluster[1].log_start.offset == 0
     cluster.advance(4_000)
     assert cluster[1].log_start == FIRST
+
+
+def test_a_new_leader_keeps_its_log_for_observers_that_it_has_not_heard() -> None:
+    """Goal: 630.5 for observers of an earlier leader. Method: one whom the next leader never hears.
+
+    Its checkpoint is there already, and all whom it has heard are beyond.
+    """
+    cluster = led(observer_session_ms=5_000)
+    cluster.isolate(9)
+    cluster.propose(1, 2)
+    cluster.settle()
+    cluster.advance(600)
+    ahead = OffsetAndEpoch(9, 1)
+    checkpoint(cluster, 2, ahead)
+    checkpoint(cluster, 3, ahead)
+    leader, elected_ms = succeeded(cluster)
+    cluster.advance(elected_ms + 4_000 - cluster.now_ms)
+    assert {each.key.id for each in cluster[leader].replicas()} == {1, 2, 3}
+    assert cluster[leader].log_start.offset == 0
+    cluster.advance(elected_ms + 5_000 - cluster.now_ms)
+    assert cluster[leader].log_start.offset == 0, "the session has not passed yet"
+    cluster.advance(1_500)
+    assert cluster[leader].log_start == ahead
+
+
+def test_a_new_leader_waits_no_longer_than_the_holding_time() -> None:
+    """Goal: the lag time ends this wait, too. Method: it is shorter than the session."""
+    cluster = led(observer_session_ms=60_000, start_offset_lag_max_ms=3_000)
+    leader, _ = succeeded(cluster)
+    checkpoint(cluster, leader, FIRST)
+    cluster.advance(2_500)
+    assert cluster[leader].log_start.offset == 0
+    cluster.advance(2_000)
+    assert cluster[leader].log_start == FIRST
+
+
+def succeeded(cluster: CoreCluster) -> tuple[NodeId, int]:
+    """Node 1 dies, one of the others leads, and node 1 comes back: who leads, and since when."""
+    cluster.crash(1)
+    while not cluster.leaders():
+        cluster.advance(50)
+    (leader,) = cluster.leaders()
+    elected_ms = cluster.now_ms
+    cluster.restart(1)
+    cluster.settle()
+    return leader, elected_ms
 
 
 def test_older_snapshots_go_but_never_the_newest_or_a_leased_one() -> None:
