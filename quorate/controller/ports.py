@@ -43,6 +43,13 @@ class LogDriver(Protocol):
     def flushed_end(self) -> int:
         """Everything below is durable on this replica's own disk."""
 
+    @property
+    def stamp_floor_ms(self) -> int:
+        """Milliseconds since 1970; what is proposed must not be stamped earlier.
+
+        It covers what the image cannot: batches of the quorum itself that are not committed yet.
+        """
+
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
         """Append whole batches as one write; positions are stamped into them.
 

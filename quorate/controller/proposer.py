@@ -221,7 +221,10 @@ class Proposer:
     def _begin_group(self, now_ms: int, wall_ms: int) -> GroupFormer:
         log_end, epoch = self.log.log_end, self.log.epoch
         self._last_stamp_ms = stamp = max(
-            wall_ms, self._last_stamp_ms, self._machine.image.provenance.timestamp_ms
+            wall_ms,
+            self._last_stamp_ms,
+            self._machine.image.provenance.timestamp_ms,
+            self.log.stamp_floor_ms,
         )
         return GroupFormer(
             lambda: self._speculation.begin_delta(log_end, epoch),

@@ -20,25 +20,31 @@ class ControlBatches:
     def __init__(self, clock: Clock, read: Callable[[int, int, int], bytes]) -> None:
         self._clock = clock
         self._read = read
-        self.oldest_stamp = 0
-        """Newest stamp of what a checkpoint or the log held, for a log that is empty now."""
+        self.newest_stamp_ms = 0
+        """Newest stamp of what a checkpoint held, was applied, or was encoded here.
+
+        What comes after it is stamped no earlier, by whoever stamps it.
+        """
 
     def applied(self, stamp_ms: int) -> None:
         """Note the newest stamp of what the listener has applied, checkpoints included."""
-        self.oldest_stamp = max(self.oldest_stamp, stamp_ms)
+        self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)
 
     def encode(self, append: Append, log_start: int) -> bytes:
         """The batch of ``append``, stamped with the wall clock, and never below the one before."""
-        before = self._timestamp_before(append.base_offset, log_start)
+        stamp_ms = max(
+            self._clock.wall_ms(), self._timestamp_before(append.base_offset, log_start)
+        )
+        self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)
         return encode_control_batch(
             append.controls,
             base_offset=append.base_offset,
             epoch=append.epoch,
-            timestamp=max(self._clock.wall_ms(), before),
+            timestamp=stamp_ms,
         )
 
     def _timestamp_before(self, offset: int, log_start: int) -> int:
         if offset <= log_start:
-            return self.oldest_stamp
+            return self.newest_stamp_ms
         data = self._read(offset - 1, 1, offset)
         return scan_batches(data, verify_crc=False)[-1].max_timestamp

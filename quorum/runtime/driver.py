@@ -173,6 +173,11 @@ class Driver:
         return self._flushed.offset
 
     @property
+    def stamp_floor_ms(self) -> int:
+        """Newest stamp of what is applied, and of control batches this replica has appended."""
+        return self.controls.newest_stamp_ms
+
+    @property
     def is_delivery_due(self) -> bool:
         """Whether anything waits for ``deliver``."""
         return self._put_off is not None and self._put_off.is_due
@@ -189,7 +194,7 @@ class Driver:
             last_timestamp: Stamp of the newest checkpoint or record, for an empty log.
         """
         self._delivery.restart_at(delivered_end)
-        self.controls.oldest_stamp = last_timestamp
+        self.controls.newest_stamp_ms = last_timestamp
         self._flushed.replaced(state.log_end.offset)
         self.tail.reset(state.log_end.offset)
         self._delivery.deliver_to(state.high_watermark)
@@ -207,11 +212,7 @@ class Driver:
         self._carry_out(self.node.receive(self._now(), sender, message))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        """Leader only: give each batch its offsets and append them as one write.
-
-        Returns:
-            The end offset of the last batch (exclusive).
-        """
+        """Leader only: give each batch its offsets, append all as one write, return its end."""
         now_ms = self._now()
         offset = self.node.log_end_offset
         epoch = self.node.epoch
@@ -326,9 +327,9 @@ class Driver:
                 if effect.payload is None:
                     encoded = self.controls.encode(effect, self.node.log_start.offset)
                     effect = replace(effect, payload=encoded)
-                payload = effect.payload
+                payload = effect.payload or b""
                 invariant(payload, "an append has bytes", base=effect.base_offset)
-                self.tail.append(payload or b"", effect.base_offset, effect.end_offset)
+                self.tail.append(payload, effect.base_offset, effect.end_offset)
                 self._flushed.appended(ticket, effect.end_offset)
             elif type(effect) is Truncate:
                 self.tail.truncate_to(effect.end_offset)

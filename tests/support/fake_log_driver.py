@@ -27,6 +27,7 @@ class FakeLogDriver:
         self.log_end = 0
         self.high_watermark = 0
         self.flushed_end = 0
+        self.stamp_floor_ms = 0
         self.batches: list[tuple[int, int, bytes]] = []
         """(base offset, end offset, bytes) of everything in the log."""
         self.proposals: list[int] = []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from quorum.batch import scan_batches
+from quorum.core.notices import UpdateVoter
 from quorum.core.output import Append, SaveElectionState
 from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
-from quorum.types import OffsetAndEpoch, ReplicaKey
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from tests.support.lone_replica import LoneReplica
 
@@ -82,3 +86,20 @@ def test_time_stamps_never_fall_when_the_wall_clock_does() -> None:
     bench.crash()
     bench.boot().lead()
     assert bench.replica.controller.image.provenance.timestamp_ms >= before
+
+
+def test_no_write_is_stamped_below_a_change_of_voters_that_is_not_committed() -> None:
+    """Goal: stamps rise over control batches. Method: move the voter, set the clock back, write."""
+    bench = LoneReplica().boot().lead()
+    voter = replace(bench.voters[0], endpoints=(Endpoint("CONTROLLER", "elsewhere", 9009),))
+    bench.now_ms += 100
+    bench.replica.notice(UpdateVoter(1, voter))
+    wall_ms = bench.wall_ms() - 3_600_000
+    bench.wall_ms = lambda: wall_ms  # type: ignore[method-assign]
+    answers = bench.write(change("a"), persist=False)
+    log_start, log_end = bench.stores.state.log_end.offset, bench.replica.node.log_end_offset
+    batches = scan_batches(bench.replica.driver.read_records(log_start, 1 << 20, log_end))
+    assert [each.is_control for each in batches[-2:]] == [True, False]
+    assert [each.max_timestamp for each in batches] == sorted(x.max_timestamp for x in batches)
+    bench.persist()
+    assert [each.code for each in answers] == [ErrorCode.NONE]
