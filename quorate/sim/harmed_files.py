@@ -86,6 +86,8 @@ class HarmedFiles:
         """Whether the file that says how far the log is durable is as the process left it."""
         self.is_latent = False
         """Whether a running node's records were harmed; nobody looks before the next start."""
+        self._flipped: list[object] = []
+        """Files a bit of which has flipped since the directory was last opened."""
 
     # ------------------------------------------------------------------ one bit
 
@@ -113,6 +115,7 @@ class HarmedFiles:
         path, size = rng.choice(by_kind[kind])
         sound = self._fs().read_bytes(path)
         self._fs().flip_bit(path, rng.randrange(size), rng.randrange(8))
+        self._flipped.append(self._fs().identity(path))
         loses = kind in _LOSING
         return self._changed(path, kind, sound, loses=loses, is_latent=loses and is_running)
 
@@ -213,12 +216,17 @@ class HarmedFiles:
     def opening(self) -> None:
         """A process is about to open the directory, and will read all of it."""
         self._has_harmed_tail = self.is_latent = False
+        self._flipped.clear()
         # A node writes its side files anew, so one that it has written since is another file.
         self._kept = {
             path: kept
             for path, kept in self._kept.items()
             if self._fs().is_same_file(path, kept.file)
         }
+
+    def is_flipped(self, path: Path) -> bool:
+        """Whether this very file, whatever its name was, has rotted below the present process."""
+        return any(self._fs().is_same_file(path, each) for each in self._flipped)
 
     @property
     def may_refuse(self) -> bool:

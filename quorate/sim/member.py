@@ -92,6 +92,7 @@ class Member:
         self._process = process
         self.replica = process.replica
         self.witness.opened(process.replica, self.clock.now_ms)
+        self.witness.nodes[self.id].is_rotten = self.disk.files.is_flipped
         cluster.note(self.id, "start", f"life {self.life}")
         process.enter(process.replica.start)
 

@@ -32,9 +32,7 @@ class ControlBatches:
 
     def encode(self, append: Append, log_start: int) -> bytes:
         """The batch of ``append``, stamped with the wall clock, and never below the one before."""
-        stamp_ms = max(
-            self._clock.wall_ms(), self._timestamp_before(append.base_offset, log_start)
-        )
+        stamp_ms = max(self._clock.wall_ms(), self._timestamp_before(append.base_offset, log_start))
         self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)
         return encode_control_batch(
             append.controls,

@@ -71,3 +71,18 @@ def test_a_mark_is_left_alone_while_it_contradicts_an_older_election_state() -> 
         kinds.add(change.kind if change is not None else "")
     assert QUORUM_STATE_NAME in kinds
     assert WATERMARK_NAME not in kinds
+
+
+def test_a_checkpoint_counts_as_rotten_until_the_directory_is_opened_again() -> None:
+    """Goal: rot is told from a wrong checkpoint. Method: flip bits until a checkpoint is hit."""
+    bench, files = _written()
+    written = bench.replica.checkpoints.write_now()
+    assert written is not None
+    path = bench.stores.snapshots.path(written)
+    assert not files.is_flipped(path)
+    rng = random.Random(SEED)
+    while (change := files.rot(rng, may_lose=True, is_running=True)) and change.path != path:
+        assert not files.is_flipped(path)
+    assert files.is_flipped(path)
+    files.opening()
+    assert not files.is_flipped(path)

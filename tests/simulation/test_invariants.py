@@ -140,7 +140,7 @@ def two_images(stage: Stage) -> None:
     stage.commit(1, 2, end_offset=16, epoch=1)
 
 
-def two_checkpoints(stage: Stage) -> None:
+def two_checkpoints(stage: Stage, *, is_rotten: bool = False) -> None:
     for node_id in (1, 2):
         stage.append(node_id, 0, 1)
     stage.commit(1, end_offset=1, epoch=1)
@@ -151,6 +151,7 @@ def two_checkpoints(stage: Stage) -> None:
         store._open = lambda _, content=content: SimpleNamespace(
             size=lambda: len(content), read_at=lambda *_: content, close=lambda: None
         )
+        stage.witness.nodes[node_id].is_rotten = lambda _, rotten=is_rotten: rotten
         stage.witness.checkpointed(node_id, snapshot_id)
 
 
@@ -365,3 +366,8 @@ def test_a_sound_cluster_passes() -> None:
     stage.witness.received(1, 2, fetch)
     stage.witness.read_confirmed(1, begun, 1)
     stage.open(1, ElectionState(1, 1, key_of(1)), batch_of(0, 1))
+
+
+def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:
+    """The same two files pass where the harness knows that bits have flipped in them."""
+    two_checkpoints(Stage(), is_rotten=True)

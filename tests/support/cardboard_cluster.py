@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,6 +66,7 @@ class Stage:
             machine=SimpleNamespace(image=EMPTY_IMAGE),
             snapshots=SimpleNamespace(
                 list=lambda: (),
+                path=lambda _: Path("/nowhere"),
                 log_digest=self._digest_of,
             ),
             state=SimpleNamespace(log_start=LOG_BEGINNING, election=election or ElectionState()),

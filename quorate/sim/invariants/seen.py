@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from quorate.replica.replica import Replica
@@ -22,6 +23,10 @@ class ReadBegun(NamedTuple):
 
 def _no_time() -> int:
     return 0
+
+
+def _is_not_rotten(_path: Path) -> bool:
+    return False
 
 
 @dataclass(slots=True)
@@ -46,6 +51,8 @@ class Seen:
     is_up: bool = True
     now_ms: Callable[[], int] = _no_time
     """Its own monotonic clock."""
+    is_rotten: Callable[[Path], bool] = _is_not_rotten
+    """Whether a file is no longer what its process wrote, and nobody has looked at it since."""
     owed_count: int = 0
     """Groups that its disk was handed and has not completed."""
     owed_since_ms: int = 0

@@ -240,9 +240,7 @@ class Witness:
                     seen.election = effect.state
                     for hook in self._hooks["on_voted"]:
                         hook(seen, effect.state)
-                elif type(effect) is FreezeDownload and seen.damaged_at is None:
-                    # Below a disk that rots, a download may change behind its verification; that
-                    # is found where the file is read.
+                elif type(effect) is FreezeDownload:
                     self.checkpointed(node_id, effect.snapshot_id)
                 elif type(effect) is StoreHighWatermark:
                     seen.secured_end = min(flushed_before, seen.durable.end_offset)
@@ -250,10 +248,10 @@ class Witness:
                     hook(seen, effect)
 
     def checkpointed(self, node_id: NodeId, snapshot_id: SnapshotId) -> None:
-        """A checkpoint was written or downloaded."""
+        """A checkpoint was written or downloaded; what has rotted since is for readers to find."""
         seen = self.nodes[node_id]
         store = seen.replica.stores.snapshots
-        if snapshot_id not in store.list():
+        if snapshot_id not in store.list() or seen.is_rotten(store.path(snapshot_id)):
             return
         # Not by ``read_chunk``: looking must not take a lease.
         file = store._open(snapshot_id)  # noqa: SLF001
