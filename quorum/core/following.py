@@ -262,11 +262,13 @@ def _dispute_with_leader(core: CoreState, end_offset: int, reason: str) -> None:
 
 
 def _notice_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
-    """The leader saw this voter acknowledge more than it has: votes may be forgotten as well."""
+    """The leader saw this voter acknowledge more than it has: votes may be forgotten as well.
+
+    That it is a voter only the leader knows where the disk went back to before its own entry.
+    """
     role = core.role
     if (
-        core.is_voter
-        and isinstance(role, Follower)
+        isinstance(role, Follower)
         and flight.peer == role.leader_id
         and response.epoch == core.epoch
         and response.error == ErrorCode.REPLICA_REGRESSED
