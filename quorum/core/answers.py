@@ -52,7 +52,12 @@ ANSWERS: Mapping[type[Request], Codes] = {
     ReadPositionRequest: _TO_LEADER | {ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.QUEUE_FULL},
     ChainDigestRequest: _MALFORMED,
     AddVoterRequest: _OF_CHANGES
-    | {ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED, ErrorCode.UNSUPPORTED_VERSION},
+    | {
+        ErrorCode.DUPLICATE_VOTER,
+        ErrorCode.VOTER_REMOVED,
+        ErrorCode.INELIGIBLE_REPLICA,
+        ErrorCode.UNSUPPORTED_VERSION,
+    },
     RemoveVoterRequest: _OF_CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.RESOURCE_EXHAUSTED},
     UpdateVoterRequest: _OF_CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION},
 }
@@ -89,7 +94,12 @@ OPERATOR_ANSWERS: Mapping[type[object], Codes] = {
         ErrorCode.INVALID_VOTER_KEY,
     },
     AddVoter: _CHANGES
-    | {ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_REMOVED, ErrorCode.UNSUPPORTED_VERSION},
+    | {
+        ErrorCode.DUPLICATE_VOTER,
+        ErrorCode.VOTER_REMOVED,
+        ErrorCode.INELIGIBLE_REPLICA,
+        ErrorCode.UNSUPPORTED_VERSION,
+    },
     RemoveVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.RESOURCE_EXHAUSTED},
     UpdateVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION},
 }

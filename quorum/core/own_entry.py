@@ -1,8 +1,9 @@
 """This node's own entry in the voter set: keeping it true, and asking for one (auto join).
 
 A voter whose entry differs from what it is asks the leader to update it; a leader updates its
-own. An observer asks for an entry only where ``auto_join`` is on, and never as a removed replica.
-A node that others may take for a voter but that does not vote says so, once per reason.
+own. An observer asks for an entry only where ``auto_join`` is on, and never as a removed replica or
+one whose disk is barred. A node that others may take for a voter but that does not vote says so,
+once per reason.
 
 See: KIP-853 (UpdateRaftVoter, controller.quorum.auto.join.enable); ADR 30.
 """
@@ -72,6 +73,9 @@ def _wish(core: CoreState) -> ChangeKind | None:
     if known is not None and known.key.matches(me):
         return ChangeKind.UPDATE if _own_entry(core, known) != known else None
     if not core.config.auto_join or me.id < 0 or me.directory_id == ZERO_UUID or not len(voters):
+        return None
+    if core.election.barred:
+        # It would not be let in, and the entry of its number that it removes first would be lost.
         return None
     if me in voters.removed or not _own_entry(core, Voter(me)).endpoints:
         return None

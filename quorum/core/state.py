@@ -126,7 +126,7 @@ class CoreState:
         self.is_shutting_down = False
         self.chain = ChainState()
         self.entry_basis: VoterSet | None = None
-        """The voter set that the next two were found out from."""
+        """The voter set that the next two were found out from; None to find them out again."""
         self.entry_wish: ChangeKind | None = None
         """What is to be asked of the leader about this node's own entry."""
         self.entry_complaint = ""
@@ -311,6 +311,7 @@ class CoreState:
 
     def _tell_barred(self) -> None:
         self.is_voter = False
+        self.entry_basis = None
         self.event(VotingBarred(self.me, self.election.epoch, self.election.barred))
 
     def raise_high_watermark(self, high_watermark: int) -> bool:

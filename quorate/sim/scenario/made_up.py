@@ -37,6 +37,7 @@ def made_up(kind: str, request_id: int, sender: NodeId, to: NodeId, args: Argume
                 args.number("hw", -1),
                 args.number("wait", 0),
                 read_round=_round(args),
+                is_barred=args.text("barred") == "yes",
             )
         case "FetchSnapshot":
             return FetchSnapshotRequest(

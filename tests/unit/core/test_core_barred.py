@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from quorum.core.notices import AddVoter, RemoveVoter
+import pytest
+
+from quorum.config import QuorumConfig
+from quorum.core.notices import AddVoter, ListenerEndpoints, RemoveVoter
 from quorum.core.output import VoterChangeAnswered
+from quorum.core.voter_messages import AddVoterRequest
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, ReplicaKey, Voter
 from tests.support.core_cluster import CoreCluster
@@ -73,3 +77,16 @@ def test_its_key_is_not_added_again_not_even_by_readmission() -> None:
     # It does not fetch here, and that is all that is wrong with it.
     cluster.advance(3000)
     assert answer(cluster).error is ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("barred", ["", "its disk was wiped"])
+def test_it_does_not_join_by_itself(barred: str) -> None:
+    """It would not be let in, and would remove the older entry of its number first."""
+    disk = Disk(election=ElectionState(barred=barred))
+    config = QuorumConfig(auto_join=True)
+    cluster = CoreCluster((1, 2), observers=(9,), disks={9: disk}, config=config)
+    reached_at = ListenerEndpoints(voter(9).endpoints)
+    cluster.call(9, lambda node: node.notice(cluster.now_ms, reached_at))
+    cluster.elect(1)
+    cluster.advance(20_000)
+    assert bool(cluster.sent_by(9, AddVoterRequest)) is not bool(barred)

@@ -1,4 +1,4 @@
-"""send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5]
+"""send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5] [barred=yes]
 send 9->1 FetchSnapshot epoch=1 snapshot=5/1 position=0 [bytes=100]
 send 2->1 Vote epoch=2 last=5/1 [voter=1]        (or PreVote)
 send 2->1 BeginQuorumEpoch epoch=2 [voter=1]
