@@ -78,6 +78,9 @@ TABLE: dict[str, tuple[str, str]] = {
         "How long replicas may wait to hear of a commit that no new records follow, and with "
         "applying it while no read waits.", ""
     ),
+    "quorum.append_delay_ms": (
+        "How long new records may wait for replicas that no commit waits for.", ""
+    ),
     "quorum.high_watermark_store_ms": ("How far the stored high watermark may lag behind.", ""),
     "quorum.snapshot_requests_max": ("FetchSnapshot requests under way at once.", ""),
     "quorum.relay_hops_max": ("Most relays between an observer and the leader.", ""),

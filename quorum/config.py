@@ -15,6 +15,7 @@ _MAY_BE_ZERO = (
     "lost_leader_jitter_ms",
     "fetch_max_wait_ms",
     "high_watermark_delay_ms",
+    "append_delay_ms",
     "standstill_ms",
 )
 
@@ -38,6 +39,9 @@ class QuorumConfig:
     Records that follow within this time carry the news along, which halves the messages of a
     lone writer; 0 tells it at once. A follower whose image nobody waits for lets commits gather
     for as long before it applies them."""
+    append_delay_ms: int = 5
+    """How long a leader may keep new records from a replica that no commit waits for, so that it
+    fetches several lone writes at a time; 0 serves everybody at once (ADR 34)."""
     fetch_bytes_max: int = 1 << 20
     snapshot_chunk_bytes: int = 1 << 20
     request_timeout_ms: int = 2000

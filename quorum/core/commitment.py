@@ -11,6 +11,7 @@ from quorum.core.fetch_answers import answer_from_log
 from quorum.core.output import Append
 from quorum.core.read_forwarding import adopt_reads
 from quorum.core.roles import Leader
+from quorum.core.serving_order import take_first
 from quorum.core.state import CoreState
 from quorum.errors import QuorumUsageError
 
@@ -82,12 +83,12 @@ def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
 
 
 def append(core: CoreState, leader: Leader, effect: Append) -> None:
-    """Grow the leader's log and answer the Fetches that waited for records.
+    """Grow the leader's log and answer Fetches that waited for records, or see that they soon are.
 
     They are served before the records are flushed here: a follower's disk may be quicker than
     ours, and our own end counts only once it is durable.
     """
     core.log.append(effect.end_offset, effect.epochs, core.effect(effect))
     core.event(RecordsAppended(effect.base_offset, effect.end_offset, effect.epoch))
-    for fetch in leader.held.take_below(effect.end_offset, core.high_watermark):
+    for fetch in take_first(core, leader):
         answer_from_log(core, leader, fetch.sender, fetch.request)

@@ -104,6 +104,7 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
     if granted and not request.pre_vote:
         _record_vote(core, request.candidate)
     core.event(VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason))
+    _take_its_turn(core, request)
     core.send(
         sender,
         VoteResponse(
@@ -115,6 +116,20 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
             core.answering_endpoints(),
         ),
     )
+
+
+def _take_its_turn(core: CoreState, request: VoteRequest) -> None:
+    """Stand at once if the leader is gone and whoever stands first needs a vote it cannot get here.
+
+    The pause before standing is there to keep equals apart, and the candidate is none.
+    """
+    role = core.role
+    if (
+        isinstance(role, Follower)
+        and core.lost_leader is not None
+        and not request.last.is_at_least(core.position)
+    ):
+        role.stand_at_ms = core.now_ms
 
 
 def _refusal_of_vote(core: CoreState, request: VoteRequest) -> ErrorCode | None:

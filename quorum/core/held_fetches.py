@@ -22,7 +22,7 @@ NEVER_MS = 1 << 62
 """Later than any clock: the deadline of what has none."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class HeldFetch:
     """One waiting request and what it waits for."""
 
@@ -80,6 +80,32 @@ class HeldFetches:
                 fetch.request.fetch_offset < (high_watermark if fetch.is_consumer else log_end)
             )
         )
+
+    def take_ahead(self, voters_max: int, offset: int) -> list[HeldFetch]:
+        """The ``voters_max`` voters that have most, quickest first among equals, and whoever is at
+        or below ``offset``; no consumers.
+        """
+        held = self._held.values()
+        voters = [fetch for fetch in held if fetch.is_voter]
+        if len(voters) > voters_max:
+            voters.sort(key=_position, reverse=True)
+            del voters[voters_max:]
+        return self._take(
+            lambda fetch: (
+                fetch in voters or (fetch.request.fetch_offset <= offset and not fetch.is_consumer)
+            )
+        )
+
+    def hasten_below(self, log_end: int, deadline_ms: int) -> None:
+        """Let replicas below the log end wait no longer than ``deadline_ms``."""
+        for fetch in self._held.values():
+            if (
+                fetch.deadline_ms > deadline_ms
+                and fetch.request.fetch_offset < log_end
+                and not fetch.is_consumer
+            ):
+                fetch.deadline_ms = deadline_ms
+                self.earliest_ms = min(self.earliest_ms, deadline_ms)
 
     def take_unaware_of(self, high_watermark: int) -> list[HeldFetch]:
         """Those to be told of the high watermark: replicas that know less, and consumers
@@ -142,3 +168,7 @@ class HeldFetches:
             for fetch in taken:
                 del held[(fetch.sender, fetch.request.request_id)]
         return taken
+
+
+def _position(fetch: HeldFetch) -> int:
+    return fetch.request.fetch_offset

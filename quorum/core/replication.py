@@ -27,6 +27,7 @@ from quorum.core.refusals import (
     refuse,
 )
 from quorum.core.roles import Leader
+from quorum.core.serving_order import may_gather
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
 from quorum.errors import ErrorCode
@@ -72,8 +73,11 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     _note_position(core, leader, progress, request.fetch_offset)
     note_echo(core, leader, progress, request.read_round)
     stamp = leader.reads.stamp
+    may_wait = request.fetch_offset >= core.log.end_offset or (
+        not is_first and may_gather(core, leader, request)
+    )
     if (
-        request.fetch_offset < core.log.end_offset
+        not may_wait
         or request.max_wait_ms == 0
         or _must_tell_watermark(core, request)
         or (progress.is_voter and leader.reads.is_under_way and request.read_round != stamp)
@@ -136,9 +140,17 @@ def _note_position(core: CoreState, leader: Leader, progress: ReplicaProgress, o
 def answer_due(core: CoreState, leader: Leader) -> None:
     """Answer the held Fetches whose time is over, with what is true now."""
     for fetch in leader.held.take_due(core.now_ms):
-        is_behind = fetch.request.high_watermark < core.high_watermark and not fetch.is_consumer
-        core.fired(Timer.WATERMARK_DELAY if is_behind else Timer.HELD_FETCH)
+        core.fired(_timer_of(core, fetch))
         answer_from_log(core, leader, fetch.sender, fetch.request)
+
+
+def _timer_of(core: CoreState, fetch: HeldFetch) -> Timer:
+    if fetch.is_consumer:
+        return Timer.HELD_FETCH
+    if fetch.request.fetch_offset < core.log.end_offset:
+        return Timer.APPEND_DELAY
+    is_behind = fetch.request.high_watermark < core.high_watermark
+    return Timer.WATERMARK_DELAY if is_behind else Timer.HELD_FETCH
 
 
 def _hold(
@@ -153,8 +165,11 @@ def _hold(
         answer_from_log(core, leader, sender, request)
         return
     wait_ms = min(request.max_wait_ms, core.config.fetch_max_wait_ms)
-    if request.high_watermark < core.high_watermark and request.replica.id != NO_NODE:
-        wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
+    if request.replica.id != NO_NODE:
+        if request.fetch_offset < core.log.end_offset:
+            wait_ms = min(wait_ms, core.config.append_delay_ms)
+        if request.high_watermark < core.high_watermark:
+            wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
     for displaced in leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter)):
         answer_from_log(core, leader, displaced.sender, displaced.request)
 

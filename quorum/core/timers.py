@@ -84,6 +84,11 @@ class Timer(Enum):
     HELD_FETCH = TimerKind(
         "held fetch", "the Fetch's own, at most `fetch_max_wait_ms`", "it is answered empty-handed"
     )
+    APPEND_DELAY = TimerKind(
+        "append delay",
+        "`append_delay_ms`",
+        "a replica that no commit waits for is served the records gathered",
+    )
     WATERMARK_DELAY = TimerKind(
         "watermark delay",
         "`high_watermark_delay_ms`",

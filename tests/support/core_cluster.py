@@ -66,7 +66,7 @@ class CoreCluster:
         autostart: bool = True,
     ) -> None:
         # Commits are told at once, so that ``settle`` ends with everybody knowing.
-        self.config = config or QuorumConfig(high_watermark_delay_ms=0)
+        self.config = config or QuorumConfig(high_watermark_delay_ms=0, append_delay_ms=0)
         self.voters = tuple(voter(each) for each in voters)
         self.bootstrap = tuple(voters)
         self.seed = seed

@@ -40,7 +40,7 @@ def key_of(node_id: NodeId) -> ReplicaKey:
 @cache
 def config_of(*, tells_commits: bool) -> QuorumConfig:
     """What the nodes of a model are set to."""
-    return QuorumConfig(high_watermark_delay_ms=0 if tells_commits else 10)
+    return QuorumConfig(high_watermark_delay_ms=0 if tells_commits else 10, append_delay_ms=0)
 
 
 def _plain(effect: Effect) -> Effect:

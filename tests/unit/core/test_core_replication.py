@@ -110,7 +110,7 @@ def test_a_moved_high_watermark_is_told_to_those_who_wait() -> None:
 
 def test_a_moved_high_watermark_waits_for_records_to_go_along_with() -> None:
     """Goal: one answer instead of two. Method: commit while a Fetch is held, then append."""
-    cluster = led(config=QuorumConfig())
+    cluster = led(config=QuorumConfig(append_delay_ms=0))
     cluster.propose(1, 2)
     fetch(cluster, 2, 3)
     assert answers(fetch(cluster, 2, 5, high_watermark=3)) == []
@@ -122,7 +122,7 @@ def test_a_moved_high_watermark_waits_for_records_to_go_along_with() -> None:
 
 def test_a_moved_high_watermark_is_told_soon_if_nothing_follows() -> None:
     """Goal: replicas are never far behind. Method: commit, append nothing, let the delay pass."""
-    cluster = led(config=QuorumConfig())
+    cluster = led(config=QuorumConfig(append_delay_ms=0))
     cluster.propose(1, 2)
     fetch(cluster, 2, 3)
     assert answers(fetch(cluster, 2, 5, high_watermark=3)) == []

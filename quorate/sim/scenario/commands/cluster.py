@@ -24,7 +24,7 @@ from quorum.core.upstream import RelayPlan
 from quorum.log.config import LogConfig
 from snapshot.config import SnapshotConfig
 
-_AT_ONCE = {"high_watermark_delay_ms": 0, "disk_stall_ms": 1_000_000_000}
+_AT_ONCE = {"high_watermark_delay_ms": 0, "append_delay_ms": 0, "disk_stall_ms": 1_000_000_000}
 """A commit is told when it happens, so that a script shows cause and effect together; and a disk
 that waits for ``persist`` is no hung disk, unless a script is about just that."""
 
