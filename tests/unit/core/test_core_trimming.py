@@ -31,7 +31,7 @@ def advances(cluster: CoreCluster, node_id: int) -> list[AdvanceLogStart]:
 
 def led(**settings: int) -> CoreCluster:
     """Node 1 leads with four committed records behind the opening ones."""
-    cluster = CoreCluster(observers=(9,), config=QuorumConfig(**settings))
+    cluster = CoreCluster(observers=(9,), config=QuorumConfig(append_delay_ms=0, **settings))
     cluster.elect(1)
     cluster.propose(1, 4)
     cluster.settle()
