@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from quorate.sim.invariants.witness import Seen, Witness
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
@@ -33,6 +34,14 @@ class _Asked:
 class FetchPositions:
     """Fed with all messages that leave; asked about one source. ``of`` says whose are kept."""
 
+    KINDS: ClassVar[tuple[type, ...]] = (
+        FetchRequest,
+        FetchResponse,
+        FetchSnapshotRequest,
+        FetchSnapshotResponse,
+    )
+    """What there is to be learned from."""
+
     def __init__(self, witness: Witness, of: Callable[[Seen], bool]) -> None:
         self._witness = witness
         self._of = of
@@ -40,14 +49,13 @@ class FetchPositions:
 
     def sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         """A message left ``seen``."""
-        if isinstance(message, FetchRequest | FetchSnapshotRequest):
+        if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
             source = self._witness.nodes.get(to)
             if source is not None and source.is_up and self._of(source):
                 self._ask(seen, source, message)
         elif (
-            isinstance(message, FetchResponse | FetchSnapshotResponse)
-            and message.error == ErrorCode.NONE
-        ):
+            type(message) is FetchResponse or type(message) is FetchSnapshotResponse
+        ) and message.error == ErrorCode.NONE:
             self._answer(seen, to, message.request_id)
 
     def _ask(self, seen: Seen, source: Seen, message: FetchRequest | FetchSnapshotRequest) -> None:

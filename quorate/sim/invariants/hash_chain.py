@@ -41,7 +41,8 @@ class HashChain(Invariant):
     def on_persisted(self, seen: Seen, effect: Effect) -> None:
         if type(effect) is Append:
             log = seen.replica.stores.log
-            self._check(seen, (log.end.offset, log.end.epoch), log.digest_at(log.end.offset))
+            end = log.end
+            self._check(seen, (end.offset, end.epoch), log.digest_at(end.offset))
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
         if snapshot_id.offset and self.proven.get(snapshot_id) != content:

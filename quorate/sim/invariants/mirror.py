@@ -143,6 +143,12 @@ class LogMirror:
         at = len(ends) - 1 if offset == ends[-1] else bisect_left(ends, offset)
         return self.chains[at] if at < len(ends) and ends[at] == offset else None
 
+    def has_boundary(self, offset: int, epoch: int) -> bool:
+        """Whether a batch of ``epoch`` ends at ``offset``, or the log starts there."""
+        ends = self.ends
+        at = len(ends) - 1 if offset == ends[-1] else bisect_left(ends, offset)
+        return at < len(ends) and ends[at] == offset and self.epochs[at] == epoch
+
     def boundaries_between(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Boundaries above ``begin`` up to ``end``, each with the epoch of the batch below."""
         first, last = bisect_left(self.ends, begin + 1), bisect_left(self.ends, end + 1)

@@ -30,6 +30,7 @@ class HungDisk(Invariant):
     """
 
     name = "hung-disk"
+    sent_kinds = (FetchResponse, BeginQuorumEpochRequest)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -66,6 +67,8 @@ class _Reign:
     heard: dict[ReplicaKey, int] = field(default_factory=dict)
     late_ms: int = -1
     """When a majority was first seen to be silent for too long."""
+    heard_until_ms: int = -1
+    """Until then no majority can have been silent for too long, whoever else is heard."""
 
 
 class LeaderHeard(Invariant):
@@ -76,6 +79,8 @@ class LeaderHeard(Invariant):
     """
 
     name = "leader-heard"
+    sent_kinds = (FetchResponse, BeginQuorumEpochRequest)
+    received_kinds = (FetchRequest, FetchSnapshotRequest)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -91,6 +96,8 @@ class LeaderHeard(Invariant):
         if not seen.replica.node.is_leader or not _is_sign_of_life(seen, message):
             return
         reign, now_ms = self._reign(seen), seen.now_ms()
+        if now_ms <= reign.heard_until_ms:
+            return
         timeout_ms = self.witness.config.fetch_timeout_ms
         voters = [voter.key for voter in seen.replica.node.voters]
         reign.heard[seen.replica.key] = now_ms
@@ -98,6 +105,7 @@ class LeaderHeard(Invariant):
         silent_ms = silences[len(voters) // 2]
         if silent_ms <= 3 * timeout_ms:
             reign.late_ms = -1
+            reign.heard_until_ms = now_ms + 3 * timeout_ms - silent_ms
             return
         if reign.late_ms < 0:
             reign.late_ms = now_ms
@@ -118,4 +126,5 @@ class LeaderHeard(Invariant):
         elif reign.voters_offset != node.voters_offset:
             reign.voters_offset, reign.since_ms = node.voters_offset, seen.now_ms()
             reign.heard.clear()
+            reign.heard_until_ms = -1
         return reign

@@ -17,6 +17,7 @@ class OneCampaign(Invariant):
     """A restarted node never asks for votes in an epoch its former life asked in."""
 
     name = "one-campaign"
+    sent_kinds = (VoteRequest,)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

@@ -13,6 +13,7 @@ class OneLeader(Invariant):
     """Whoever leads, or says so to others, is alone in its epoch, whatever the life."""
 
     name = "one-leader"
+    sent_kinds = (BeginQuorumEpochRequest,)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

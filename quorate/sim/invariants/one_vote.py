@@ -13,6 +13,7 @@ class OneVote(Invariant):
     """What a node's disk says it voted, and what it tells others, is one name per epoch."""
 
     name = "one-vote"
+    sent_kinds = (VoteRequest, VoteResponse)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

@@ -21,6 +21,13 @@ class ReadRounds(Invariant):
     """
 
     name = "read-rounds"
+    sent_kinds = (
+        FetchRequest,
+        FetchSnapshotRequest,
+        ReadPositionRequest,
+        ReadPositionResponse,
+    )
+    received_kinds = (FetchRequest, FetchSnapshotRequest)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

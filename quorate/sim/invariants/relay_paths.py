@@ -20,6 +20,7 @@ class RelayPaths(Invariant):
     """
 
     name = "relay-paths"
+    sent_kinds = (FetchResponse,)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

@@ -14,6 +14,7 @@ class RelayShowsCommitted(Invariant):
     """Records, watermark and points of divergence in its answers lie below its high watermark."""
 
     name = "relay-shows-committed"
+    sent_kinds = (FetchResponse,)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse or not message.path:

@@ -18,6 +18,8 @@ class SameHistory(Invariant):
     """
 
     name = "same-history"
+    sent_kinds = (FetchResponse,)
+    received_kinds = (FetchRequest,)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -36,8 +38,10 @@ class SameHistory(Invariant):
         is_elsewhere = message.snapshot_id is not None or message.diverging is not None
         if requests is None or is_elsewhere or message.leader_id != seen.id:
             return
-        self.require(
-            any(self._is_same(seen, each) for each in requests),
+        for each in requests:
+            if self._is_same(seen, each):
+                return
+        self.fail(
             "records were handed to a replica with another history",
             node=seen.id,
             replica=to,

@@ -29,6 +29,8 @@ class LeaderStickiness(Invariant):
     """
 
     name = "leader-stickiness"
+    sent_kinds = (FetchRequest, VoteResponse)
+    received_kinds = (FetchResponse,)
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

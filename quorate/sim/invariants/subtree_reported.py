@@ -21,6 +21,7 @@ class SubtreeReported(Invariant):
     """
 
     name = "subtree-reported"
+    sent_kinds = FetchPositions.KINDS
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

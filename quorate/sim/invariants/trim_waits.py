@@ -18,6 +18,7 @@ class TrimWaits(Invariant):
     """
 
     name = "trim-waits"
+    sent_kinds = FetchPositions.KINDS
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from quorate.controller.publishing import Published
 from quorum.core.messages import Message
@@ -34,6 +34,10 @@ class Invariant:
     """
 
     name = ""
+    sent_kinds: ClassVar[tuple[type, ...]] = ()
+    """The types of messages that ``on_sent`` looks at, and is called for; empty: all of them."""
+    received_kinds: ClassVar[tuple[type, ...]] = ()
+    """The same for ``on_received``."""
 
     def __init__(self, witness: Witness) -> None:
         self.witness = witness

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from quorate.controller.publishing import Published
 from quorate.replica.replica import Replica
+from quorate.sim.invariants.hooks import told_of, told_of_messages
 from quorate.sim.invariants.mirror import Batch, LogMirror, split
 from quorate.sim.invariants.seen import ReadBegun, Seen
 from quorate.sim.invariants.violation import Invariant, Violation
@@ -35,23 +36,6 @@ from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
 
 _READ_BYTES = 1 << 20
-_HOOKS = (
-    "on_opened",
-    "on_appended",
-    "on_truncated",
-    "on_persisted",
-    "on_voted",
-    "on_sent",
-    "on_received",
-    "on_committed",
-    "on_stepped",
-    "on_checkpoint",
-    "on_published",
-    "on_watched",
-    "on_acknowledged",
-    "on_read",
-    "on_block",
-)
 
 
 class Witness:
@@ -88,14 +72,9 @@ class Witness:
         """Whether rot took digests of the log from any disk."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
         self.invariants = [kind(self) for kind in invariants]
-        self._hooks = {
-            hook: [
-                getattr(each, hook)
-                for each in self.invariants
-                if getattr(type(each), hook) is not getattr(Invariant, hook)
-            ]
-            for hook in _HOOKS
-        }
+        self._hooks = told_of(self.invariants)
+        self._sent = told_of_messages(self.invariants, "on_sent", "sent_kinds")
+        self._received = told_of_messages(self.invariants, "on_received", "received_kinds")
 
     # ------------------------------------------------------------------ lives
 
@@ -268,13 +247,13 @@ class Witness:
             self.is_pre_vote[node_id, message.request_id] = message.pre_vote
         self.sent_count += 1
         seen = self.nodes[node_id]
-        for hook in self._hooks["on_sent"]:
+        for hook in self._sent[type(message)]:
             hook(seen, to, message)
 
     def received(self, node_id: NodeId, sender: NodeId, message: Message) -> None:
         """A message is about to be handed to a node that runs."""
         seen = self.nodes[node_id]
-        for hook in self._hooks["on_received"]:
+        for hook in self._received[type(message)]:
             hook(seen, sender, message)
 
     def stepped(self, node_id: NodeId) -> None:

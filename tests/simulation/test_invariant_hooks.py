@@ -1,0 +1,58 @@
+"""Who is told of which message: nobody misses one that it looks at."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import get_args
+
+import pytest
+
+from quorate.sim.invariants.hooks import told_of_messages
+from quorate.sim.invariants.table import ALL
+from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.witness import Seen, Witness
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message
+from quorum.types import NodeId
+
+HOOKS = [("on_sent", "sent_kinds"), ("on_received", "received_kinds")]
+
+
+class Everything(Invariant):
+    name = "everything"
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None: ...
+
+
+class Fetches(Everything):
+    name = "fetches"
+    sent_kinds = (FetchRequest,)
+
+
+class Nothing(Invariant):
+    name = "nothing"
+    sent_kinds = (FetchRequest,)
+
+
+@pytest.mark.parametrize(("hook", "kinds"), HOOKS)
+@pytest.mark.parametrize("invariant", ALL, ids=lambda each: each.__name__)
+def test_the_types_that_are_looked_at_are_those_that_are_asked_for(
+    invariant: type[Invariant], hook: str, kinds: str
+) -> None:
+    method, declared = getattr(invariant, hook), set(getattr(invariant, kinds))
+    if method is getattr(Invariant, hook):
+        assert not declared
+        return
+    text = inspect.getsource(method)
+    named = {kind for kind in get_args(Message) if re.search(rf"\b{kind.__name__}\b", text)}
+    assert declared <= set(get_args(Message))
+    assert not declared or named <= declared
+
+
+def test_who_asks_for_types_is_told_of_these_and_who_does_not_of_all() -> None:
+    everything, fetches = Everything(Witness(())), Fetches(Witness(()))
+    told = told_of_messages([everything, fetches, Nothing(Witness(()))], "on_sent", "sent_kinds")
+    assert set(told) == set(get_args(Message))
+    assert told[FetchRequest] == [everything.on_sent, fetches.on_sent]
+    assert told[FetchResponse] == [everything.on_sent]
