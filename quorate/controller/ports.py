@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from quorum.types import NodeId
+from quorum.types import NodeId, VersionRange
 
 
 class LogDriver(Protocol):
@@ -48,6 +48,12 @@ class LogDriver(Protocol):
         """Milliseconds since 1970; what is proposed must not be stamped earlier.
 
         It covers what the image cannot: batches of the quorum itself that are not committed yet.
+        """
+
+    def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
+        """What each voter says that it can run with; None for one that has not said it lately.
+
+        Empty unless this replica leads.
         """
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:

@@ -237,6 +237,7 @@ class Proposer:
                 sessions=self.sessions,
                 uses_native_codec=self._config.uses_native_codec,
                 kraft_version=self._config.kraft_version,
+                voter_versions=self.log.voter_versions,
                 defaults=self._defaults,
             ),
             epoch,

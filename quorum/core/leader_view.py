@@ -127,7 +127,8 @@ def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:
         for each in replicas_of(leader)
     ]
     now_ms = core.now_ms
-    views.append(ReplicaView(core.me, leader.counts_itself, core.log.end_offset, now_ms, now_ms))
+    itself = ReplicaView(core.me, leader.counts_itself, core.log.end_offset, now_ms, now_ms)
+    views.append(replace(itself, supported=core.versions.supported))
     return tuple(sorted(views, key=lambda each: (not each.is_voter, each.key.id)))
 
 
@@ -163,6 +164,7 @@ def _view(each: ReplicaProgress) -> ReplicaView:
         each.last_caught_up_ms,
         each.subtree,
         each.compared_end,
+        supported=each.supported,
     )
 
 

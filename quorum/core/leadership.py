@@ -17,7 +17,7 @@ from quorum.core.leader_view import (
 )
 from quorum.core.output import AbandonDownload, Append
 from quorum.core.peers import backoff_ms
-from quorum.core.progress import ReplicaProgress
+from quorum.core.progress import VERSIONS_KNOWN_MS, ReplicaProgress
 from quorum.core.refusals import (
     has_wrong_cluster,
     ignore,
@@ -118,14 +118,17 @@ def resign(core: CoreState, leader: Leader, reason: str) -> None:
 
 
 def _upkeep(core: CoreState, leader: Leader) -> None:
-    """Remind silent voters of who leads, forget silent observers, trim."""
+    """Remind silent voters of who leads, forget silent observers, trim.
+
+    Who hears who leads says what it can run with; all are asked that now and then.
+    """
     period_ms = max(1, core.config.fetch_timeout_ms // 2)
     for progress in leader.remote.values():
         if core.now_ms >= progress.begin_due_ms:
             is_silent = (
                 progress.last_fetch_ms < 0 or core.now_ms - progress.live_since_ms >= period_ms
             )
-            if is_silent:
+            if is_silent or core.now_ms - progress.supported_ms >= VERSIONS_KNOWN_MS:
                 _count_reminder(core, progress)
                 _send_begin(core, progress)
             progress.begin_due_ms = core.now_ms + period_ms
@@ -177,6 +180,7 @@ def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
     progress.begin_request_id = 0
     if learn_from_response(core, sender, response) and response.error == ErrorCode.NONE:
         progress.begin_failures = 0
+        progress.note_supported(response.supported, now_ms=core.now_ms)
 
 
 def on_begin_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:

@@ -22,7 +22,7 @@ from quorum.core.commitment import advance_high_watermark, append
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.events import VoterChangeStarted
 from quorum.core.held_fetches import NEVER_MS
-from quorum.core.leader_view import build_remote, check_quorum_deadline
+from quorum.core.leader_view import build_remote, check_quorum_deadline, progress_of
 from quorum.core.membership_checks import (
     as_supported,
     why_not_begin,
@@ -164,6 +164,9 @@ def on_probe_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
             _give_up(core, leader, *refusal)
         else:
             change.voter = as_supported(change.voter, response.supported)
+            progress = progress_of(leader, change.voter.key)
+            if progress is not None:
+                progress.note_supported(response.supported, now_ms=core.now_ms)
             _append_change(core, leader, change)
 
 

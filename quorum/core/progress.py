@@ -11,7 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quorum.core.fetch_messages import Subtree
-from quorum.types import ReplicaKey
+from quorum.types import ReplicaKey, VersionRange
+
+VERSIONS_KNOWN_MS = 60_000
+"""How long a voter is believed to be of the release that it said last; then it is asked again."""
 
 
 @dataclass(slots=True)
@@ -39,6 +42,10 @@ class ReplicaProgress:
     """What the observers need that fetch through it; None for one that is no relay."""
     is_barred: bool = False
     """Whether it said with its last Fetch that its disk never votes (``founding``)."""
+    supported: tuple[VersionRange, ...] | None = None
+    """What it can run with, as it said last; None when it said nothing in this reign."""
+    supported_ms: int = -VERSIONS_KNOWN_MS
+    """When it said so."""
     begin_due_ms: int = 0
     begin_request_id: int = 0
     begin_failures: int = 0
@@ -57,6 +64,11 @@ class ReplicaProgress:
         self.last_fetch_ms = now_ms
         self.end_offset = offset
         self.download_end = -1
+
+    def note_supported(self, supported: tuple[VersionRange, ...], *, now_ms: int) -> None:
+        """It has answered a BeginQuorumEpoch, and said what its release can run with."""
+        self.supported = supported
+        self.supported_ms = now_ms
 
     def note_subtree(self, subtree: Subtree | None) -> None:
         """Take a relay's report; ways that it leaves out are as they were."""
@@ -88,3 +100,5 @@ class ReplicaView:
     """Up to here its log digest was found equal to the leader's in this reign."""
     is_barred: bool = False
     """Whether the disk with this key never votes; a voter's own entry says it, too."""
+    supported: tuple[VersionRange, ...] | None = None
+    """What it can run with, as it said last; None when it said nothing in this reign."""

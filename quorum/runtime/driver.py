@@ -5,20 +5,18 @@ runs in production (under ``quorum.runtime.shell``) and in the simulator. It own
 the log in memory: records are served to replicas from there while the writer is still busy,
 and read from the disk only for replicas that are far behind.
 
-Invariants:
+Invariants, of which DESIGN.md has more:
     1. ``persist`` of an output is submitted before any of its messages leaves.
     2. A promise leaves only when its ticket was reported durable.
     3. The bytes of a Fetch answer are read when the core decided on them, never later, so a
        truncation in between cannot change what the answer says.
     4. Listeners see committed ranges once, contiguous and in order.
-
-See: DESIGN.md.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from quorum.batch import with_position
@@ -71,7 +69,7 @@ from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
 from quorum.runtime.voter_changes import VoterChanges
-from quorum.types import NO_NODE, NodeId, SnapshotId
+from quorum.types import NO_NODE, NodeId, SnapshotId, VersionRange
 
 
 class Driver:
@@ -176,6 +174,10 @@ class Driver:
     def stamp_floor_ms(self) -> int:
         """Newest stamp of what is applied, and of control batches this replica has appended."""
         return self.controls.newest_stamp_ms
+
+    def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
+        """What each voter says that it can run with, to its leader; None while that is unknown."""
+        return {each.key.id: each.supported for each in self.node.replicas() if each.is_voter}
 
     @property
     def is_delivery_due(self) -> bool:

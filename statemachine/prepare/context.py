@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from quorum.types import NodeId, VersionRange
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions, SessionUpdate
 
@@ -40,6 +42,8 @@ class JudgeContext:
     """Whether own record types may be written; Kafka's readers know only their own."""
     kraft_version: int = 0
     """Finalised kraft.version, which lives in control records and not in the image."""
+    voter_versions: Callable[[], Mapping[NodeId, Sequence[VersionRange] | None]] = dict
+    """What each voter of the quorum says that it can run with; None for one that is not known."""
     defaults: PlacementDefaults = field(default_factory=PlacementDefaults)
 
 

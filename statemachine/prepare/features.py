@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from quorum.errors import CommandError, ErrorCode
+from quorum.types import NodeId, VersionRange
 from statemachine.commands import FeatureUpdate, ResourceType, UpdateFeatures, UpgradeType
 from statemachine.config_catalog import MIN_INSYNC_REPLICAS
 from statemachine.dump import dump_records
@@ -45,11 +46,10 @@ def prepare_update_features(view: View, command: UpdateFeatures, context: JudgeC
     """One record per level that becomes another one; all take effect or none.
 
     Raises:
-        CommandError: INVALID_REQUEST, INVALID_UPDATE_VERSION (a level that we, or a registered
-            broker or controller, do not support, or a lower one without being asked to
-            downgrade), FEATURE_UPDATE_FAILED for a safe downgrade that would lose something.
+        CommandError: INVALID_REQUEST, INVALID_UPDATE_VERSION (a level that we, a voter, or a
+            registered broker or controller, do not support, or a lower one without being asked
+            to downgrade), FEATURE_UPDATE_FAILED for a safe downgrade that would lose something.
     """
-    del context
     updates = command.updates
     if not updates or len(updates) > FEATURES_PER_COMMAND_MAX:
         raise CommandError(
@@ -62,7 +62,7 @@ def prepare_update_features(view: View, command: UpdateFeatures, context: JudgeC
     answers: list[dict[str, object]] = []
     for update in updates:
         old = view.features.level(update.name)
-        _check_update(view, update, old)
+        _check_update(view, update, old, context)
         if update.level != old:
             records.extend(_consequences(view, update))
             records.append(FeatureLevelRecord(update.name, update.level))
@@ -70,7 +70,7 @@ def prepare_update_features(view: View, command: UpdateFeatures, context: JudgeC
     return Prepared(records, {"features": answers})
 
 
-def _check_update(view: View, update: FeatureUpdate, old: int) -> None:
+def _check_update(view: View, update: FeatureUpdate, old: int, context: JudgeContext) -> None:
     if update.name == KRAFT_VERSION:
         raise CommandError(
             ErrorCode.INVALID_UPDATE_VERSION,
@@ -91,7 +91,9 @@ def _check_update(view: View, update: FeatureUpdate, old: int) -> None:
         )
     if update.upgrade_type not in tuple(UpgradeType):
         raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown upgrade type {update.upgrade_type}")
-    _check_nodes(view, update)
+    lacking = _lacking_nodes(view, update)
+    lacking += _lacking_voters(context.voter_versions(), update, old)
+    _refuse_lacking(update, lacking)
     if update.level >= old:
         return
     if update.upgrade_type == UpgradeType.UPGRADE:
@@ -104,7 +106,7 @@ def _check_update(view: View, update: FeatureUpdate, old: int) -> None:
         _check_lossless(view, update.level)
 
 
-def _check_nodes(view: View, update: FeatureUpdate) -> None:
+def _lacking_nodes(view: View, update: FeatureUpdate) -> list[str]:
     """Registered nodes count even when they are fenced: they may come back."""
     lacking = [
         f"broker {broker.id}{' (fenced; unregister it if it is gone)' if broker.fenced else ''}"
@@ -117,6 +119,32 @@ def _check_nodes(view: View, update: FeatureUpdate) -> None:
         for controller_id in sorted(controllers)
         if not _supports(controllers[controller_id].features, update)
     )
+    return lacking
+
+
+def _lacking_voters(
+    versions: Mapping[NodeId, Sequence[VersionRange] | None], update: FeatureUpdate, old: int
+) -> list[str]:
+    """A voter that cannot read the records of a level could neither apply them nor lead.
+
+    One that is not known to be of an old release may be of one; it keeps a level from rising.
+    """
+    lacking = []
+    for node_id, supported in sorted(versions.items()):
+        if supported is None:
+            if update.level > old:
+                lacking.append(
+                    f"voter {node_id} (not heard of; start it, or remove it if it is gone)"
+                )
+            continue
+        known = next((each for each in supported if each.name == update.name), None)
+        if update.level and (known is None or not known.lowest <= update.level <= known.highest):
+            can = f"{known.lowest} to {known.highest}" if known else "no level of it"
+            lacking.append(f"voter {node_id} (it supports {can})")
+    return lacking
+
+
+def _refuse_lacking(update: FeatureUpdate, lacking: list[str]) -> None:
     if lacking:
         shown = ", ".join(lacking[:_BLOCKERS_SHOWN_MAX])
         more = len(lacking) - _BLOCKERS_SHOWN_MAX

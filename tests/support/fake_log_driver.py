@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from quorate.controller.controller import Controller
 from quorum.batch import with_position
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
 from quorum.core.output import LeadershipChanged
-from quorum.types import NO_NODE, NodeId
+from quorum.types import NO_NODE, NodeId, VersionRange
 
 ME: NodeId = 1
 OTHER: NodeId = 2
@@ -35,6 +35,8 @@ class FakeLogDriver:
         self.tokens: list[int] = []
         """Read rounds that wait for an outcome."""
         self.resigned: list[str] = []
+        self.versions: dict[NodeId, Sequence[VersionRange] | None] = {}
+        """What each voter is imagined to support."""
         self._epoch_start = 0
         controller.attach(self)
 
@@ -46,6 +48,9 @@ class FakeLogDriver:
         for batch, count in zip(batches, record_counts, strict=True):
             self._store(with_position(batch, self.log_end, self.epoch), count)
         return self.log_end
+
+    def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
+        return self.versions
 
     def read(self, token: int) -> None:
         self.tokens.append(token)

@@ -9,6 +9,7 @@ import pytest
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.notices import AddVoter, FeatureLevels, Notice, RequestFailed, UpdateVoter
 from quorum.core.output import VoterChangeAnswered
+from quorum.core.progress import VERSIONS_KNOWN_MS
 from quorum.core.versions import why_not_run_with, with_kraft_version
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, VersionRange
@@ -143,3 +144,60 @@ def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
 def test_a_feature_at_level_0_is_asked_of_nobody() -> None:
     assert why_not_run_with(4, (), {"f": 0}) == ""
     assert why_not_run_with(4, (), {"f": 1}).endswith("f 1 is in force, it supports no level of it")
+
+
+def versions(cluster: CoreCluster) -> dict[NodeId, int | None]:
+    """Highest level of the feature that each voter supports, as node 1 knows it."""
+    return {
+        each.key.id: None
+        if each.supported is None
+        else max((one.highest for one in each.supported if one.name == "f"), default=0)
+        for each in cluster[1].replicas()
+        if each.is_voter
+    }
+
+
+def runs(cluster: CoreCluster, node_id: NodeId, highest: int) -> None:
+    fact = FeatureLevels((VersionRange("f", 0, highest),), {})
+    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, fact))
+
+
+def test_a_leader_knows_what_its_voters_can_run_with() -> None:
+    """Goal: levels rise only where all can follow. Method: one down at first, then replaced."""
+    cluster = CoreCluster((1, 2, 3))
+    for node_id, highest in ((1, 5), (2, 4), (3, 3)):
+        runs(cluster, node_id, highest)
+    cluster.crash(3)
+    cluster.elect(1)
+    cluster.advance(600)
+    assert versions(cluster) == {1: 5, 2: 4, 3: None}
+    cluster.restart(3)
+    runs(cluster, 3, 3)
+    cluster.advance(3_000)
+    assert versions(cluster) == {1: 5, 2: 4, 3: 3}
+    runs(cluster, 3, 5)
+    cluster.advance(VERSIONS_KNOWN_MS // 2)
+    assert versions(cluster)[3] == 3
+    cluster.advance(VERSIONS_KNOWN_MS // 2 + 2_000)
+    assert versions(cluster)[3] == 5
+
+
+def test_a_voter_whose_answer_got_lost_is_asked_again_though_it_fetches() -> None:
+    cluster = CoreCluster((1, 2, 3))
+    cluster.elect_without_replicating(1)
+    cluster.queue = type(cluster.queue)(
+        each for each in cluster.queue if not isinstance(each[2], BeginQuorumEpochRequest)
+    )
+    cluster.settle()
+    cluster.advance(2_500)
+    assert None not in versions(cluster).values()
+
+
+def test_the_answer_to_a_probe_counts_as_well() -> None:
+    """Goal: a voter that was just added is known at once. Method: before any upkeep."""
+    cluster = led()
+    runs(cluster, 4, 6)
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(1, voter(4))))
+    cluster.settle()
+    assert answered(cluster).error is ErrorCode.NONE
+    assert versions(cluster)[4] == 6

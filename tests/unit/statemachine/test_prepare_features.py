@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorum.errors import CommandError, ErrorCode
+from quorum.types import VersionRange
 from statemachine.commands import FeatureUpdate, UpdateFeatures, UpgradeType
 from statemachine.prepare import prepare
 from statemachine.records import (
@@ -29,13 +30,15 @@ MV = "metadata.version"
 DOWN, UNSAFE = UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
 
-def update(image, *updates):
-    return prepare(image, UpdateFeatures(tuple(FeatureUpdate(*u) for u in updates)), judging())
+def update(image, *updates, voters=None):
+    context = judging()
+    context.voter_versions = lambda: voters or {}
+    return prepare(image, UpdateFeatures(tuple(FeatureUpdate(*u) for u in updates)), context)
 
 
-def refusal(image, *updates):
+def refusal(image, *updates, voters=None):
     with pytest.raises(CommandError) as caught:
-        update(image, *updates)
+        update(image, *updates, voters=voters)
     return caught.value
 
 
@@ -52,6 +55,33 @@ def test_an_upgrade_is_one_record_and_its_level_the_answer():
     prepared = update(cluster(), (MV, 33))
     assert prepared.records == [FeatureLevelRecord(MV, 33)]
     assert prepared.result == {"features": [{"name": MV, "level": 33}]}
+
+
+def test_every_voter_must_support_a_level():
+    """Goal: nobody acknowledges what it cannot apply. Method: newer, older and silent voters."""
+    new, old = (VersionRange(MV, 7, 33), VersionRange(ELR, 0, 1)), (VersionRange(MV, 7, 25),)
+    assert update(cluster(), (MV, 33), voters={1: new, 2: new}).records
+    error = refusal(cluster(), (MV, 33), voters={1: new, 2: old, 3: None})
+    assert error.code == ErrorCode.INVALID_UPDATE_VERSION
+    assert error.message == (
+        "metadata.version level 33 is not supported by voter 2 (it supports 7 to 25), "
+        "voter 3 (not heard of; start it, or remove it if it is gone)"
+    )
+    assert "voter 2 (it supports no level of it)" in str(
+        refusal(cluster(), (ELR, 1), voters={1: new, 2: old})
+    )
+
+
+def test_a_voter_that_is_silent_keeps_no_level_from_falling():
+    """What is not in use any more harms nobody; a level that a voter has left behind does."""
+    old = (VersionRange(MV, 7, 25),)
+    assert update(cluster(25), (MV, 20, DOWN), voters={1: old, 2: None}).records
+    too_new = (VersionRange(MV, 21, 33),)
+    assert "voter 1 (it supports 21 to 33)" in str(
+        refusal(cluster(25), (MV, 20, DOWN), voters={1: too_new})
+    )
+    with_elr = replayed(FeatureLevelRecord(MV, 20), FeatureLevelRecord(ELR, 1))
+    assert update(with_elr, (ELR, 0, UNSAFE), voters={1: old, 2: None}).records
 
 
 def test_the_present_level_is_no_change():
