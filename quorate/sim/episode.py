@@ -116,6 +116,7 @@ def _storm(cluster: Cluster, events: int) -> None:
 def _calm(cluster: Cluster) -> None:
     """End all faults; within a bound everything must come right.
 
+    Nodes read their files again, as they do in the background, where something has rotted.
     A fresh write is served, then a linearizable read that sees it, and when every client knows
     what became of its commands, all replicas are level
     and all watchers were handed everything.
@@ -129,6 +130,8 @@ def _calm(cluster: Cluster) -> None:
         slice_end = cluster.scheduler.now_us + CALM_SLICE_US
         while cluster.scheduler.now_us < slice_end:
             cluster.scheduler.step()
+        for member in cluster.members.values():
+            member.scrub()
         if not (answers and answers[-1].code == ErrorCode.NONE):
             if not is_asked or answers:
                 is_asked = _ask(cluster, answers)

@@ -229,6 +229,13 @@ class HarmedFiles:
         return any(self._fs().is_same_file(path, each) for each in self._flipped)
 
     @property
+    def is_anything_flipped(self) -> bool:
+        """Whether a segment or checkpoint has rotted below the present process, and is there."""
+        return any(
+            kind in ("log", "checkpoint") and self.is_flipped(path) for path, kind in self._files()
+        )
+
+    @property
     def may_refuse(self) -> bool:
         """Whether a file is wrong that nothing else can stand in for."""
         return bool(self._kept)

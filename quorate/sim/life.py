@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.controller.config import ControllerConfig
 from quorate.replica.boot import Stores
 from quorate.replica.replica import Replica
+from quorate.replica.scrub import act_on, scrub, target_of
 from quorate.sim.dice import Dice
 from quorate.sim.disk import WriteQueue
 from quorate.sim.executor import InlineExecutor
@@ -174,6 +175,13 @@ class Life:
         """An operator asks for a checkpoint now."""
         self.enter(self._work, self.replica.checkpoints.write_now)
         self._cluster.note(self._id, "checkpoint", "asked for")
+
+    def scrub(self) -> None:
+        """Read and prove all files, as a node does in the background, and act on what is found."""
+        for finding in scrub(self._disk.fs, target_of(self.replica)):
+            if not self.is_over:
+                self.enter(self._work, lambda found=finding: act_on(self.replica, found))
+                self._cluster.note(self._id, "scrub", finding.cause)
 
     def wake(self) -> None:
         """Its clock was changed: find out anew when the next timer ends."""

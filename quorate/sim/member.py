@@ -175,6 +175,11 @@ class Member:
         if self._process is not None:
             self._process.checkpoint()
 
+    def scrub(self) -> None:
+        """Its scrub gets round to what has rotted below it, if anything has."""
+        if self._process is not None and self.disk.files.is_anything_flipped:
+            self._process.scrub()
+
     def wake(self) -> None:
         """Its clock was changed: find out anew when the next timer ends."""
         if self._process is not None:
