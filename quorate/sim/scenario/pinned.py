@@ -37,9 +37,11 @@ class HandClock:
 
     def __init__(self, now_ms: int) -> None:
         self.time_ms = now_ms
+        self.wall_offset_ms = 0
+        """How far the wall clock has been set on, or back."""
 
     def now_ms(self) -> int:
         return self.time_ms
 
     def wall_ms(self) -> int:
-        return self.time_ms
+        return self.time_ms + self.wall_offset_ms

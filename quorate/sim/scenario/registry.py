@@ -39,6 +39,7 @@ from quorate.sim.scenario.commands import (
     transfer,
     trim,
     voter,
+    wall,
     wipe,
 )
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
@@ -72,6 +73,7 @@ _MODULES: tuple[ModuleType, ...] = (
     lose,
     forge,
     freeze,
+    wall,
     wipe,
     backup,
     resign,

@@ -11,6 +11,7 @@ from quorate.controller.speculation import Speculation
 from quorum.core import leadership
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
+from quorum.runtime.driver import Driver
 from statemachine import producers
 from statemachine.commands import Command
 from statemachine.producers import Duplicate, Fresh
@@ -106,6 +107,11 @@ def stamps_follow_the_wall_clock(patch: Patch) -> None:
     patch.setattr(Proposer, "_begin_group", begin_at_wall_time)
 
 
+def stamps_below_control_batches(patch: Patch) -> None:
+    """Writes are stamped without regard to the quorum's own batches that are not committed yet."""
+    patch.setattr(Driver, "stamp_floor_ms", property(lambda _: 0))
+
+
 BUGS = (
     Bug(
         "answer-before-commit",
@@ -150,5 +156,12 @@ BUGS = (
         stamps_follow_the_wall_clock,
         ("timestamps-rise",),
         "requirements 360.5; CockroachDB clock jumps (Jepsen)",
+    ),
+    Bug(
+        "stamps-below-control-batches",
+        stamps_below_control_batches,
+        ("timestamps-rise",),
+        "found by the simulation, a change of voters and a clock set back",
+        scenario="membership/stamps_rise_over_a_change.scn",
     ),
 )

@@ -61,7 +61,7 @@ BUGS = (
     Bug(
         "epoch-forgotten-at-log-start",
         epoch_forgotten_at_log_start,
-        ("liveness", "committed-stays", "history"),
+        ("history",),
         "found by the simulation, seed 40",
         options=Options("clocks"),
     ),
