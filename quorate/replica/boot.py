@@ -232,9 +232,14 @@ def _open_log(
                 progress=progress,
             )
         except LogDamagedError as damage:
-            report.losses.append(
-                (damage, quarantine(fs, directory, damage, store_vote_floor=floor_store(election)))
+            loss = quarantine(
+                fs,
+                directory,
+                damage,
+                store_vote_floor=floor_store(election),
+                epoch_max=election.load().epoch,
             )
+            report.losses.append((damage, loss))
         else:
             return log
     raise report.losses[-1][0]

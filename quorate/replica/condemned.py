@@ -61,7 +61,13 @@ def set_aside_condemned(
     is_whole = offset == 0 or not bases
     path = directory / LOG_START_NAME if is_whole else segment_path(directory, bases[-1])
     damage = LogDamagedError(cause, path=path, position=0, offset=0 if is_whole else offset)
-    loss = quarantine(fs, directory, damage, store_vote_floor=floor_store(election))
+    loss = quarantine(
+        fs,
+        directory,
+        damage,
+        store_vote_floor=floor_store(election),
+        epoch_max=election.load().epoch,
+    )
     for snapshot_id in snapshots.list():
         if snapshot_id != BOOTSTRAP_SNAPSHOT_ID and snapshot_id.offset > damage.offset:
             snapshots.quarantine(snapshot_id, cause)

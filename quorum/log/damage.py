@@ -33,7 +33,7 @@ from quorum.log.layout import (
 from quorum.log.side_file import read_file, replace_file
 from quorum.log.trail import join_problem
 from quorum.ports import File, FileSystem
-from quorum.types import OffsetAndEpoch
+from quorum.types import Epoch, OffsetAndEpoch
 
 _SEARCH_BYTES = 1 << 20
 _MAGIC_BYTE = b"\x02"
@@ -119,13 +119,16 @@ def judge(
     )
 
 
-def assess_loss(fs: FileSystem, directory: Path, damage: LogDamagedError) -> Loss:
+def assess_loss(
+    fs: FileSystem, directory: Path, damage: LogDamagedError, *, epoch_max: Epoch | None = None
+) -> Loss:
     """What ``quarantine`` would take away. Reads only.
 
     The end is the newest of: the stored durable end, and the valid batches in the segments
     concerned. A batch's offset and epoch lie outside its checksum, so one that contradicts
     its neighbour, or names an epoch that was never stored, does not count: a vote floor
-    beyond any log would silence this replica for ever.
+    beyond any log would silence this replica for ever. ``epoch_max`` is the epoch of
+    ``quorum-state``; None: not known, and the epoch file has to do, which nothing protects.
     """
     bases = segment_bases(fs.list_directory(directory))
     damaged = _damaged_base(damage)
@@ -134,10 +137,13 @@ def assess_loss(fs: FileSystem, directory: Path, damage: LogDamagedError) -> Los
     newest = OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)
     stored = EpochFile(fs, directory).load() or ()
     epoch_highest = max([marks.durable_epoch, *(entry.epoch for entry in stored)])
+    is_bounded = bool(stored)
+    if epoch_max is not None:
+        epoch_highest, is_bounded = max(epoch_highest, epoch_max), True
     for base in lost:
         for header in _trusted_batches(fs, segment_path(directory, base)):
             end = OffsetAndEpoch(header.end_offset, header.epoch)
-            if end.is_at_least(newest) and (header.epoch <= epoch_highest or not stored):
+            if end.is_at_least(newest) and (header.epoch <= epoch_highest or not is_bounded):
                 newest = end
     return Loss(lost[0] if lost else damage.offset, newest, lost)
 
@@ -187,12 +193,13 @@ def quarantine(
     damage: LogDamagedError,
     *,
     store_vote_floor: Callable[[Loss], None],
+    epoch_max: Epoch | None = None,
 ) -> Loss:
     """Set the damaged segment and everything behind it aside, under ``.damaged`` names.
 
     ``store_vote_floor`` is called first and must make ``Loss.end`` durable: this replica may
-    have acknowledged what is taken away. Afterwards ``open_log`` finds a log that ends before
-    the damage. Repeatable after a crash at any point.
+    have acknowledged what is taken away (``epoch_max``: see ``assess_loss``). Afterwards
+    ``open_log`` finds a log that ends before the damage. Repeatable after a crash at any point.
 
     Damage outside the segments (a log start that is unreadable or belongs to no checkpoint)
     sets the whole log aside with the file concerned.
@@ -200,7 +207,7 @@ def quarantine(
     Raises:
         StorageError: Files could not be renamed; what was renamed stays so.
     """
-    loss = assess_loss(fs, directory, damage)
+    loss = assess_loss(fs, directory, damage, epoch_max=epoch_max)
     store_vote_floor(loss)
     is_whole = parse_segment_name(Path(str(damage.path)).name) is None
     end_offset = 0 if is_whole else loss.first_offset

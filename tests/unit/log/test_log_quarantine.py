@@ -138,6 +138,21 @@ def test_a_rotten_header_cannot_raise_the_vote_floor(field, bit):
         assert loss.end == OffsetAndEpoch(5, 1)
 
 
+def test_a_wrong_epoch_file_cannot_lower_the_vote_floor():
+    """Nothing protects the epoch file; ``quorum-state`` says how far this replica has got."""
+    bench = LogBench(segment_bytes=600, index_interval_bytes=150)
+    for epoch in (1, 2, 3, 4):
+        for _ in range(5):
+            bench.fill(epoch, 1)
+    bench.log.close()
+    bench.fs.unlink(HOME / "high-watermark")
+    bench.fs.write_bytes(HOME / "leader-epoch-checkpoint", b"0\n2\n1 0\n2 5\n")
+    bench.fs.flip_bit(FIRST, 200)
+    damage = damage_of(bench)
+    assert assess_loss(bench.fs, HOME, damage).end == OffsetAndEpoch(10, 2)
+    assert assess_loss(bench.fs, HOME, damage, epoch_max=4).end == OffsetAndEpoch(20, 4)
+
+
 def test_a_log_start_without_a_checkpoint_sets_the_whole_log_aside():
     bench = LogBench()
     bench.fill(1, 6)

@@ -6,7 +6,8 @@ import pytest
 
 from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, REORDERED, TORN_TAIL, CrashMode
 from quorum.errors import ElectionStateError, ErrorCode, IdentityError
-from quorum.log.layout import partition_directory
+from quorum.log.config import LogConfig
+from quorum.log.layout import EPOCH_FILE_NAME, WATERMARK_NAME, partition_directory
 from quorum.types import OffsetAndEpoch
 from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
@@ -113,10 +114,30 @@ def test_a_damaged_segment_stores_a_vote_floor() -> None:
     assert not bench.replica.node.is_leader, "it led without what it had acknowledged"
 
 
+def test_an_older_epoch_file_does_not_lower_the_vote_floor() -> None:
+    """Goal: ADR 7. Method: damage below, and the epoch file of a time before the newest epoch."""
+    bench = LoneReplica(log=LogConfig(segment_bytes=600)).boot().lead()
+    for n in range(10):
+        bench.write(change(str(n), "v" * 100))
+    directory = partition_directory(DATA_DIR)
+    earlier = bench.fs.read_bytes(directory / EPOCH_FILE_NAME)
+    bench.crash(KEEP_ALL)
+    bench.boot().lead()
+    for n in range(10):
+        bench.write(change(str(n), "w" * 100))
+    end = bench.replica.node.log_end
+    assert end.epoch > 1
+    bench.crash(KEEP_ALL)
+    bench.fs.write_bytes(directory / EPOCH_FILE_NAME, earlier)
+    bench.fs.unlink(directory / WATERMARK_NAME)
+    bench.fs.flip_bit(directory / "00000000000000000000.log", 200)
+    bench.boot()
+    assert bench.stores.election.load().vote_floor == end
+
+
 def test_a_directory_of_another_node_is_refused() -> None:
     """Goal: identities are checked. Method: a data directory formatted as node 1, asked as 2."""
     from quorate.replica.boot import open_stores
-    from quorum.log.config import LogConfig
 
     bench = LoneReplica()
     with pytest.raises(IdentityError, match="belongs to node 1, not to node 2"):
