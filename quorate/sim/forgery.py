@@ -15,6 +15,7 @@ from crc32c import crc32c
 from quorum.batch import scan_batches
 from quorum.batch_header import CRC_START, BatchHeader
 from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.errors import CorruptBatchError
 from quorum.log.digest_file import read_digest_file, write_digest_file
 from quorum.log.high_watermark_file import HighWatermarkFile
 from quorum.log.layout import segment_bases, segment_path
@@ -41,7 +42,7 @@ def forge_batch(fs: FileSystem, directory: Path, offset: int) -> tuple[bytes, by
         path = segment_path(directory, base)
         file = fs.open(path, writable=True)
         data = bytearray(file.read_at(0, file.size()))
-        for header in scan_batches(bytes(data), path=path):
+        for header in _whole_batches(bytes(data)):
             if header.base_offset <= offset < header.end_offset:
                 forged = _change(data, header)
             digest = fold(digest, data[header.position : header.end_position])
@@ -53,6 +54,14 @@ def forge_batch(fs: FileSystem, directory: Path, offset: int) -> tuple[bytes, by
         file.close()
     watermarks.close()
     return forged
+
+
+def _whole_batches(data: bytes) -> list[BatchHeader]:
+    """The batches before a torn tail, which the next start cuts off."""
+    try:
+        return scan_batches(data)
+    except CorruptBatchError as torn:
+        return scan_batches(data[: torn.position])
 
 
 def _change(data: bytearray, header: BatchHeader) -> tuple[bytes, bytes]:

@@ -6,11 +6,17 @@ import random
 
 import pytest
 
+from quorate.sim.forgery import forge_batch
 from quorate.sim.harmed_files import DATA_DIR, HarmedFiles
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import KEEP_ALL
 from quorum.log.election_store import ElectionFile
-from quorum.log.layout import QUORUM_STATE_NAME, WATERMARK_NAME, partition_directory
+from quorum.log.layout import (
+    QUORUM_STATE_NAME,
+    WATERMARK_NAME,
+    partition_directory,
+    segment_path,
+)
 from quorum.types import ElectionState
 from statemachine.commands import InitProducerId
 from tests.support.lone_replica import LoneReplica
@@ -86,3 +92,14 @@ def test_a_checkpoint_counts_as_rotten_until_the_directory_is_opened_again() -> 
     assert files.is_flipped(path)
     files.opening()
     assert not files.is_flipped(path)
+
+
+def test_a_log_with_a_torn_tail_is_forged_below_it() -> None:
+    bench, _ = _written()
+    bench.crash(KEEP_ALL)
+    path = segment_path(FOLDER, 0)
+    data = bench.fs.read_bytes(path)
+    bench.fs.write_bytes(path, data + data[-50:])
+    forged = forge_batch(bench.fs, FOLDER, 3)
+    assert forged is not None
+    assert bench.fs.read_bytes(path).endswith(data[-50:])

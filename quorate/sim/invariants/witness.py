@@ -101,6 +101,8 @@ class Witness:
             now_ms=now_ms,
         )
         if before is not None:
+            if before.damaged_at is not None and written.end_offset < before.durable.end_offset:
+                self.damaged(node_id)  # What it acknowledged after its files rotted is gone too.
             seen.damaged_at = before.damaged_at
             seen.secured_end = min(before.secured_end, written.end_offset)
         self.nodes[node_id] = seen
