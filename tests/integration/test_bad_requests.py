@@ -6,7 +6,6 @@ back and equal on all nodes.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import secrets
 import socket
@@ -167,12 +166,26 @@ def test_noise_to_a_port(cluster: Processes, which: str) -> None:
     for node in cluster.voters:
         port = node.port if which == "client" else node.metrics_port
         for noise in raw_noises(rng):
-            with socket.create_connection((HOST, port), timeout=CALL_SECONDS) as connection:
-                with contextlib.suppress(OSError):
-                    connection.sendall(noise)
-                    connection.shutdown(socket.SHUT_WR)
-                    while connection.recv(1 << 16):
-                        pass
+            reply = reply_to(noise, port)
+            if which == "metrics":
+                assert not reply or reply.startswith(b"HTTP/1."), (SEED, noise[:40], reply[:80])
+                assert b" 200 " not in reply.split(b"\r\n", 1)[0], (SEED, noise[:40], reply[:80])
+
+
+def reply_to(noise: bytes, port: int) -> bytes:
+    """All that comes back until the other side ends the connection, which it has to."""
+    reply = b""
+    with socket.create_connection((HOST, port), timeout=CONNECT_SECONDS) as connection:
+        try:
+            connection.sendall(noise)
+            connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(1 << 16):
+                reply += part
+        except TimeoutError as error:
+            raise AssertionError(f"seed {SEED}: still open after {noise[:40]!r}") from error
+        except OSError:
+            pass  # reset: it did not care to hear all of it
+    return reply
 
 
 def test_more_idle_connections_than_anybody_needs(cluster: Processes) -> None:
@@ -185,6 +198,8 @@ def test_more_idle_connections_than_anybody_needs(cluster: Processes) -> None:
             )
             taken.append(socket.create_connection((HOST, node.port), CONNECT_SECONDS))
         write_configs(cluster, ["77"])
+        assert config_value(cluster) == "77", "written and read back while all of them are open"
+        assert taken[-1].recv(1), "the last of them is served as the first"
     finally:
         for each in taken:
             each.close()

@@ -64,7 +64,8 @@ async def _pause_and_resume(cluster: Processes) -> None:
         await client.set_config(BROKER, "", KEY, BEFORE)
     async with grpc.aio.insecure_channel(old.address) as channel:
         stub = metadata_pb2_grpc.MetadataServiceStub(channel)
-        assert has(await ask(stub, LEVEL), BEFORE)
+        before = await ask(stub, LEVEL)
+        assert has(before, BEFORE)
         cluster.freeze(old)
         buffered = [asyncio.create_task(ask(stub, LEVEL)) for _ in range(BUFFERED)]
         local = [asyncio.create_task(ask(stub, LOCAL)) for _ in range(BUFFERED)]
@@ -78,10 +79,15 @@ async def _pause_and_resume(cluster: Processes) -> None:
         answers = await asyncio.gather(*buffered)
         answers += [await ask(stub, LEVEL) for _ in range(AFTERWARDS)]
         served = [answer for answer in answers if answer is not None]
+        assert served, "nothing was answered, so nothing could have been stale"
         assert [answer for answer in served if not has(answer, AFTER)] == []
+        # None of them is of the reign that it believed in when it woke up.
+        assert min(answer.position.epoch for answer in served) > before.position.epoch
         # It follows by now, and answers by asking the new leader.
         assert has(await ask(stub, LEVEL), AFTER)
-        for answer in await asyncio.gather(*local):
+        stale = await asyncio.gather(*local)
+        assert any(stale), "no local read was answered, so no age was judged"
+        for answer in stale:
             if answer is not None and not has(answer, AFTER):
                 assert answer.position.age_ms >= (thawed - acknowledged) * 1000 - 1
 

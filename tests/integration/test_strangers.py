@@ -16,7 +16,7 @@ from quorum.v1 import commands_pb2 as wire
 from tests.integration.processes import Processes, running
 from tests.integration.run_queue import RunQueue
 from tests.integration.strangers import STRANGERS
-from tests.integration.traffic import CONFIG, wait_equal_images
+from tests.integration.traffic import CONFIG, config_value, wait_equal_images
 
 pytestmark = pytest.mark.integration
 
@@ -70,10 +70,13 @@ async def use(queue: RunQueue, client: Client, value: str) -> None:
     quorum = await in_time(queue, "the quorum", client.describe_quorum())
     assert {voter.replica_id for voter in quorum.voters} == {1, 2, 3}
     consumer = client.consumer(reset=ResetPolicy.EARLIEST)
-    await in_time(queue, "a poll", consumer.poll())
-    await in_time(queue, "a poll", consumer.poll())
+    first = await in_time(queue, "a poll", consumer.poll())
+    second = await in_time(queue, "a poll", consumer.poll())
+    read = [record.offset for record in (*first, *second)]
+    assert first
+    assert read == sorted(set(read)), "an answer of somebody else's log"
     watch = aiter(client.watch())
-    await in_time(queue, "a watch", anext(watch))
+    assert await in_time(queue, "a watch", anext(watch)) is not None
     await watch.aclose()
 
 
@@ -95,6 +98,7 @@ def test_a_stranger_on_the_dead_leaders_port(
     asyncio.run(run())
     cluster.start_all()
     wait_equal_images(cluster, cluster.voters)
+    assert config_value(cluster) == "3000"
 
 
 def test_a_frozen_leader_keeps_nobody_waiting(cluster: Processes, queue: RunQueue) -> None:
@@ -114,3 +118,4 @@ def test_a_frozen_leader_keeps_nobody_waiting(cluster: Processes, queue: RunQueu
     asyncio.run(run())
     cluster.wait_ready(cluster.voters)
     wait_equal_images(cluster, cluster.voters)
+    assert config_value(cluster) == "6000"

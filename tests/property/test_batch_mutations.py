@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, field
 
 import crc32c
 from hypothesis import given, settings
@@ -22,32 +23,56 @@ from quorum.types import Endpoint, ReplicaKey, Voter
 VOTER = Voter(ReplicaKey(1, b"d" * 16), (Endpoint("CONTROLLER", "localhost", 9093),))
 
 
-def read_everything(data: bytes) -> int:
-    """Read ``data`` as a log reader would; how many batches came through whole."""
+FILE = "segment.log"
+"""What the errors have to name."""
+
+
+@dataclass
+class Reading:
+    """What came through whole, and what was refused."""
+
+    whole: int = 0
+    refused: list[CorruptBatchError] = field(default_factory=list)
+
+    def refuse(self, error: CorruptBatchError, data: bytes) -> None:
+        """The error says what is wrong, and where in which file."""
+        assert error.cause
+        assert 0 <= error.position <= len(data)
+        assert f"position {error.position}: {error.cause}" in str(error)
+        assert FILE in str(error)
+        self.refused.append(error)
+
+
+def read_everything(data: bytes) -> Reading:
+    """Read ``data`` as a log reader would."""
+    reading = Reading()
     try:
-        headers = scan_batches(data)
-    except CorruptBatchError:
+        headers = scan_batches(data, path=FILE)
+    except CorruptBatchError as error:
+        reading.refuse(error, data)
         headers = []
-    whole = 0
     for header in headers:
         try:
-            records = iterate_records(data, header)
-        except CorruptBatchError:
+            records = iterate_records(data, header, path=FILE)
+        except CorruptBatchError as error:
+            reading.refuse(error, data)
             records = []
         try:
-            values = record_values(data, header)
-        except CorruptBatchError:
-            pass
+            values = record_values(data, header, path=FILE)
+        except CorruptBatchError as error:
+            reading.refuse(error, data)
         else:
             # The fast path must never read what the careful path refuses, or read it differently.
             assert values == [record.value for record in records]
-            whole += 1
+            reading.whole += 1
+        causes = []
         for record in records:
             try:
                 decode_control(record)
-            except CorruptBatchError:
-                continue
-    return whole
+            except CorruptBatchError as error:
+                causes.append(error.cause)
+        assert all(causes)
+    return reading
 
 
 def reseal(raw: bytearray) -> bytes:
@@ -80,14 +105,24 @@ BATCHES = [
 ]
 
 
+def assert_read_or_refused(data: bytes) -> Reading:
+    """A single batch is taken whole, or refused with where and why; never neither, never both."""
+    reading = read_everything(data)
+    assert reading.whole == (0 if reading.refused else 1)
+    return reading
+
+
 @given(st.binary(max_size=300))
 def test_random_bytes(data: bytes) -> None:
-    read_everything(data)
+    """Nothing of it is taken for a batch, and only of nothing at all there is nothing to say."""
+    reading = read_everything(data)
+    assert reading.whole == 0
+    assert len(reading.refused) == (1 if data else 0)
 
 
 @given(st.binary(min_size=49, max_size=300))
 def test_random_bytes_behind_a_sound_frame(tail: bytes) -> None:
-    read_everything(reseal(bytearray(21) + bytearray(tail)))
+    assert_read_or_refused(reseal(bytearray(21) + bytearray(tail)))
 
 
 @given(st.binary(min_size=1, max_size=300), st.integers(0, 4), st.integers(1, 5))
@@ -96,7 +131,7 @@ def test_random_records_behind_a_sound_header(records: bytes, codec: int, count:
     header[21:23] = struct.pack(">h", codec)
     header[23:27] = struct.pack(">i", count - 1)
     header[57:61] = struct.pack(">i", count)
-    read_everything(reseal(header + bytearray(records)))
+    assert_read_or_refused(reseal(header + bytearray(records)))
 
 
 @settings(max_examples=400)
@@ -115,7 +150,11 @@ def test_mutated_batches(
     for position, value in changes:
         raw[position % len(raw)] = value
     del raw[max(1, len(raw) - cut % 40) :]
-    read_everything(reseal(raw) if sealed else bytes(raw))
+    data = reseal(raw) if sealed else bytes(raw)
+    reading = assert_read_or_refused(data)
+    if reading.whole and not sealed:
+        # Only what lies outside of the checksum may be another than it was.
+        assert data[21:] == batch[21:]
 
 
 @given(st.integers(0, 5), st.binary(max_size=120), st.binary(max_size=8))
@@ -127,12 +166,12 @@ def test_random_control_values(control_type: int, value: bytes, key_end: bytes) 
         timestamp=1,
         control_keys=[struct.pack(">hh", 0, control_type + 1) + key_end],
     )
-    assert read_everything(raw) == 1
+    assert read_everything(raw).whole == 1
 
 
 def test_the_reader_under_test_does_read() -> None:
     """Goal: these tests prove nothing if sound batches do not come through either."""
-    assert [read_everything(batch) for batch in BATCHES] == [1, 1, 1, 1]
+    assert [read_everything(batch) for batch in BATCHES] == [Reading(whole=1)] * 4
 
 
 @given(

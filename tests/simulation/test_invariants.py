@@ -366,6 +366,15 @@ def test_a_sound_cluster_passes() -> None:
     stage.witness.received(1, 2, fetch)
     stage.witness.read_confirmed(1, begun, 1)
     stage.open(1, ElectionState(1, 1, key_of(1)), batch_of(0, 1))
+    witness = stage.witness
+    assert {each.name for each in witness.invariants} == {kind.name for kind in ALL}
+    assert {node_id: seen.life for node_id, seen in witness.nodes.items()} == {1: 2, 2: 1, 3: 1}
+    assert (witness.committed.end_offset, witness.acknowledged_end) == (1, 1)
+    assert witness.committed_in == [(1, 1)]
+    assert witness.sent_count == 1
+    # The same read from below what was acknowledged is sound no more, and that is seen.
+    with pytest.raises(Violation, match="confirmed-reads"):
+        witness.read_confirmed(1, begun, 0)
 
 
 def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:

@@ -223,15 +223,29 @@ def test_a_forgotten_producer_leaves_a_repeat_unknown():
 
 def test_a_cancelled_write_frees_its_number():
     async def scenario():
-        _, nodes = cluster(1)
+        """Its number is open no longer, so that the window of the only producer moves on."""
+        log, nodes = cluster(1)
         async with serving(*nodes), client_of(nodes, lanes_max=1) as client:
             await client.set_config(TOPIC, "warm", "retention.ms", "0")
             nodes[0].held = []
-            stuck = asyncio.ensure_future(client.set_config(TOPIC, "t", "retention.ms", "1"))
+            stuck = asyncio.ensure_future(client.set_config(TOPIC, "never", "retention.ms", "1"))
             await nodes[0].holds(1)
             stuck.cancel()
             nodes[0].held = None
-            await write_many(client, 100)
+            offsets = await write_many(client, 100)
+            with pytest.raises(asyncio.CancelledError):
+                await stuck
+            configs = nodes[0].image.configs
+            assert configs.value(2, "never", "retention.ms") is None
+            assert [configs.value(2, f"t{n}", "retention.ms") for n in range(100)] == [
+                str(n) for n in range(100)
+            ]
+        assert len(set(offsets)) == 100
+        assert len(log.applied) == 101
+        numbered = [each for each in nodes[0].contexts if each.producer_id != -1]
+        assert len({each.producer_id for each in numbered}) == 1
+        cancelled = numbered[1].sequence
+        assert max(each.oldest_open for each in numbered) > cancelled
 
     asyncio.run(scenario())
 
