@@ -36,6 +36,7 @@ _EPOCH_AT = 12
 _ATTRIBUTES_AND_TIMESTAMP = b"\x00\x00"
 _NULL = b"\x01"
 _EMPTY_HEADERS = b"\x00"
+_PLAIN_OVERHEAD_BYTES = len(_ATTRIBUTES_AND_TIMESTAMP) + len(_NULL) + len(_EMPTY_HEADERS)
 _HEADER_NAMES_MAX = 64
 _header_names: dict[str, bytes] = {}
 
@@ -74,6 +75,43 @@ def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) 
     return encode_varint(len(body)) + body
 
 
+def _add_plain_records(parts: list[bytes], values: Sequence[bytes]) -> None:
+    """As ``_encode_record`` for all values but the first, which have neither key nor headers.
+
+    A checkpoint is made of little else, so nothing is put together twice.
+    """
+    for index in range(1, len(values)):
+        value = values[index]
+        delta, size = encode_varint(index), encode_varint(len(value))
+        length = _PLAIN_OVERHEAD_BYTES + len(delta) + len(size) + len(value)
+        parts += (
+            encode_varint(length),
+            _ATTRIBUTES_AND_TIMESTAMP,
+            delta,
+            _NULL,
+            size,
+            value,
+            _EMPTY_HEADERS,
+        )
+
+
+def _encode_records(
+    values: Sequence[bytes], keys: Sequence[bytes] | None, first_headers: bytes
+) -> bytes:
+    first = _encode_record(0, None if keys is None else keys[0], values[0], first_headers)
+    if len(values) == 1:
+        return first
+    parts = [first]
+    if keys is None:
+        _add_plain_records(parts, values)
+    else:
+        parts += (
+            _encode_record(index, keys[index], values[index], _EMPTY_HEADERS)
+            for index in range(1, len(values))
+        )
+    return b"".join(parts)
+
+
 def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
     values: Sequence[bytes],
     *,
@@ -110,16 +148,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
     if count == 0 or not all(values):
         raise QuorumUsageError(f"a batch of {count} values, each must be non-empty")
     try:
-        if count == 1:
-            key = None if control_keys is None else control_keys[0]
-            records = _encode_record(0, key, values[0], first_headers)
-        else:
-            keys: Sequence[bytes | None] = control_keys or (None,) * count
-            rest = [
-                _encode_record(index, keys[index], values[index], _EMPTY_HEADERS)
-                for index in range(1, count)
-            ]
-            records = _encode_record(0, keys[0], values[0], first_headers) + b"".join(rest)
+        records = _encode_records(values, control_keys, first_headers)
         if codec:
             records = compress(codec, records)
         back = _BACK.pack(

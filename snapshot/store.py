@@ -95,14 +95,16 @@ class DirectorySnapshotStore:
     def _frozen(self) -> dict[SnapshotId, str]:
         return {found: name for name, found, state in self._files() if state is FileState.FROZEN}
 
+    def _frozen_ids(self) -> Iterable[SnapshotId]:
+        return (found for _, found, state in self._files() if state is FileState.FROZEN)
+
     def list(self) -> tuple[SnapshotId, ...]:
         """Frozen checkpoints, ascending; includes the bootstrap one (0, 0) if present."""
-        return tuple(sorted(self._frozen(), key=_order))
+        return tuple(sorted(self._frozen_ids(), key=_order))
 
     def latest(self) -> SnapshotId | None:
         """The newest frozen checkpoint."""
-        found = self.list()
-        return found[-1] if found else None
+        return max(self._frozen_ids(), key=_order, default=None)
 
     def path(self, snapshot_id: SnapshotId) -> Path:
         """Where a frozen checkpoint lies.

@@ -9,7 +9,7 @@ Invariant: an image ends on a batch boundary and outside any metadata transactio
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from immutables import Map
 
@@ -79,7 +79,17 @@ class MetadataImage:
 
     def at(self, provenance: Provenance) -> MetadataImage:
         """The same content at another position."""
-        return replace(self, provenance=provenance)
+        # As ``replace`` would do it, which takes three times as long.
+        return MetadataImage(
+            provenance,
+            self.features,
+            self.cluster,
+            self.topics,
+            self.configs,
+            self.security,
+            self.producers,
+            self.extras,
+        )
 
     def shares_content_with(self, other: MetadataImage) -> bool:
         """Whether every section is the very same object; cheap, and never wrong when true."""

@@ -34,22 +34,32 @@ def next_deadline(core: CoreState) -> int | None:
         earliest = min(min(_of_others(core), default=NEVER_MS), reads_due_ms(core))
         if core.relay is not None:
             earliest = min(earliest, relay_deadline(core, core.relay))
-    earliest = min(earliest, common_deadline(core))
+    common = common_deadline(core)
+    if common < earliest:
+        earliest = common
     if earliest >= NEVER_MS:
         return None
-    return max(earliest, core.now_ms + 1)
+    return earliest if earliest > core.now_ms else core.now_ms + 1
 
 
 def common_deadline(core: CoreState) -> int:
     """When something is due that no role has for itself."""
-    return min(core.watermark_store_due_ms, core.disk.check_due_ms, core.chain.due_ms)
+    # Asked after every call, so compared one by one, here and below.
+    earliest = core.watermark_store_due_ms
+    if core.disk.check_due_ms < earliest:
+        earliest = core.disk.check_due_ms
+    if core.chain.due_ms < earliest:
+        earliest = core.chain.due_ms
+    return earliest
 
 
 def leader_deadline(role: Leader) -> int:
     """When a leader has something to do again. Asked on every call of the hot path."""
     if not role.established:
         return NEVER_MS
-    earliest = min(role.upkeep_due_ms, role.membership_due_ms)
+    earliest = role.upkeep_due_ms
+    if role.membership_due_ms < earliest:
+        earliest = role.membership_due_ms
     if role.held.earliest_ms < earliest:
         earliest = role.held.earliest_ms
     if role.remote and role.check_quorum_deadline_ms < earliest:
@@ -63,12 +73,16 @@ def _of_follower(core: CoreState, role: Follower) -> int:
     """As ``_of_others``, written out: asked after every message that a follower takes."""
     earliest = own_entry_due_ms(core, role)
     if core.may_campaign:
-        earliest = min(earliest, role.fetch_deadline_ms, role.stand_at_ms)
+        if role.fetch_deadline_ms < earliest:
+            earliest = role.fetch_deadline_ms
+        if role.stand_at_ms < earliest:
+            earliest = role.stand_at_ms
     flight = core.in_flight
     if flight is None:
         return min(earliest, min(_of_fetching(core), default=NEVER_MS))
     if flight.deadline_ms is not None:
-        earliest = min(earliest, flight.deadline_ms)
+        if flight.deadline_ms < earliest:
+            earliest = flight.deadline_ms
         if is_search(core, flight, role.leader_id):
             earliest = min(earliest, core.peers.ready_ms(role.leader_id))
     return earliest

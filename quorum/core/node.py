@@ -183,7 +183,7 @@ class RaftNode:
     @property
     def epoch(self) -> Epoch:
         """The current epoch, possibly not yet durable."""
-        return self._core.epoch
+        return self._core.election.epoch
 
     @property
     def leader_id(self) -> NodeId:

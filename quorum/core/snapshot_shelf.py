@@ -25,7 +25,7 @@ class ShelvedSnapshot:
 class SnapshotShelf:
     """Checkpoints by id, ascending by offset, then epoch. The bootstrap one is never served."""
 
-    __slots__ = ("_ids", "_known", "leased")
+    __slots__ = ("_ids", "_known", "latest", "leased")
 
     def __init__(
         self,
@@ -38,6 +38,8 @@ class SnapshotShelf:
         self._ids: list[SnapshotId] = []
         self.leased: tuple[SnapshotId, ...] = ()
         """Those that transfers are reading now."""
+        self.latest: SnapshotId | None = None
+        """The newest checkpoint; None when there is only the bootstrap one or none."""
         for snapshot_id in snapshot_ids:
             self.add(snapshot_id, (sizes or {}).get(snapshot_id, 0), now_ms=now_ms)
 
@@ -49,11 +51,13 @@ class SnapshotShelf:
             return
         self._known[snapshot_id] = ShelvedSnapshot(size, now_ms)
         insort(self._ids, snapshot_id, key=lambda each: (each.offset, each.epoch))
+        self._find_latest()
 
     def remove(self, snapshot_id: SnapshotId) -> None:
         """Forget a checkpoint; nothing happens when it is not known."""
         if self._known.pop(snapshot_id, None) is not None:
             self._ids.remove(snapshot_id)
+            self._find_latest()
 
     def get(self, snapshot_id: SnapshotId) -> ShelvedSnapshot | None:
         """What is known of it; None for one that is not here."""
@@ -64,12 +68,10 @@ class SnapshotShelf:
         """All ids, ascending."""
         return tuple(self._ids)
 
-    @property
-    def latest(self) -> SnapshotId | None:
-        """The newest checkpoint; None when there is only the bootstrap one or none."""
-        if self._ids and self._ids[-1] != BOOTSTRAP_SNAPSHOT_ID:
-            return self._ids[-1]
-        return None
+    def _find_latest(self) -> None:
+        # Here, because it is asked for with every Fetch.
+        newest = self._ids[-1] if self._ids else BOOTSTRAP_SNAPSHOT_ID
+        self.latest = None if newest == BOOTSTRAP_SNAPSHOT_ID else newest
 
     def deletable_below(self, log_start: OffsetAndEpoch) -> tuple[SnapshotId, ...]:
         """Those below the log start, except the newest and the leased (630.6)."""

@@ -64,8 +64,10 @@ def _needed_from(core: CoreState, leader: Leader) -> int:
 
 def follow_log_start(core: CoreState, leader_log_start: int) -> None:
     """Trim to the leader's log start, but never beyond the newest local snapshot."""
+    if leader_log_start <= core.log.start.offset:
+        return
     latest = core.snapshots.latest
-    if leader_log_start <= core.log.start.offset or latest is None:
+    if latest is None:
         return
     offset = min(leader_log_start, latest.offset, core.high_watermark)
     if offset > core.log.start.offset:

@@ -198,7 +198,10 @@ class Segment:
         Raises:
             CorruptBatchError: What was proven when written or scanned is there no longer.
         """
-        base, window, wanted = position, memoryview(b""), 0
+        if position >= end:
+            return
+        base, wanted = position, min(_WALK_BYTES, end - position)
+        window = memoryview(self.file.read_at(position, wanted))
         before_end = self.base_offset if position == 0 else None
         while position < end:
             at = position - base
