@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from quorum.errors import CommandError, ErrorCode
+from statemachine.codec import decode_record, encode_record
 from statemachine.commands import AllocateProducerIds, InitProducerId
+from statemachine.dump import dump_records
 from statemachine.prepare import prepare
 from statemachine.records import (
     ExpireProducerRecord,
@@ -13,6 +17,7 @@ from statemachine.records import (
     ProducerIdsRecord,
     ProducerStateRecord,
     TransactionalIdRecord,
+    TransactionPartitions,
 )
 from tests.support.image_builder import after, judging, replayed, small_cluster
 
@@ -179,3 +184,28 @@ def test_a_kafka_log_cannot_hold_writers():
     with pytest.raises(CommandError) as caught:
         prepare(replayed(), InitProducerId(), judging(native=False))
     assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_all_that_is_known_of_a_transactional_id_survives_a_checkpoint():
+    """Goal: 360.2, every field. Method: none of them its default, through a dump."""
+    known = TransactionalIdRecord(
+        "n",
+        producer_id=9,
+        previous_producer_id=7,
+        producer_epoch=3,
+        last_producer_epoch=2,
+        timeout_ms=60_000,
+        status=1,
+        partitions=(TransactionPartitions("t", (0, 2)),),
+        last_update_ms=5_000,
+        start_ms=4_000,
+    )
+    plain = TransactionalIdRecord()
+    names = [each.name for each in dataclasses.fields(known)]
+    assert [name for name in names if getattr(known, name) == getattr(plain, name)] == ["extra"]
+    image = replayed(InitProducerRecord(9, 3), known)
+    values = [encode_record(record) for record in dump_records(image)]
+    again = replayed(*(decode_record(value) for value in values))
+    assert again.producers.transactional("n") == known
+    replaced = dataclasses.replace(known, status=4, partitions=())
+    assert replayed(replaced, base=again).producers.transactional("n") == replaced
