@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from quorum.batch import PEEK_BYTES, peek_size
 from quorum.control import SnapshotHeader
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.ports import FileSystem
@@ -146,11 +147,15 @@ class CheckpointReader:
             SnapshotCorruptError: The first batch is damaged or not a snapshot header.
         """
         verifier = self._verifier()
-        batches = self._pass(verifier)
+        source = self._open()
         try:
-            next(batches, None)
+            front = source.read_at(0, PEEK_BYTES)
+            verifier.feed(front)
+            size = peek_size(front)
+            if size is not None:
+                verifier.feed(source.read_at(len(front), size - len(front)))
         finally:
-            batches.close()
+            source.close()
         if verifier.head is None:
             raise SnapshotCorruptError(
                 "corrupt checkpoint at position 0: no complete first batch", self._source_name()

@@ -8,11 +8,9 @@ from collections.abc import Iterable
 
 def digest_of(values: Iterable[bytes], headers: Iterable[tuple[str, bytes]] = ()) -> str:
     """Of record values in their order, and of the headers of the first record."""
-    found = hashlib.blake2b(digest_size=8)
+    parts: list[bytes] = []
     for value in values:
-        found.update(b"v%d:" % len(value))
-        found.update(value)
+        parts += (b"v%d:" % len(value), value)
     for name, value in headers:
-        found.update(f"h{name}={len(value)}:".encode())
-        found.update(value)
-    return found.hexdigest()
+        parts += (f"h{name}={len(value)}:".encode(), value)
+    return hashlib.blake2b(b"".join(parts), digest_size=8).hexdigest()

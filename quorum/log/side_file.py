@@ -8,6 +8,7 @@ where readers that only look at the first line (Kafka's, for ``quorum-state``) d
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from crc32c import crc32c
@@ -19,6 +20,15 @@ TEMPORARY_SUFFIX = ".tmp"
 SIDE_FILE_BYTES_MAX = 16 << 20
 """A larger side file is taken for damage before it is read."""
 
+_PLACES_MAX = 64
+"""Few files are replaced all the time; taking their names apart costs more than a small write."""
+
+
+@lru_cache(maxsize=_PLACES_MAX)
+def _place(path: Path) -> tuple[Path, Path]:
+    """The temporary file beside ``path``, and the directory of both."""
+    return path.with_name(path.name + TEMPORARY_SUFFIX), path.parent
+
 
 def replace_file(fs: FileSystem, path: Path, data: bytes) -> None:
     """Give ``path`` the content ``data``: temporary file, sync, rename, directory sync.
@@ -29,7 +39,7 @@ def replace_file(fs: FileSystem, path: Path, data: bytes) -> None:
         DiskFullError: No space; the old content stands.
         StorageError: Old or new content stands; the caller must stop.
     """
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    temporary, directory = _place(path)
     file = fs.open(temporary, create=True, writable=True)
     try:
         file.truncate(0)
@@ -41,7 +51,7 @@ def replace_file(fs: FileSystem, path: Path, data: bytes) -> None:
     finally:
         file.close()
     fs.rename(temporary, path)
-    fs.sync_directory(path.parent)
+    fs.sync_directory(directory)
 
 
 def read_file(fs: FileSystem, path: Path) -> bytes:

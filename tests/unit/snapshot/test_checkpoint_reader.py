@@ -172,6 +172,23 @@ def test_head_needs_only_the_first_batch() -> None:
         CheckpointReader(PARTS[0][:-1]).head()
 
 
+def test_the_head_is_read_without_what_follows() -> None:
+    beginning = PARTS[0]
+    damaged = beginning + bytes(len(PARTS[1])) + b"".join(PARTS[2:])
+    assert CheckpointReader(damaged).head() == HEAD
+    with pytest.raises(SnapshotCorruptError):
+        CheckpointReader(damaged).verify()
+    for position in range(len(beginning)):
+        bad = bytearray(beginning)
+        bad[position] ^= 1
+        try:
+            assert CheckpointReader(bytes(bad)).head() == HEAD
+        except SnapshotCorruptError:
+            continue
+        # Neither the base offset nor the epoch of a batch is under its checksum.
+        assert position < 16, position
+
+
 def test_a_missing_file_is_a_storage_error(directory: Path) -> None:
     with pytest.raises(StorageError, match="cannot open"):
         CheckpointReader(directory / file_name(ID)).verify()
