@@ -6,6 +6,7 @@ every acknowledged write present once, and equal images.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -66,7 +67,8 @@ def run(
 ) -> Outcome:
     """Run a seed: a storm of ``options.events`` events, then calm.
 
-    Without a trace nothing else differs; a seed that fails is then run again with one.
+    Without a trace nothing else differs; a seed that fails is then run again with one. What
+    escapes from the simulator itself is a failure of the seed as well (``sim-sound``).
     """
     trace = Trace(on_line, is_kept=is_traced)
     cluster = Cluster(seed, trace, options)
@@ -79,9 +81,13 @@ def run(
         _calm(cluster)
         cluster.recording.check()
     except Violation as found:
-        if not is_traced:
-            return run(seed, options)
         violation = found
+    except Exception as error:
+        # A lane must not end with it, and must name the seed.
+        lines = "".join(traceback.format_exception(error))
+        violation = Violation("sim-sound", "the simulator itself failed", error=lines)
+    if violation is not None and not is_traced:
+        return run(seed, options)
     end_us = cluster.scheduler.now_us
     _count_relays(cluster)
     return Outcome(

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from quorate.sim import episode
 from quorate.sim.episode import run
-from quorate.sim.lanes import LaneReport, run_lane
+from quorate.sim.lanes import LaneReport, run_lane, run_seed
+from quorate.sim.options import Options
 
 CI_SEEDS = 100
 NIGHTLY_SEEDS = 2_000
@@ -64,3 +66,16 @@ def _trace_hash(hash_seed: str) -> str:
     line = done.stdout.splitlines()[0]
     assert line.startswith("seed 7 clean, trace "), done.stdout
     return line
+
+
+def test_a_seed_in_which_the_simulator_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: no lane is lost to one seed. Method: an act of harm that raises."""
+
+    def storm(_cluster: object, _events: int) -> None:
+        raise LookupError("no such file")
+
+    monkeypatch.setattr(episode, "_storm", storm)
+    result = run_seed(7, Options())
+    assert result.failure.startswith("seed 7: sim-sound: ")
+    assert "LookupError: no such file" in result.failure
+    assert "quorate sim replay 7 --trace" in result.failure
