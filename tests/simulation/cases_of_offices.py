@@ -116,6 +116,19 @@ def regression_is_served(stage: Stage) -> None:
     _answer(stage, 2, number=8)
 
 
+def copy_of_an_old_fetch_is_served(stage: Stage) -> None:
+    """No regression: the request was there before what its sender acknowledged by the next one."""
+    _elect(stage)
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    _fetch(stage, 2, 0, number=7)
+    _answer(stage, 2, number=7)
+    _fetch(stage, 2, 0, number=7)
+    _fetch(stage, 2, 1, number=8)
+    _answer(stage, 2, number=8)
+    _answer(stage, 2, number=7)
+
+
 def served_another_history(stage: Stage) -> None:
     _elect(stage)
     for node_id in (1, 2):

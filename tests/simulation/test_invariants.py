@@ -380,3 +380,8 @@ def test_a_sound_cluster_passes() -> None:
 def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:
     """The same two files pass where the harness knows that bits have flipped in them."""
     two_checkpoints(Stage(), is_rotten=True)
+
+
+def test_a_copy_of_an_old_fetch_may_be_answered_late() -> None:
+    """A leader that lets replicas wait answers it behind a newer one; its sender has moved on."""
+    cases_of_offices.copy_of_an_old_fetch_is_served(Stage())

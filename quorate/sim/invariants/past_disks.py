@@ -32,10 +32,11 @@ class SecondLife(Invariant):
 
 
 class Regressions(Invariant):
-    """No leader serves a voter below what that voter acknowledged to it in the same reign.
+    """No leader serves a voter that asks below what it acknowledged to it in the same reign.
 
     Unless the voter says that it has lost records, or that it does not vote. An acknowledgement
-    is a Fetch whose position the leader's log has, answered by what follows there.
+    is a Fetch whose position the leader's log has, answered by what follows there. A Fetch that
+    was there before it may be answered behind it: a copy of an old one waits as any other.
     """
 
     name = "regressions"
@@ -44,8 +45,9 @@ class Regressions(Invariant):
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self.asked: dict[tuple[NodeId, int, NodeId, int], FetchRequest] = {}
-        """Leader, its life, sender and number, to the request of the highest offset."""
+        self.asked: dict[tuple[NodeId, int, NodeId, int], tuple[FetchRequest, int]] = {}
+        """Leader, its life, sender and number, to the request of the highest offset, and what its
+        sender had acknowledged when it came."""
         self.acknowledged: dict[tuple[NodeId, int, int], dict[ReplicaKey, int]] = {}
         """Leader, its life and epoch, to what each replica acknowledged."""
 
@@ -54,20 +56,23 @@ class Regressions(Invariant):
             return
         key = (seen.id, seen.life, sender, message.request_id)
         before = self.asked.get(key)
-        if before is None or message.fetch_offset > before.fetch_offset:
-            self.asked[key] = message
+        if before is None or message.fetch_offset > before[0].fetch_offset:
+            known = self.acknowledged.get((seen.id, seen.life, message.epoch), {})
+            self.asked[key] = message, known.get(message.replica, -1)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse or message.error != ErrorCode.NONE:
             return
-        request = self.asked.pop((seen.id, seen.life, to, message.request_id), None)
-        if request is None or message.leader_id != seen.id or message.epoch != request.epoch:
+        asked = self.asked.pop((seen.id, seen.life, to, message.request_id), None)
+        if asked is None:
+            return
+        request, before = asked
+        if message.leader_id != seen.id or message.epoch != request.epoch:
             return
         acknowledged = self.acknowledged.setdefault((seen.id, seen.life, message.epoch), {})
         if request.has_lost_records or request.is_barred:
             acknowledged.pop(request.replica, None)
             return
-        before = acknowledged.get(request.replica, -1)
         if request.fetch_offset < before and any(
             voter.key == request.replica for voter in seen.replica.node.voters
         ):
@@ -82,4 +87,6 @@ class Regressions(Invariant):
         if message.snapshot_id is not None or message.diverging is not None:
             return
         if seen.written.has_boundary(request.fetch_offset, request.last_fetched_epoch):
-            acknowledged[request.replica] = request.fetch_offset
+            held = acknowledged.get(request.replica, -1)
+            if before >= held or request.fetch_offset > held:
+                acknowledged[request.replica] = request.fetch_offset
