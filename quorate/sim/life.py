@@ -105,7 +105,8 @@ class Life:
         try:
             call(*arguments)
         except PowerLost:
-            self._look()
+            if not self.is_over:
+                self._witness.cut_short(self._id)
             member.stop_for("power")
             return
         except DiskFullError as error:
@@ -125,10 +126,6 @@ class Life:
             self._witness.stepped(self._id)
         if self._failure is not None:
             self._storage_failed(self._failure)
-
-    def _look(self) -> None:
-        if not self.is_over:
-            self._witness.stepped(self._id)
 
     def _storage_failed(self, error: BaseException) -> None:
         witness = self._witness

@@ -76,10 +76,16 @@ class Segment:
 
         At least one; otherwise no more than ``max_bytes``, and none that ends above
         ``end_offset``. Empty when there is no such batch.
+
+        Raises:
+            CorruptBatchError: There is none because the file is not what was written.
         """
         trail = self.trail
         found = self.locate(offset, trail)
         if found is None or found[1].end_offset > end_offset:
+            if offset < min(end_offset, trail.end_offset):
+                # Inside of a batch that ends later, or rot below a running node.
+                self._prove_up_to(offset, trail)
             return b""
         position, first = found
         stop = self._stop_position(position, first.size, max_bytes, end_offset, trail)
@@ -114,6 +120,17 @@ class Segment:
             if offset < header.end_offset:
                 return position, header
         return None
+
+    def _prove_up_to(self, offset: int, trail: Trail) -> None:
+        entry = self.index.floor(offset)
+        walk = self._walk(entry.position if entry else 0, trail.position, prove=True)
+        for position, header, _ in walk:
+            if entry is not None and header.end_offset != entry.last_offset + 1:
+                cause = f"end offset {header.end_offset} where it was {entry.last_offset + 1}"
+                raise CorruptBatchError(cause, path=self.path, position=position)
+            if offset < header.end_offset:
+                return
+            entry = None
 
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
         """Log digest below ``offset``; empty when not known or inside a batch.

@@ -31,7 +31,11 @@ class ControlBatches:
         self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)
 
     def encode(self, append: Append, log_start: int) -> bytes:
-        """The batch of ``append``, stamped with the wall clock, and never below the one before."""
+        """The batch of ``append``, stamped with the wall clock, and never below the one before.
+
+        Raises:
+            StorageError: The batch before it cannot be read, or is not what was written.
+        """
         stamp_ms = max(self._clock.wall_ms(), self._timestamp_before(append.base_offset, log_start))
         self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)
         return encode_control_batch(
@@ -45,4 +49,4 @@ class ControlBatches:
         if offset <= log_start:
             return self.newest_stamp_ms
         data = self._read(offset - 1, 1, offset)
-        return scan_batches(data, verify_crc=False)[-1].max_timestamp
+        return scan_batches(data)[-1].max_timestamp

@@ -290,6 +290,13 @@ class Witness:
         seen.epoch = node.epoch
         seen.log_end = node.log_end_offset
 
+    def cut_short(self, node_id: NodeId) -> None:
+        """Power went in the middle of a call: what others were told counts, its memory is gone.
+
+        So nothing is asked of a state that was on its way to another.
+        """
+        self._note_commits(self.nodes[node_id])
+
     def _published(self, seen: Seen, told: Published) -> None:
         # Subscribers hear in the middle of a step, which may itself have moved the watermark.
         self._note_commits(seen)
