@@ -23,6 +23,9 @@ from snapshot.store import DirectorySnapshotStore
 from snapshot.writer import CheckpointCancelled, CheckpointInfo
 from statemachine.dump import DigestedValues
 
+REPLACE_EVERY_MS = 1000
+"""So often a disk that can take none is asked to take a checkpoint in place of one that is gone."""
+
 OnCheckpoint = Callable[[CheckpointInfo], None]
 """Called on the driver's thread after a checkpoint was frozen and the core knows it."""
 
@@ -85,6 +88,23 @@ class CheckpointKeeper:
             self.write_now()
 
     @property
+    def is_missing(self) -> bool:
+        """Whether nobody below the log start could be helped: the log is trimmed, and no checkpoint
+        is on offer any more, because the last one was damaged or could not be read.
+        """
+        node = self._driver.node
+        log_start = node.log_start.offset
+        if not 0 < log_start <= self._controller.image.provenance.end_offset:
+            return False
+        offered = node.snapshots
+        return not offered or offered[-1].offset < log_start
+
+    def replace_missing(self) -> None:
+        """If there is none on offer, write one, due or not; at most one a second."""
+        if self.is_missing and self.age_ms >= REPLACE_EVERY_MS:
+            self.write_now()
+
+    @property
     def _is_busy(self) -> bool:
         # A checkpoint loaded meanwhile resets the progress, not the worker.
         return self._controller.checkpoint.is_capturing or self._generator.is_running
@@ -93,8 +113,8 @@ class CheckpointKeeper:
         """Write one of the image as it is, due or not.
 
         Returns:
-            Its id; None when one is under way, when the newest already is of this position, or
-            while the log below it is not yet in this replica's own file; or while the digest
+            Its id; None when one is under way, when the newest on offer is of this position,
+            or while the log below it is not yet in this replica's own file; or while the digest
             of that log is not known here, so that another replica's file would differ.
         """
         image = self._controller.image
@@ -104,7 +124,7 @@ class CheckpointKeeper:
         newest = self._store.latest()
         is_written = self._driver.flushed_end >= snapshot_id.offset
         is_newer = newest is None or newest.offset < snapshot_id.offset
-        if self._is_busy or not (is_written and is_newer):
+        if self._is_busy or not (is_written and (is_newer or self.is_missing)):
             return None
         # Others will build on it. Bits that rot below a running node must not get into it.
         log_digest = self._log.digest_at(snapshot_id.offset, prove=True)

@@ -179,6 +179,7 @@ class Replica:
         if self._has_published and self.driver.flushed_end >= self.stores.machine.end_offset:
             self._has_published = False
             self.checkpoints.consider()
+        self.checkpoints.replace_missing()
         deadline = self.controller.next_deadline_ms()
         if deadline is not None:
             self._on_deadline(deadline)
