@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from quorum.core import majority
 from quorum.core.events import RecordsAppended
-from quorum.core.fetch_answers import answer_from_log
+from quorum.core.fetch_answers import answer_held
 from quorum.core.output import Append
 from quorum.core.read_forwarding import adopt_reads
 from quorum.core.roles import Leader
@@ -58,7 +58,7 @@ def advance_high_watermark(core: CoreState, leader: Leader) -> None:
     else:
         told = leader.held.take_unaware_of(end_offset)
     for fetch in told:
-        answer_from_log(core, leader, fetch.sender, fetch.request)
+        answer_held(core, leader, fetch)
 
 
 def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
@@ -91,4 +91,4 @@ def append(core: CoreState, leader: Leader, effect: Append) -> None:
     core.log.append(effect.end_offset, effect.epochs, core.effect(effect))
     core.event(RecordsAppended(effect.base_offset, effect.end_offset, effect.epoch))
     for fetch in take_first(core, leader):
-        answer_from_log(core, leader, fetch.sender, fetch.request)
+        answer_held(core, leader, fetch)

@@ -7,9 +7,10 @@ runtime reads the bytes.
 from __future__ import annotations
 
 from quorum.core import currency
-from quorum.core.classification import Diverging, FetchAnswer, NeedsSnapshot
+from quorum.core.classification import Diverging, FetchAnswer, NeedsSnapshot, classify_fetch
 from quorum.core.events import FetchClassified
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.held_fetches import HeldFetch
 from quorum.core.refusals import refuse
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
@@ -63,6 +64,21 @@ def answer_from_log(
             currency.leader_age_ms(core, leader),
         ),
     )
+
+
+def answer_held(core: CoreState, leader: Leader, fetch: HeldFetch) -> None:
+    """Answer a Fetch that was judged when it came, with what is true now.
+
+    A replica below the log end may have been held, and the log trimmed beyond it meanwhile.
+    """
+    request = fetch.request
+    if request.fetch_offset >= core.log.start.offset:
+        answer_from_log(core, leader, fetch.sender, request)
+        return
+    verdict = classify_fetch(
+        core.log, core.snapshots.latest, request.fetch_offset, request.last_fetched_epoch
+    )
+    answer_elsewhere(core, leader, fetch.sender, request, verdict)
 
 
 def answer_elsewhere(

@@ -7,7 +7,7 @@ stands for all that wait at another replica (``read_forwarding``): both are conf
 from __future__ import annotations
 
 from quorum.core import currency, majority
-from quorum.core.fetch_answers import answer_from_log
+from quorum.core.fetch_answers import answer_held
 from quorum.core.output import ReadConfirmed, ReadFailed
 from quorum.core.progress import ReplicaProgress
 from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse, ReadRound
@@ -91,7 +91,7 @@ def note_echo(core: CoreState, leader: Leader, progress: ReplicaProgress, echo: 
 def _announce_round(core: CoreState, leader: Leader) -> None:
     """Complete what voters have waiting here, so that they hear of the round now."""
     for fetch in leader.held.take_without_echo(leader.reads.stamp):
-        answer_from_log(core, leader, fetch.sender, fetch.request)
+        answer_held(core, leader, fetch)
 
 
 def confirm_reads(core: CoreState, leader: Leader) -> None:

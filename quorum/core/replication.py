@@ -14,7 +14,7 @@ from quorum.core.classification import SERVE, Diverging, classify_fetch
 from quorum.core.commitment import advance_high_watermark
 from quorum.core.dispute import open_dispute
 from quorum.core.events import ReplicaRegressed
-from quorum.core.fetch_answers import answer_elsewhere, answer_from_log
+from quorum.core.fetch_answers import answer_elsewhere, answer_from_log, answer_held
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.held_fetches import HeldFetch
 from quorum.core.leader_view import note_contact, progress_for
@@ -141,7 +141,7 @@ def answer_due(core: CoreState, leader: Leader) -> None:
     """Answer the held Fetches whose time is over, with what is true now."""
     for fetch in leader.held.take_due(core.now_ms):
         core.fired(_timer_of(core, fetch))
-        answer_from_log(core, leader, fetch.sender, fetch.request)
+        answer_held(core, leader, fetch)
 
 
 def _timer_of(core: CoreState, fetch: HeldFetch) -> Timer:
@@ -171,7 +171,7 @@ def _hold(
         if request.high_watermark < core.high_watermark:
             wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
     for displaced in leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter)):
-        answer_from_log(core, leader, displaced.sender, displaced.request)
+        answer_held(core, leader, displaced)
 
 
 def _answer_consumer(

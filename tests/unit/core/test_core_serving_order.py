@@ -8,6 +8,7 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.notices import SnapshotCreated
 from quorum.core.output import Output
 from quorum.core.serving_order import GATHERED_MAX
 from quorum.core.timers import Timer
@@ -19,9 +20,9 @@ OBSERVER = 9
 _ids = count(1)
 
 
-def led(voters: int = 3, *, delay_ms: int = DELAY_MS) -> CoreCluster:
+def led(voters: int = 3, *, delay_ms: int = DELAY_MS, **settings: int) -> CoreCluster:
     """Node 1 leads and everybody is at its end, waiting; from here on the test speaks for them."""
-    config = QuorumConfig(append_delay_ms=delay_ms, high_watermark_delay_ms=1000)
+    config = QuorumConfig(append_delay_ms=delay_ms, high_watermark_delay_ms=1000, **settings)
     cluster = CoreCluster(range(1, voters + 1), (OBSERVER,), config=config)
     cluster.elect(1)
     for each in cluster.members:
@@ -162,3 +163,18 @@ def test_without_a_delay_everybody_is_served_at_once() -> None:
     assert [each for each, _ in propose(cluster)] == [2, 3, OBSERVER]
     end = cluster[1].log_end_offset
     assert fetch(cluster, 3, end - 1) == [(3, end)]
+
+
+def test_who_waited_until_the_log_was_trimmed_beyond_it_is_sent_to_the_snapshot() -> None:
+    """Goal: nobody is served what is there no longer. Method: an observer's Fetch is held, trim."""
+    cluster = led(1, start_offset_lag_max_ms=0)
+    node = cluster[1]
+    propose(cluster)
+    snapshot_id = node.log_end
+    assert node.high_watermark == snapshot_id.offset
+    cluster.call(1, lambda core: core.notice(cluster.now_ms, SnapshotCreated(snapshot_id, 40)))
+    assert node.log_start == snapshot_id
+    assert wait(cluster, DELAY_MS) == [], "no records"
+    told = [message for _, to, message in cluster.sent if to == OBSERVER]
+    assert isinstance(told[-1], FetchResponse)
+    assert told[-1].snapshot_id == snapshot_id
