@@ -10,7 +10,7 @@ See: KIP-630, requirements 630.2, 630.6, 630.9, docs/formats.md#checkpoint.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,8 @@ class DirectorySnapshotStore:
         self._download: Download | None = None
         self._postponed: set[SnapshotId] = set()
         self._reasons: dict[Path, str] = {}
+        self.on_begun: Callable[[SnapshotId], None] | None = None
+        """Told of every slice read from the beginning of a file, on the thread that reads it."""
 
     def clean_up(self) -> tuple[str, ...]:
         """Remove what a stopped process left behind; call once, before anything else.
@@ -164,9 +166,12 @@ class DirectorySnapshotStore:
         """
         if position < 0 or max_bytes < 0:
             raise QuorumUsageError(f"chunk of {max_bytes} bytes at position {position}")
-        return self._leases.read(
+        chunk = self._leases.read(
             snapshot_id, position, max_bytes, now_ms=self._clock.now_ms(), open_file=self._open
         )
+        if position == 0 and self.on_begun is not None:
+            self.on_begun(snapshot_id)
+        return chunk
 
     def file_digest(self, snapshot_id: SnapshotId) -> bytes:
         """Identifies the whole file (``format.FileDigest``); remembered once known.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
 from quorate.controller.controller import Controller
-from quorum.core.notices import SnapshotCreated
+from quorum.core.notices import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
 from quorum.ports import LogStore
 from quorum.runtime.driver import Driver
@@ -170,6 +170,19 @@ class CheckpointKeeper:
         if self._on_checkpoint is not None:
             self._on_checkpoint(info)
         self.consider()
+
+    def withdraw(self, snapshot_id: SnapshotId, cause: str) -> None:
+        """Set a damaged checkpoint aside, offer it no longer, and write another one.
+
+        Raises:
+            StorageError: It could not be renamed.
+        """
+        if snapshot_id not in self._store.list():
+            return
+        self._store.quarantine(snapshot_id, cause)
+        self._driver.notice(SnapshotRemoved(snapshot_id))
+        # It may be the one that a trimmed log rests on.
+        self.write_now()
 
     def cancel(self) -> None:
         """Give up a write under way; nothing of it remains."""

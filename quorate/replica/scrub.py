@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from quorate.replica.replica import Replica
-from quorum.core.notices import DamageFound, SnapshotRemoved
+from quorum.core.notices import DamageFound
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.config import LogConfig
 from quorum.log.verify import verify_log
@@ -108,8 +108,6 @@ def act_on(replica: Replica, finding: Finding) -> None:
         return
     if finding.checkpoint is None:
         replica.notice(DamageFound(finding.cause))
-    elif finding.checkpoint in replica.stores.snapshots.list():
-        replica.stores.snapshots.quarantine(finding.checkpoint, finding.cause)
-        replica.notice(SnapshotRemoved(finding.checkpoint))
-        # It may be the one that a trimmed log rests on.
-        replica.checkpoints.write_now()
+    else:
+        replica.checkpoints.withdraw(finding.checkpoint, finding.cause)
+        replica.turn()

@@ -168,6 +168,8 @@ class Cluster:
             )
             for each in self.voter_ids
         )
+        self.bootstrap_servers = tuple(-2 - place for place in range(len(self.voter_ids)))
+        """The addresses of all initial voters, which observers and replaced disks are given."""
         observers = tuple(range(11, 11 + observer_count))
         self.relays = Relays({})
         if options.faults.relayed:

@@ -82,7 +82,7 @@ class Life:
             on_deadline=self._arm,
             on_failure=self._fail,
             on_fault=self._product_fault,
-            bootstrap=() if knows_peers else (-2, -3),
+            bootstrap=() if knows_peers else cluster.bootstrap_servers,
             relays=cluster.relays.of(member.id),
             on_checkpoint=self._checkpoint_written,
         )

@@ -189,6 +189,7 @@ class Watcher:
     def _serve(self, stream: _Stream) -> None:
         """As the service: read what follows, unless it is known to be gone."""
         if not self._is_there(stream):
+            self._lost(stream)
             return
         cursor, scheduler = stream.cursor, self._cluster.scheduler
         if self._is_paused(stream.node_id):
@@ -214,6 +215,7 @@ class Watcher:
 
     def _convert(self, stream: _Stream, read: Callable[[], bytes]) -> None:
         if not self._is_there(stream):
+            self._lost(stream)
             return
         cursor = stream.cursor
         try:
@@ -257,6 +259,8 @@ class Watcher:
         def arrive() -> None:
             if self._is_there(stream):
                 hear(stream, *what)
+            else:
+                self._lost(stream)
 
         if cluster.is_healed or rng.random() >= cluster.plan.loss:
             cluster.scheduler.after(rng.randint(*TRAVEL_US), arrive)
@@ -264,6 +268,7 @@ class Watcher:
             cluster.scheduler.after(rng.randint(*TRAVEL_US), self._lost, stream)
 
     def _lost(self, stream: _Stream) -> None:
+        """Something did not arrive: the stream is broken, also if all is well again at once."""
         if self._stream is stream:
             self._again()
 

@@ -1,0 +1,82 @@
+"""Proves a checkpoint again when it is asked for from its beginning again.
+
+A replica that fetched a checkpoint and found it damaged can only ask anew, and would be served the
+same bytes until somebody read the file. So whoever serves it for the second time has it read by a
+worker; one that is damaged is set aside and replaced. A crowd of observers that fetch the same
+sound file costs one reading a minute.
+
+See: 630.10; docs/operations.md (Scrub), which finds the same without anybody asking.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Final
+
+from quorum.errors import SnapshotCorruptError, StorageError
+from quorum.types import SnapshotId
+from snapshot.store import DirectorySnapshotStore
+from snapshot.verifier import CheckpointSummary
+
+PROVE_EVERY_MS: Final = 60_000
+_log = logging.getLogger(__name__)
+
+
+class CheckpointProof:
+    """One per replica, owned by the driver's thread; at most one reading under way.
+
+    Args:
+        withdraw: Sets a damaged checkpoint aside, with the cause; on the driver's thread.
+        to_driver: Brings a call from the worker back to the driver's thread.
+    """
+
+    def __init__(
+        self,
+        store: DirectorySnapshotStore,
+        executor: Executor,
+        now_ms: Callable[[], int],
+        withdraw: Callable[[SnapshotId, str], None],
+        to_driver: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._now_ms = now_ms
+        self._withdraw = withdraw
+        self._to_driver = to_driver
+        self._served: SnapshotId | None = None
+        """What was begun last. Who needs one is sent to the newest, so one is enough."""
+        self._due_ms = 0
+        self._is_reading = False
+        store.on_begun = self._begun
+
+    def _begun(self, snapshot_id: SnapshotId) -> None:
+        if snapshot_id != self._served:
+            self._served, self._due_ms = snapshot_id, 0
+            return
+        if self._is_reading or self._now_ms() < self._due_ms:
+            return
+        self._due_ms = self._now_ms() + PROVE_EVERY_MS
+        self._is_reading = True
+        future = self._executor.submit(self._read, snapshot_id)
+        future.add_done_callback(
+            lambda done: self._to_driver(partial(self._report, snapshot_id, done))
+        )
+
+    def _read(self, snapshot_id: SnapshotId) -> CheckpointSummary:
+        return self._store.reader(snapshot_id).verify()
+
+    def _report(self, snapshot_id: SnapshotId, done: Future[CheckpointSummary]) -> None:
+        self._is_reading = False
+        if done.cancelled():
+            return
+        try:
+            done.result()
+        except SnapshotCorruptError as error:
+            _log.error("event=checkpoint_damaged snapshot=%s cause=%s", snapshot_id, error)
+            self._withdraw(snapshot_id, str(error))
+        except StorageError as error:
+            # Gone, or not readable just now: serving it says so to whoever asks.
+            _log.warning("event=checkpoint_unread snapshot=%s cause=%s", snapshot_id, error)

@@ -1,0 +1,71 @@
+"""A checkpoint that is asked for from its beginning again is read by whoever serves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.replica.checkpoint_proof import PROVE_EVERY_MS
+from snapshot.reader import CheckpointReader
+from snapshot.verifier import CheckpointSummary
+from tests.support.lone_replica import LoneReplica
+from tests.unit.replica.test_checkpoint_missing import trimmed
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[CheckpointReader]:
+    """Every file that was read and proven as a whole."""
+    seen: list[CheckpointReader] = []
+    verify = CheckpointReader.verify
+
+    def noted(reader: CheckpointReader) -> CheckpointSummary:
+        seen.append(reader)
+        return verify(reader)
+
+    monkeypatch.setattr(CheckpointReader, "verify", noted)
+    return seen
+
+
+def begin(bench: LoneReplica) -> None:
+    """Serve the first slice of the newest checkpoint."""
+    snapshot_id = bench.replica.driver.node.snapshots[-1]
+    bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
+
+
+def test_a_sound_file_is_read_once_a_minute_however_many_ask(
+    readings: list[CheckpointReader],
+) -> None:
+    bench = trimmed()
+    readings.clear()
+    begin(bench)
+    assert not readings, "nobody has complained"
+    for _ in range(20):
+        begin(bench)
+    assert len(readings) == 1
+    bench.now_ms += PROVE_EVERY_MS
+    begin(bench)
+    begin(bench)
+    assert len(readings) == 2
+
+
+def test_a_damaged_file_is_set_aside_and_replaced(readings: list[CheckpointReader]) -> None:
+    bench = trimmed()
+    damaged = bench.replica.driver.node.snapshots[-1]
+    path = bench.stores.snapshots.path(damaged)
+    bench.fs.flip_bit(path, len(bench.fs.read_bytes(path)) // 2)
+    begin(bench)
+    begin(bench)
+    assert readings
+    assert [each.snapshot_id for each in bench.stores.snapshots.quarantined] == [damaged]
+    assert not bench.replica.checkpoints.is_missing
+    newest = bench.replica.driver.node.snapshots[-1]
+    assert bench.stores.snapshots.verify(newest)
+
+
+def test_a_file_that_is_gone_is_no_damage() -> None:
+    """Goal: a deletion on the way is nobody's fault. Method: it goes between slice and reading."""
+    bench = trimmed()
+    begin(bench)
+    store = bench.stores.snapshots
+    bench.fs.unlink(store.path(bench.replica.driver.node.snapshots[-1]))
+    begin(bench)
+    assert not store.quarantined
