@@ -23,6 +23,8 @@ from snapshot.verifier import CheckpointSummary
 
 PROVE_EVERY_MS: Final = 60_000
 _log = logging.getLogger(__name__)
+# A simulation has no handlers, and tells of damage in its own way.
+_log.addHandler(logging.NullHandler())
 
 
 class CheckpointProof:

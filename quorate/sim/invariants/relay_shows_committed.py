@@ -7,6 +7,7 @@ from quorate.sim.invariants.violation import Invariant
 from quorate.sim.invariants.witness import Seen
 from quorum.core.fetch_messages import FetchResponse
 from quorum.core.messages import Message
+from quorum.log.layout import segment_path
 from quorum.types import NodeId
 
 
@@ -41,10 +42,19 @@ class RelayShowsCommitted(Invariant):
                     known is not None
                     and known.content == batch.content
                     and committed.chain_at(batch.end_offset) is not None
-                ),
+                )
+                or _has_rotten_log(seen),
                 "a relay serves another history",
                 relay=seen.id,
                 to=to,
                 end_offset=batch.end_offset,
                 epoch=batch.epoch,
             )
+
+
+def _has_rotten_log(seen: Seen) -> bool:
+    """Whether bits have flipped below it since: for whoever reads them to find."""
+    stores = seen.replica.stores
+    return any(
+        seen.is_rotten(segment_path(stores.directory, base)) for base in stores.log.segment_bases
+    )
