@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
 from quorate.controller.controller import Controller
+from quorate.replica.checkpoint_proof import CheckpointProof
 from quorum.core.notices import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
 from quorum.ports import LogStore
@@ -64,6 +65,7 @@ class CheckpointKeeper:
         self._to_driver = to_driver
         self._on_failure = on_failure
         self._on_checkpoint = on_checkpoint
+        self._proof = CheckpointProof(store, executor, now_ms, self.withdraw, to_driver)
         self._last_ms = now_ms()
         self.failures = 0
         """Checkpoints that could not be written for lack of space."""

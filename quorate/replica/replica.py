@@ -18,7 +18,6 @@ from quorate.controller.controller import Controller
 from quorate.controller.publishing import Published
 from quorate.features import SUPPORTED_VERSIONS
 from quorate.replica.boot import Stores
-from quorate.replica.checkpoint_proof import CheckpointProof
 from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
 from quorate.replica.log_keeper import LogKeeper
 from quorum.config import QuorumConfig
@@ -115,9 +114,6 @@ class Replica:
             to_driver=to_driver,
             on_failure=on_failure,
             on_checkpoint=on_checkpoint,
-        )
-        self.checkpoint_proof = CheckpointProof(
-            stores.snapshots, executor, clock.now_ms, self.checkpoints.withdraw, to_driver
         )
         self._has_published = False
         self._supported = tuple(supported)

@@ -159,7 +159,9 @@ class Life:
         self._cluster.note(self._id, "notice", type(fact).__name__)
 
     def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
-        """A client's step at this node's controller."""
+        """A client's step at this node's controller; one that is paused takes it later."""
+        if self.is_over or self._is_paused(self.serve, detail, call):
+            return
         self._cluster.counts.events += 1
         self.enter(self._serve, call)
         self._cluster.note(self._id, "client", detail)
@@ -182,6 +184,8 @@ class Life:
 
     def wake(self) -> None:
         """Its clock was changed: find out anew when the next timer ends."""
+        if self.is_over or self._is_paused(self.wake):
+            return
         self._armed_us = None
         self._armed_ms = NEVER_MS
         self.enter(self.replica.tick)

@@ -84,7 +84,7 @@ def leads_on_a_hung_disk(stage: Stage) -> None:
 
 def leads_unheard(stage: Stage) -> None:
     _elect(stage)
-    for _ in range(3):
+    for _ in range(4):
         stage.now_ms += LONG_MS
         _answer(stage, 2)
 

@@ -148,6 +148,7 @@ def two_checkpoints(stage: Stage, *, is_rotten: bool = False) -> None:
     for node_id, content in ((1, b"one"), (2, b"other")):
         store = stage.replicas[node_id].stores.snapshots
         store.list = lambda: (snapshot_id,)
+        store.latest = lambda: snapshot_id
         store._open = lambda _, content=content: SimpleNamespace(
             size=lambda: len(content), read_at=lambda *_: content, close=lambda: None
         )

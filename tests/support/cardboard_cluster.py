@@ -66,6 +66,7 @@ class Stage:
             machine=SimpleNamespace(image=EMPTY_IMAGE),
             snapshots=SimpleNamespace(
                 list=lambda: (),
+                latest=lambda: None,
                 path=lambda _: Path("/nowhere"),
                 log_digest=self._digest_of,
             ),

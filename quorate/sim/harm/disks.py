@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from quorate.sim.forgery import forge_batch
 from quorate.sim.harm.site import Site
 from quorate.sim.harmed_files import DATA_DIR
-from quorate.sim.invariants.mirror import disguise
+from quorate.sim.invariants.mirror import Batch, disguise
+from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import Faults
+from quorum.core.majority import quorum_size
 from quorum.log.layout import partition_directory
 
 _UNREADABLE = (".log", ".checkpoint", ".digest", "quorum-state", "meta.properties")
@@ -129,6 +131,20 @@ def swap(site: Site) -> bool:
     return True
 
 
+def _others_hold(site: Site, member: Member, batch: Batch) -> bool:
+    """Whether a majority has the batch without that node: else the forged one may prevail."""
+    cluster = site.cluster
+    key = (batch.end_offset, batch.epoch)
+    holders = sum(
+        seen.durable.end_offset >= batch.end_offset
+        and seen.damaged_at is None
+        and key in seen.durable.boundaries_between(batch.base_offset, batch.end_offset)
+        for node_id, seen in cluster.witness.nodes.items()
+        if node_id in cluster.voter_ids and node_id != member.id
+    )
+    return holders >= quorum_size(len(cluster.voter_ids))
+
+
 def forge(site: Site) -> bool:
     """A batch gets other bytes while its node is down, and every digest beside it agrees.
 
@@ -144,7 +160,11 @@ def forge(site: Site) -> bool:
         return False
     durable = seen.durable
     held = [witness.batches.get(each) for each in durable.boundaries_between(0, durable.end_offset)]
-    plain = [each.base_offset for each in held if each is not None and each.producer_id < 0]
+    plain = [
+        each.base_offset
+        for each in held
+        if each is not None and each.producer_id < 0 and _others_hold(site, member, each)
+    ]
     if not plain:
         return False
     directory = partition_directory(DATA_DIR)

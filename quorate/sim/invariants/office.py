@@ -67,6 +67,8 @@ class _Reign:
     heard: dict[ReplicaKey, int] = field(default_factory=dict)
     late_ms: int = -1
     """When a majority was first seen to be silent for too long."""
+    overdue_ms: int = -1
+    """When it should have been noticed; a clock that jumps there allows that very look."""
     heard_until_ms: int = -1
     """Until then no majority can have been silent for too long, whoever else is heard."""
 
@@ -90,7 +92,10 @@ class LeaderHeard(Invariant):
         if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
             node = seen.replica.node
             if node.is_leader and message.epoch == node.epoch:
-                self._reign(seen).heard[message.replica] = seen.now_ms()
+                reign, now_ms = self._reign(seen), seen.now_ms()
+                reign.heard[message.replica] = now_ms
+                if reign.late_ms >= 0 and self._silence_ms(seen, reign, now_ms) <= self._limit_ms:
+                    reign.late_ms = reign.overdue_ms = -1
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if not seen.replica.node.is_leader or not _is_sign_of_life(seen, message):
@@ -99,24 +104,37 @@ class LeaderHeard(Invariant):
         if now_ms <= reign.heard_until_ms:
             return
         timeout_ms = self.witness.config.fetch_timeout_ms
-        voters = [voter.key for voter in seen.replica.node.voters]
-        reign.heard[seen.replica.key] = now_ms
-        silences = sorted(now_ms - reign.heard.get(key, reign.since_ms) for key in voters)
-        silent_ms = silences[len(voters) // 2]
-        if silent_ms <= 3 * timeout_ms:
-            reign.late_ms = -1
-            reign.heard_until_ms = now_ms + 3 * timeout_ms - silent_ms
+        silent_ms = self._silence_ms(seen, reign, now_ms)
+        if silent_ms <= self._limit_ms:
+            reign.late_ms = reign.overdue_ms = -1
+            reign.heard_until_ms = now_ms + self._limit_ms - silent_ms
             return
         if reign.late_ms < 0:
             reign.late_ms = now_ms
+        if now_ms - reign.late_ms <= timeout_ms // 2:
+            return
+        if reign.overdue_ms < 0:
+            reign.overdue_ms = now_ms
         self.require(
-            now_ms - reign.late_ms <= timeout_ms // 2,
+            now_ms == reign.overdue_ms,
             "it leads on, and no majority fetches",
             node=seen.id,
             epoch=reign.epoch,
             silent_ms=silent_ms,
             fetch_timeout_ms=timeout_ms,
         )
+
+    @property
+    def _limit_ms(self) -> int:
+        return 3 * self.witness.config.fetch_timeout_ms
+
+    @staticmethod
+    def _silence_ms(seen: Seen, reign: _Reign, now_ms: int) -> int:
+        """For how long the leader has not been heard of by any majority that it is part of."""
+        voters = [voter.key for voter in seen.replica.node.voters]
+        reign.heard[seen.replica.key] = now_ms
+        silences = sorted(now_ms - reign.heard.get(key, reign.since_ms) for key in voters)
+        return silences[len(voters) // 2]
 
     def _reign(self, seen: Seen) -> _Reign:
         node, reign = seen.replica.node, self.reigns.get(seen.id)

@@ -61,10 +61,11 @@ class Regressions(Invariant):
             self.asked[key] = message, known.get(message.replica, -1)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
-        if type(message) is not FetchResponse or message.error != ErrorCode.NONE:
+        if type(message) is not FetchResponse:
             return
+        # Also with a refusal, lest what was refused be taken for what a copy of it is served.
         asked = self.asked.pop((seen.id, seen.life, to, message.request_id), None)
-        if asked is None:
+        if asked is None or message.error != ErrorCode.NONE:
             return
         request, before = asked
         if message.leader_id != seen.id or message.epoch != request.epoch:

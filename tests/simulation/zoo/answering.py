@@ -128,7 +128,7 @@ BUGS = (
     Bug(
         "open-writes-called-done",
         open_writes_called_done,
-        ("acknowledged-survives",),
+        ("acknowledged-survives", "confirmed-reads"),
         "Redpanda 21.10 (Jepsen)",
     ),
     Bug(
