@@ -98,14 +98,7 @@ class HeldFetches:
 
     def hasten_below(self, log_end: int, deadline_ms: int) -> None:
         """Let replicas below the log end wait no longer than ``deadline_ms``."""
-        for fetch in self._held.values():
-            if (
-                fetch.deadline_ms > deadline_ms
-                and fetch.request.fetch_offset < log_end
-                and not fetch.is_consumer
-            ):
-                fetch.deadline_ms = deadline_ms
-                self.earliest_ms = min(self.earliest_ms, deadline_ms)
+        self._hasten(deadline_ms, lambda fetch: fetch.request.fetch_offset < log_end)
 
     def take_unaware_of(self, high_watermark: int) -> list[HeldFetch]:
         """Those to be told of the high watermark: replicas that know less, and consumers
@@ -131,14 +124,7 @@ class HeldFetches:
 
     def hasten_unaware_of(self, high_watermark: int, deadline_ms: int) -> None:
         """Let replicas that know a lower high watermark wait no longer than ``deadline_ms``."""
-        for fetch in self._held.values():
-            if (
-                fetch.deadline_ms > deadline_ms
-                and fetch.request.high_watermark < high_watermark
-                and not fetch.is_consumer
-            ):
-                fetch.deadline_ms = deadline_ms
-                self.earliest_ms = min(self.earliest_ms, deadline_ms)
+        self._hasten(deadline_ms, lambda fetch: fetch.request.high_watermark < high_watermark)
 
     def take_without_echo(self, stamp: ReadRound) -> list[HeldFetch]:
         """Voters that have not echoed the read round ``stamp``."""
@@ -155,6 +141,12 @@ class HeldFetches:
     def take_all(self) -> list[HeldFetch]:
         """Everything, for a leader that is one no longer."""
         return self._take(lambda _: True)
+
+    def _hasten(self, deadline_ms: int, is_concerned: Callable[[HeldFetch], bool]) -> None:
+        for fetch in self._held.values():
+            if fetch.deadline_ms > deadline_ms and not fetch.is_consumer and is_concerned(fetch):
+                fetch.deadline_ms = deadline_ms
+                self.earliest_ms = min(self.earliest_ms, deadline_ms)
 
     def _take(self, is_ready: Callable[[HeldFetch], bool]) -> list[HeldFetch]:
         held = self._held

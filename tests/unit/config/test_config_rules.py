@@ -77,6 +77,7 @@ def test_node_settings_do_not_touch_the_cluster_digest() -> None:
 
 def test_a_valid_configuration_has_no_problems() -> None:
     VALID.validate()
+    assert VALID.listeners.problems() == []
 
 
 @pytest.mark.parametrize(
