@@ -22,6 +22,8 @@ from snapshot.store import DirectorySnapshotStore
 from snapshot.verifier import CheckpointSummary
 
 PROVE_EVERY_MS: Final = 60_000
+REMEMBERED_MAX: Final = 16
+"""Checkpoints that are known to have been served; there are rarely more than two or three."""
 _log = logging.getLogger(__name__)
 # A simulation has no handlers, and tells of damage in its own way.
 _log.addHandler(logging.NullHandler())
@@ -48,19 +50,21 @@ class CheckpointProof:
         self._now_ms = now_ms
         self._withdraw = withdraw
         self._to_driver = to_driver
-        self._served: SnapshotId | None = None
-        """What was begun last. Who needs one is sent to the newest, so one is enough."""
-        self._due_ms = 0
+        self._due_ms: dict[SnapshotId, int] = {}
+        """From when on a checkpoint that was served before is read again, of the newest begun."""
         self._is_reading = False
         store.on_begun = self._begun
 
     def _begun(self, snapshot_id: SnapshotId) -> None:
-        if snapshot_id != self._served:
-            self._served, self._due_ms = snapshot_id, 0
+        due_ms = self._due_ms.get(snapshot_id)
+        if due_ms is None:
+            self._due_ms[snapshot_id] = 0
+            while len(self._due_ms) > REMEMBERED_MAX:
+                del self._due_ms[next(iter(self._due_ms))]
             return
-        if self._is_reading or self._now_ms() < self._due_ms:
+        if self._is_reading or self._now_ms() < due_ms:
             return
-        self._due_ms = self._now_ms() + PROVE_EVERY_MS
+        self._due_ms[snapshot_id] = self._now_ms() + PROVE_EVERY_MS
         self._is_reading = True
         future = self._executor.submit(self._read, snapshot_id)
         future.add_done_callback(

@@ -11,14 +11,17 @@ from tests.support.lone_replica import LoneReplica
 SMALL = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
 
 
+def change(number: int) -> IncrementalAlterConfigs:
+    """A command that changes one of ten resources."""
+    value = ConfigChange("match", value=f"a=value-{number}")
+    return IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), str(number % 10), (value,))
+
+
 def trimmed() -> LoneReplica:
     """A leader whose log starts at a checkpoint, and which has written since."""
     bench = LoneReplica(snapshot=SMALL).boot().lead()
     for n in range(120):
-        change = ConfigChange("match", value=f"a=value-{n}")
-        bench.write(
-            IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), str(n % 10), (change,))
-        )
+        bench.write(change(n))
     bench.advance(10_000)
     assert bench.replica.driver.node.log_start.offset
     return bench

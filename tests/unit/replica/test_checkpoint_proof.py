@@ -8,7 +8,7 @@ from quorate.replica.checkpoint_proof import PROVE_EVERY_MS
 from snapshot.reader import CheckpointReader
 from snapshot.verifier import CheckpointSummary
 from tests.support.lone_replica import LoneReplica
-from tests.unit.replica.test_checkpoint_missing import trimmed
+from tests.unit.replica.test_checkpoint_missing import change, trimmed
 
 
 @pytest.fixture
@@ -69,3 +69,23 @@ def test_a_file_that_is_gone_is_no_damage() -> None:
     bench.fs.unlink(store.path(bench.replica.driver.node.snapshots[-1]))
     begin(bench)
     assert not store.quarantined
+
+
+def test_asking_for_two_in_turn_makes_nobody_read_more_often(
+    readings: list[CheckpointReader],
+) -> None:
+    """Goal: no peer can keep a node reading. Method: two files, begun by turns."""
+    bench = trimmed()
+    begin(bench)
+    # What is being served is kept although a newer one is there.
+    bench.write(change(1))
+    assert bench.replica.checkpoints.write_now()
+    bench.persist()
+    ids = bench.stores.snapshots.list()
+    assert len(ids) == 2
+    readings.clear()
+    for _ in range(10):
+        for snapshot_id in ids:
+            bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
+            bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
+    assert len(readings) == 2
