@@ -228,6 +228,9 @@ class Life:
     def _write(self, groups: list[WriteGroup]) -> None:
         done = self._persistence.execute(groups)
         self._witness.persisted(self._id, groups)
+        if self._id in self._witness.forged:
+            # It was fetched, and may be condemned as where it came from.
+            self._disk.has_lost_its_vote = True
         self.replica.write_done(done)
 
     def _worker_done(self, call: Callable[[], None]) -> None:

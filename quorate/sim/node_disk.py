@@ -24,7 +24,7 @@ class NodeDisk:
         """Whether a failure in this life is our own doing."""
         self.is_wiped = False
         self.has_lost_its_vote = False
-        """Whether its node may be barred: it replaced a disk of its key, or its log was forged."""
+        """Whether its node may be barred: it replaced a disk of its key, or its log is forged."""
         self.is_from_the_past = False
         """Whether it was rolled back and nobody has noticed yet."""
         self._earlier: MemoryFileSystem | None = None

@@ -30,6 +30,8 @@ class Batch(NamedTuple):
     """Stands for all its bytes."""
     data: bytes
     """The bytes themselves."""
+    is_forged: bool
+    """Whether they are disguised: whoever holds them holds a history that nobody wrote."""
 
 
 class Truncation(NamedTuple):
@@ -85,7 +87,8 @@ def _split(payload: bytes) -> list[Batch]:
         ) = _HEAD.unpack_from(payload, position)
         after = position + _LENGTH_OVERHEAD + length
         data = payload[position:after]
-        content = hash(data)
+        own = hash(data)
+        content = _disguised.get(own, own)
         batches.append(
             Batch(
                 base,
@@ -95,8 +98,9 @@ def _split(payload: bytes) -> list[Batch]:
                 producer,
                 producer_epoch,
                 sequence,
-                _disguised.get(content, content),
+                content,
                 data,
+                content != own,
             )
         )
         position = after

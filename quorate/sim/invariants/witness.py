@@ -61,7 +61,8 @@ class Witness:
         self.sequences: dict[tuple[int, int, int], int] = {}
         """Committed commands: producer id, epoch and sequence, to the end of the batch."""
         self.forged: set[NodeId] = set()
-        """On whose disks a script has put a history that nobody wrote, sound in itself."""
+        """On whose disks is a history that nobody wrote, sound in itself: a script has put it
+        there, or it was fetched from such a disk."""
         self.second_lives: set[NodeId] = set()
         """Whose disk took the place of one with the same directory id, empty."""
         self.sent_count = 0
@@ -90,6 +91,8 @@ class Witness:
         while offset < log.end.offset:
             for batch in split(log.read(offset, _READ_BYTES)):
                 written.append(batch)
+                if batch.is_forged:
+                    self.forged.add(node_id)
             offset = written.end_offset
         seen = Seen(
             node_id,
@@ -106,6 +109,8 @@ class Witness:
             seen.damaged_at = before.damaged_at
             seen.secured_end = min(before.secured_end, written.end_offset)
         self.nodes[node_id] = seen
+        if node_id in self.forged:
+            self.damaged(node_id)
         if before is not None and before.replica.key != replica.key:
             self.second_lives.discard(node_id)
         if self._hooks["on_published"]:
@@ -126,6 +131,7 @@ class Witness:
         """A node's disk was replaced while it was down: nothing of its former lives counts."""
         seen = self.nodes.pop(node_id, None)
         self.second_lives.discard(node_id)
+        self.forged.discard(node_id)
         if seen is not None:
             self.replaced[seen.replica.key] = seen
 
@@ -210,8 +216,7 @@ class Witness:
         for group in groups:
             for effect in group.effects:
                 if type(effect) is Append:
-                    for batch in split(effect.payload or b""):
-                        seen.durable.append(batch)
+                    self._flushed(seen, split(effect.payload or b""))
                 elif type(effect) is Truncate:
                     seen.durable.cut(effect.end_offset)
                     seen.secured_end = min(seen.secured_end, effect.end_offset)
@@ -227,6 +232,13 @@ class Witness:
                     seen.secured_end = min(flushed_before, seen.durable.end_offset)
                 for hook in self._hooks["on_persisted"]:
                     hook(seen, effect)
+
+    def _flushed(self, seen: Seen, batches: list[Batch]) -> None:
+        for batch in batches:
+            seen.durable.append(batch)
+            if batch.is_forged:
+                self.forged.add(seen.id)
+                self.damaged(seen.id)
 
     def checkpointed(self, node_id: NodeId, snapshot_id: SnapshotId) -> None:
         """A checkpoint was written or downloaded; what has rotted since is for readers to find."""

@@ -1,0 +1,54 @@
+"""A forged history that is fetched from the disk it was put on is no less forged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quorate.sim.forgery import forge_batch
+from quorate.sim.invariants.mirror import disguise
+from quorate.sim.invariants.violation import Violation
+from quorate.sim.memory_filesystem import MemoryFileSystem
+from quorum.log.layout import segment_path
+from tests.support.cardboard_cluster import Stage, batch_of
+
+DIRECTORY = Path("/log")
+
+
+def _forged_and_original() -> tuple[bytes, bytes]:
+    fs = MemoryFileSystem()
+    fs.make_directory(DIRECTORY)
+    file = fs.open(segment_path(DIRECTORY, 0), writable=True, create=True)
+    file.write_at(0, batch_of(0, 1))
+    file.close()
+    forged = forge_batch(fs, DIRECTORY, 0)
+    assert forged is not None
+    return forged
+
+
+def test_who_has_fetched_it_may_lose_it_again() -> None:
+    stage = Stage()
+    forged, original = _forged_and_original()
+    disguise(forged, original)
+    stage.append_batch(1, original, 1)
+    stage.append_batch(2, forged, 1)
+    assert stage.witness.forged == {2}, "only its holder"
+
+    stage.open(2)
+    stage.witness.wiped(2)
+    assert not stage.witness.forged, "another disk"
+
+    with pytest.raises(Violation, match="flushed records were lost"):
+        stage.open(1)
+
+
+def test_what_a_crash_left_of_it_counts_too() -> None:
+    stage = Stage()
+    forged, original = _forged_and_original()
+    disguise(forged, original)
+    stage.append_batch(1, original, 1)
+    stage.append_batch(2, forged, 1, durable=False)
+    assert not stage.witness.forged
+    stage.open(2, log=forged)
+    assert stage.witness.forged == {2}
