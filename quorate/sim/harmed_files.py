@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from quorate.sim.invariants.violation import Violation
@@ -33,6 +34,8 @@ from snapshot.naming import file_name
 DATA_DIR = Path("/data")
 BOOTSTRAP_NAME = file_name(BOOTSTRAP_SNAPSHOT_ID)
 _DIRECTORY = partition_directory(DATA_DIR)
+_QUORUM_STATE = _DIRECTORY / QUORUM_STATE_NAME
+_META_PROPERTIES = DATA_DIR / META_PROPERTIES_NAME
 _WORKING = ("log", "checkpoint", "part", "digest", "index")
 """Kinds of file that are told by their suffix; all others have one name."""
 _LOSING = ("log", "checkpoint", "part", LOG_START_NAME, CONDEMNED_NAME)
@@ -44,8 +47,9 @@ _LOSING_FOREIGN = (*_LOSING, "digest", WATERMARK_NAME)
 _REFUSING = (QUORUM_STATE_NAME, META_PROPERTIES_NAME, PARTITION_METADATA_NAME)
 """Files without which a node must not start; they cannot be made again from others."""
 
-
 _GRAVE_SHARE = 0.4
+_PLACES_MAX = 1024
+"""The same names come again and again; joining a path costs more than finding it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ class _Kept:
     file: object
     sound: bytes
     harmed: bytes
+
+
+@lru_cache(maxsize=_PLACES_MAX)
+def _place(name: str) -> Path:
+    return _DIRECTORY / name
 
 
 def _some_kind(rng: random.Random, found: Collection[str], losing: Collection[str]) -> str:
@@ -169,16 +178,19 @@ class HarmedFiles:
             suffix = name.rpartition(".")[2]
             is_working = suffix in _WORKING or "." not in name or name in _REFUSING
             if is_working and name != BOOTSTRAP_NAME:
-                yield _DIRECTORY / name, suffix if suffix in _WORKING else name
-        yield DATA_DIR / META_PROPERTIES_NAME, META_PROPERTIES_NAME
+                yield _place(name), suffix if suffix in _WORKING else name
+        yield _META_PROPERTIES, META_PROPERTIES_NAME
 
     def _newest(self) -> Path | None:
-        return max((path for path, kind in self._files() if kind == "log"), default=None)
+        # Names come sorted, and those of segments have a fixed width.
+        segments = [path for path, kind in self._files() if kind == "log"]
+        return segments[-1] if segments else None
 
     def _may_touch(self, path: Path, kind: str) -> bool:
         # Not both: only the mark tells a harmed tail from a torn one, and an older election state.
-        is_needed = self._has_harmed_tail or _DIRECTORY / QUORUM_STATE_NAME in self._kept
-        return path not in self._kept and not (kind == WATERMARK_NAME and is_needed)
+        if kind == WATERMARK_NAME and (self._has_harmed_tail or _QUORUM_STATE in self._kept):
+            return False
+        return path not in self._kept
 
     def _marked_bytes(self, path: Path) -> int:
         """How much of a segment lies below the durable mark that power loss would leave."""
@@ -231,6 +243,8 @@ class HarmedFiles:
     @property
     def is_anything_flipped(self) -> bool:
         """Whether a segment or checkpoint has rotted below the present process, and is there."""
+        if not self._flipped:
+            return False
         return any(
             kind in ("log", "checkpoint") and self.is_flipped(path) for path, kind in self._files()
         )
