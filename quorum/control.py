@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from quorum.batch_decode import Record
@@ -51,6 +52,9 @@ SNAPSHOT_HEADER = 3
 SNAPSHOT_FOOTER = 4
 KRAFT_VERSION = 5
 KRAFT_VOTERS = 6
+
+_VOTER_SETS_MAX = 64
+"""Every checkpoint, and every look at one, has the same few voters records in it."""
 
 
 @value
@@ -217,6 +221,7 @@ def _decode_kraft_version(value: bytes, _version: int) -> KRaftVersion:
     return KRaftVersion(version, tagged)
 
 
+@lru_cache(maxsize=_VOTER_SETS_MAX)
 def _decode_voters(value: bytes, _version: int) -> Voters:
     voters, position = read_array(value, 2, read_voter)
     tagged, _ = read_tagged_fields(value, position, len(value))

@@ -131,6 +131,8 @@ class ElectionFile:
         self._fs = fs
         self._path = directory / QUORUM_STATE_NAME
         self._owner = owner
+        self._known: tuple[bytes, ElectionState] | None = None
+        """What was read last and what it says: a start reads the file several times."""
 
     def exists(self) -> bool:
         """Whether there is a file; formatting writes one, so a replica without has lost it."""
@@ -162,9 +164,11 @@ class ElectionFile:
             data = read_file(self._fs, self._path)
             if is_foreign and b"\n" not in data.rstrip(b"\n"):
                 return decode_election_state(data.decode())
-            line = unseal(data)
-            self._check_owner(line)
-            return decode_election_state(line)
+            if self._known is None or self._known[0] != data:
+                line = unseal(data)
+                self._check_owner(line)
+                self._known = (data, decode_election_state(line))
+            return self._known[1]
         except (ValueError, StorageError) as error:
             raise ElectionStateError(f"unusable election state: {error}", self._path) from error
 

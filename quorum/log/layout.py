@@ -7,6 +7,7 @@ of our own carry names that Kafka's readers ignore. See: docs/formats.md.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC
@@ -24,6 +25,8 @@ LOG_START_NAME = "log-start"
 WATERMARK_NAME = "high-watermark"
 CONDEMNED_NAME = "condemned"
 _DIGITS = 20
+_PATHS_MAX = 256
+"""The same few files are named again and again; joining a path costs more than finding it."""
 
 
 def partition_directory(data_directory: Path) -> Path:
@@ -31,6 +34,7 @@ def partition_directory(data_directory: Path) -> Path:
     return data_directory / f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 
 
+@lru_cache(maxsize=_PATHS_MAX)
 def segment_path(directory: Path, base_offset: int, suffix: str = SEGMENT_SUFFIX) -> Path:
     """A segment's file, or with ``suffix`` one of those beside it."""
     return directory / f"{base_offset:0{_DIGITS}d}{suffix}"
