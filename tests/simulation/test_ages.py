@@ -17,11 +17,20 @@ def check(*, age_ms: int, end_offset: int) -> None:
     ages.check(1, Currency(50_000 - age_ms, end_offset), now_ms=50_000, now_us=12_000_000)
 
 
+def passes(age_ms: int, end_offset: int) -> bool:
+    try:
+        check(age_ms=age_ms, end_offset=end_offset)
+    except Violation:
+        return False
+    return True
+
+
 @pytest.mark.parametrize(
-    ("age_ms", "end_offset"), [(0, 7), (4_000, 7), (100, 9), (9_999, 5), (9_200, 5)]
+    ("age_ms", "least"), [(0, 7), (100, 7), (4_000, 7), (9_200, 5), (9_999, 0)]
 )
-def test_what_a_replica_may_say(age_ms: int, end_offset: int) -> None:
-    check(age_ms=age_ms, end_offset=end_offset)
+def test_what_a_replica_may_say(age_ms: int, least: int) -> None:
+    """Whatever its end, from the last one on that was acknowledged for certain before then."""
+    assert [each for each in range(10) if passes(age_ms, each)] == list(range(least, 10))
 
 
 @pytest.mark.parametrize(("age_ms", "end_offset"), [(0, 6), (4_000, 5), (8_900, 5)])
@@ -31,4 +40,9 @@ def test_a_replica_that_claims_too_much_is_found(age_ms: int, end_offset: int) -
 
 
 def test_a_replica_that_cannot_say_is_left_alone() -> None:
-    Ages().check(1, Currency(-1, -1), now_ms=5, now_us=9_000_000)
+    """Although much was acknowledged; the same end with an age is not."""
+    ages = Ages()
+    ages.acknowledged(1_000_000, 5)
+    ages.check(1, Currency(-1, 2), now_ms=5, now_us=9_000_000)
+    with pytest.raises(Violation, match="stated-age"):
+        ages.check(1, Currency(5, 2), now_ms=5, now_us=9_000_000)

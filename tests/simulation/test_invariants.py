@@ -381,6 +381,8 @@ def test_a_sound_cluster_passes() -> None:
 def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:
     """The same two files pass where the harness knows that bits have flipped in them."""
     two_checkpoints(Stage(), is_rotten=True)
+    with pytest.raises(Violation, match="equal-checkpoints"):
+        two_checkpoints(Stage())
 
 
 def test_a_copy_of_an_old_fetch_may_be_answered_late() -> None:

@@ -96,17 +96,29 @@ def plan(*epochs: tuple[int, int], start: int = 0, end: int = 100) -> ReadPlan:
 
 
 @pytest.mark.parametrize(
-    ("found", "offset", "epoch"),
+    ("found", "offset", "epoch", "epochs"),
     [
-        (plan((1, 0), (2, 50)), 0, 0),
-        (plan((1, 0), (2, 50)), 50, 1),
-        (plan((1, 0), (2, 50)), 51, 2),
-        (plan((1, 0), (2, 50)), 120, 2),
-        (plan((2, 10), start=10), 10, 1),
+        (plan((1, 0), (2, 50)), 0, 0, {0, 1, 2, 3}),
+        (plan((1, 0), (2, 50)), 50, 1, {1}),
+        (plan((1, 0), (2, 50)), 51, 2, {2}),
+        (plan((1, 0), (2, 50)), 120, 2, {2, 3}),
+        (plan((2, 10), start=10), 10, 1, {0, 1}),
     ],
 )
-def test_a_position_of_this_log_passes(found: ReadPlan, offset: int, epoch: int) -> None:
-    check_position(found, offset, epoch)
+def test_a_position_of_this_log_passes(
+    found: ReadPlan, offset: int, epoch: int, epochs: set[int]
+) -> None:
+    """Of all epochs up to 3 that the record before it might have been read under, only these."""
+
+    def passes(read_under: int) -> bool:
+        try:
+            check_position(found, offset, read_under)
+        except LogTruncatedError:
+            return False
+        return True
+
+    assert passes(epoch)
+    assert {each for each in range(4) if passes(each)} == epochs
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,20 @@ from bench.report import render
     ("syncs", "groups"), [((100, 100, 100), 100), ((100, 100, 0), 100), ((60, 80, 60), 100)]
 )
 def test_a_sync_per_group_on_a_majority_counts(syncs: Sequence[int], groups: int) -> None:
-    """Goal: sound runs pass. Method: a lagging node, and three that share the groups."""
-    check_durable(syncs, groups)
+    """Goal: sound runs pass. Method: a lagging node, and three that share the groups.
+
+    As many groups as those syncs cannot have covered twice over do not pass.
+    """
+    assert _is_durable(syncs, groups)
+    assert not _is_durable(syncs, sum(syncs) // 2 + 1)
+
+
+def _is_durable(syncs: Sequence[int], groups: int) -> bool:
+    try:
+        check_durable(syncs, groups)
+    except NotDurableError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,15 @@ def test_port_zero_never_clashes() -> None:
         listeners=ListenerConfig(client="127.0.0.1:0"),
         metrics=MetricsConfig(listen="127.0.0.1:0"),
     )
+    assert config._clashes() == []
     config.validate()
+    # The same two on a port of their own do clash: the 0 is what lets them pass.
+    fixed = replace(
+        config,
+        listeners=ListenerConfig(client="127.0.0.1:9400"),
+        metrics=MetricsConfig(listen="127.0.0.1:9400"),
+    )
+    assert [each.split()[0] for each in fixed._clashes()] == ["metrics.listen"]
 
 
 @pytest.mark.parametrize("text", ["module", "a.b:", ":C", "a b:C", "a:C.D"])

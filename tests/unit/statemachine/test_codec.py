@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 
 import msgpack
 import pytest
@@ -172,30 +173,50 @@ def test_what_is_nested_too_deeply_to_write_back_is_refused(in_structure):
     assert outcomes == {"refused", "kept"}
 
 
-@given(st.binary(max_size=60), st.sampled_from([b"", b"\x01", b"\x95", b"\x9d", b"\xdc\x00\x0d"]))
-@settings(max_examples=1500, deadline=None)
-def test_no_bytes_raise_anything_else(tail, head):
-    _decode_or_refuse(head + tail)
+def test_no_bytes_raise_anything_else():
+    """Noise, also behind beginnings of values: nearly all of it is refused, and nothing escapes."""
+    outcomes = Counter()
+    heads = st.sampled_from([b"", b"\x01", b"\x95", b"\x9d", b"\xdc\x00\x0d"])
+
+    @given(st.binary(max_size=60), heads)
+    @settings(max_examples=1500, deadline=None)
+    def judge(tail, head):
+        outcomes[_outcome(head + tail)] += 1
+
+    judge()
+    assert outcomes["refused"] >= 500, outcomes
 
 
-@given(records(), st.data())
-@settings(max_examples=600, deadline=None)
-def test_no_mutation_raises_anything_else(record, data):
+def test_no_mutation_raises_anything_else():
     """Cut, insert and overwrite bytes of valid values of either codec."""
-    value = encode_record(record)
-    if record.API_KEY < OWN_API_KEY_MIN and data.draw(st.booleans()):
-        value = encode_kafka(record)
-    start = data.draw(st.integers(0, len(value)))
-    end = data.draw(st.integers(start, len(value)))
-    _decode_or_refuse(value[:start] + data.draw(st.binary(max_size=6)) + value[end:])
+    outcomes = Counter()
+
+    @given(records(), st.data())
+    @settings(max_examples=600, deadline=None)
+    def judge(record, data):
+        value = encode_record(record)
+        if record.API_KEY < OWN_API_KEY_MIN and data.draw(st.booleans()):
+            value = encode_kafka(record)
+        start = data.draw(st.integers(0, len(value)))
+        end = data.draw(st.integers(start, len(value)))
+        mutant = value[:start] + data.draw(st.binary(max_size=6)) + value[end:]
+        outcomes[_outcome(mutant)] += 1
+
+    judge()
+    assert outcomes["refused"] >= 100, outcomes
+    assert outcomes["understood"] >= 10, outcomes
 
 
-def _decode_or_refuse(value: bytes) -> None:
+def _outcome(value: bytes) -> str:
+    """What becomes of bytes; whatever is understood has to survive being written again."""
     try:
         record = decode_record(value)
-    except (RecordCodecError, UnknownRecordError):
-        return
-    encode_record(record)
+    except UnknownRecordError:
+        return "unknown"
+    except RecordCodecError:
+        return "refused"
+    assert decode_record(encode_record(record)) == record
+    return "understood"
 
 
 @pytest.mark.parametrize(

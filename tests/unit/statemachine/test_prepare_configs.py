@@ -140,7 +140,14 @@ def test_min_isr_changes_clear_the_elr_of_what_they_concern():
 
 
 def test_every_default_is_a_value_its_key_takes():
+    """And no key of numbers takes a word, so that the check above says something."""
+    judged = 0
     for keys in CATALOG.values():
         for key in keys.values():
             if key.default is not None:
                 check_value(key, key.name, key.default)
+                assert key.check(key.default) is None, key.name
+                judged += 1
+            if key.type_name in ("int", "long"):
+                assert key.check("many") is not None, key.name
+    assert judged >= 20

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,8 +32,10 @@ from quorum.core.voter_messages import (
     VoterChangeResponse,
 )
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
+from quorum.transport import framing
 from quorum.transport.framing import decode_frame, encode_frame, is_answer, is_request, sender_key
 from quorum.transport.hello import Hello, decode_hello, encode_hello
+from quorum.transport.packing import HEADER
 from quorum.types import DigestAt, Endpoint, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -165,15 +169,42 @@ def test_mutated_frames_decode_or_are_refused(message: Message, rng: random.Rand
     assert decode_frame(encode_frame(decoded)) == decoded
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.integers(0, 255), st.binary(max_size=200))
-def test_random_bytes_behind_any_kind_are_refused_or_understood(kind: int, tail: bytes) -> None:
-    """Every first byte, then noise."""
-    for parse in (decode_frame, decode_hello):
+@pytest.mark.parametrize(
+    ("parse", "known"),
+    [(decode_frame, frozenset(framing._DECODERS)), (decode_hello, frozenset({framing.HELLO}))],
+)
+def test_random_bytes_behind_any_kind_are_refused_or_understood(
+    parse: Callable[[bytes], Message | Hello], known: frozenset[int]
+) -> None:
+    """Every first byte, then noise, also behind the rest of a header.
+
+    Only kinds that are known are ever understood, and what was read can be written again.
+    """
+    noise = st.binary(max_size=200)
+    header = HEADER.pack(0, 0, HEADER.size, 7)[1:]
+    refused, understood = Counter[int](), Counter[int]()
+
+    def judge(kind: int, tail: bytes) -> None:
         try:
-            parse(bytes([kind]) + tail)
+            read = parse(bytes([kind]) + tail)
         except PeerProtocolError:
-            pass
+            refused[kind] += 1
+        else:
+            understood[kind] += 1
+            again = encode_hello(read) if isinstance(read, Hello) else encode_frame(read)
+            assert parse(again) == read
+
+    tails = noise | noise.map(header.__add__)
+    thorough = settings(max_examples=40, deadline=None)(given(tail=tails)(judge))
+    for kind in range(256):
+        if kind in known:
+            thorough(kind)
+        else:
+            judge(kind, b"")
+            judge(kind, header)
+    assert set(refused) == set(range(256))
+    assert set(understood) <= known
+    assert sum(refused.values()) + sum(understood.values()) >= 512 + 10 * len(known)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\xff" * 100, b"\x30", b"\x20" + b"\0" * 11])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from quorum.core.fetch_messages import FetchResponse
 from quorum.errors import ConfigError
 from quorum.transport.hello import Hello
 from quorum.transport.node_names import NodeNames
@@ -131,6 +132,9 @@ def test_a_server_of_the_configuration_is_whoever_has_its_host_name(folder: Path
             follower.network.set_peers({-2: server.address})
             follower.network.send(-2, fetch(2, 1))
             await follower.handler.until(lambda: bool(follower.handler.received))
+            assert [sender for sender, _ in follower.handler.received] == [-2]
+            assert [sender for sender, _ in server.handler.received] == [2]
+            assert follower.link.counters.impostors_refused == 0
 
     run(scenario())
 
@@ -148,6 +152,10 @@ def test_who_has_no_number_claims_nothing(folder: Path) -> None:
             observer.network.set_peers({1: leader.address})
             observer.network.send(1, fetch(2, 1, replica=ReplicaKey(NO_NODE)))
             await observer.handler.until(lambda: bool(observer.handler.received))
+            assert [type(each) for _, each in observer.handler.received] == [FetchResponse]
+            ((sender, _),) = leader.handler.received
+            assert sender < -1000  # a number of its stream, not one that it claims
+            assert leader.link.counters.impostors_refused == 0
 
     run(scenario())
 

@@ -36,6 +36,9 @@ def test_peers_with_certificates_of_one_authority_talk(folder: Path) -> None:
             follower.network.set_peers({1: leader.address})
             follower.network.send(1, fetch(2, 1))
             await follower.handler.until(lambda: bool(follower.handler.received))
+            assert [sender for sender, _ in leader.handler.received] == [2]
+            assert [sender for sender, _ in follower.handler.received] == [1]
+            assert follower.handler.failed == follower.handler.refused == []
 
     run(scenario())
 

@@ -188,5 +188,6 @@ def test_a_peer_that_connects_by_itself_is_tried_at_once(monkeypatch: pytest.Mon
                 await after.handler.until(lambda: bool(after.handler.received))
                 while not changed.network.statuses()[0].is_connected:
                     await asyncio.sleep(0)
+                assert [sender for sender, _ in after.handler.received] == [1]
 
     run(scenario())
