@@ -63,6 +63,8 @@ class NodeConfig:
     data_dir: Path = Path()
     filesystem: str = ""
     """``module:Class`` of a ``quorum.ports.FileSystem`` instead of the real one (fault tests)."""
+    huge_pages: bool = True
+    """Whether what was loaded at the start is moved into huge pages, where Linux can do that."""
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""

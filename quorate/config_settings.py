@@ -21,6 +21,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "node.id": ("Number of this node, unique in the cluster.", "node.id"),
     "node.data_dir": ("Folder made by `quorate format`.", "metadata.log.dir"),
     "node.filesystem": ("module:Class that replaces the file system, for fault tests.", ""),
+    "node.huge_pages": ("Move what was loaded at the start into huge pages (Linux 6.1 and later).",
+                        ""),
     "listeners.client": ("host:port for clients.", "listeners"),
     "listeners.peer": ("host:port for replicas; empty: the client port serves both.",
                        "controller.listener.names"),

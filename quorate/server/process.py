@@ -19,6 +19,7 @@ from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
+from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
 from quorum.errors import ConfigError, IdentityError, QuorateError, StorageError
 from quorum.log.directory_lock import DirectoryLock
@@ -73,6 +74,8 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
     try:
         await node.start()
         _spare_collector()
+        if config.node.huge_pages:
+            _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _on_signal, stopping)
         _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
