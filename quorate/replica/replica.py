@@ -115,7 +115,7 @@ class Replica:
             on_failure=on_failure,
             on_checkpoint=on_checkpoint,
         )
-        self._has_published = False
+        self._has_published = self._is_started = False
         self._supported = tuple(supported)
         self.controller.subscribe(self._published)
 
@@ -134,6 +134,7 @@ class Replica:
             delivered_end=stores.machine.image.provenance.end_offset,
             last_timestamp=stores.last_timestamp,
         )
+        self._is_started = True
         if self.endpoints:
             self.driver.notice(ListenerEndpoints(self.endpoints))
         self._tell_levels()
@@ -194,7 +195,8 @@ class Replica:
 
     def _published(self, told: Published) -> None:
         self._has_published = True
-        if told.after.features is not told.before.features:
+        # What is applied on the way up is told at its end: the core knows nothing yet.
+        if self._is_started and told.after.features is not told.before.features:
             self._tell_levels()
         self.driver.controls.applied(told.after.provenance.timestamp_ms)
 

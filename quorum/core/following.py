@@ -26,6 +26,7 @@ from quorum.core.relaying import (
     note_way,
     problem_with_path,
     relay_to_ask,
+    subtree_report,
     uses_relays,
 )
 from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
@@ -171,7 +172,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             config.fetch_max_wait_ms,
             config.fetch_bytes_max,
             role.read_round if isinstance(role, Follower) else NO_ROUND,
-            subtree=core.relay.report(core.now_ms, core.epoch) if core.relay is not None else None,
+            subtree=subtree_report(core),
             is_barred=bool(core.election.barred),
             has_lost_records=core.election.vote_floor is not None,
         ),

@@ -64,7 +64,7 @@ _ROLE_CHANGES_MAX = 8
 class RaftNode:
     """One replica of the quorum. Owned by one driver; not thread-safe.
 
-    Life-cycle: ``start`` once, then the other entry points in any order.
+    ``start`` once, then the other entry points in any order; before, ``QuorumUsageError``.
     """
 
     def __init__(
@@ -215,9 +215,7 @@ class RaftNode:
     def awaits_leader(self) -> bool:
         """Whether its leader, perhaps known from disk only, has not answered it, or no longer."""
         role = self._core.role
-        if isinstance(role, Follower):
-            return not role.has_fetched
-        return isinstance(role, Prospective)
+        return not role.has_fetched if isinstance(role, Follower) else type(role) is Prospective
 
     @property
     def voted_id(self) -> NodeId:
@@ -346,6 +344,8 @@ class RaftNode:
     def _finish(self) -> Output:
         """Let the role in office take its turn, then close the output."""
         core = self._core
+        if not self._is_started:  # Who does not know its own disk says nothing.
+            raise QuorumUsageError("the node has not been started")
         role = core.role
         if isinstance(role, Leader) and role.established:
             # A leader with nothing due has no turn to take: this is the hot path.

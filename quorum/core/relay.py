@@ -31,6 +31,9 @@ class Relay:
     subtree: Subtree | None = None
     """What is reported upstream. Its low is never above the truth: positions only rise between
     two ``refresh`` calls, and one that is lower is taken in by ``note``."""
+    unheard_until_ms: int = 0
+    """Until then observers may come back that fetched from a former life of this relay, and of
+    which nothing is known."""
     upkeep_due_ms: int = 0
     told: tuple[Epoch, tuple[tuple[NodeId, NodeId], ...]] = (-1, ())
     """The reign and the ways last named in it."""
@@ -60,9 +63,15 @@ class Relay:
             links=tuple(links[:LINKS_MAX]),
         )
 
-    def report(self, now_ms: int, epoch: Epoch) -> Subtree | None:
-        """What the next Fetch says; the ways only when they are news, to keep Fetches small."""
+    def report(self, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
+        """What the next Fetch says; the ways only when they are news, to keep Fetches small.
+
+        Who has not been heard of counts as in need of the whole log of this relay.
+        """
         subtree = self.subtree
+        if now_ms < self.unheard_until_ms:
+            known = subtree or Subtree(low=log_start, members=0)
+            subtree = replace(known, low=min(known.low, log_start))
         if subtree is None or not subtree.links:
             return subtree
         if self.told == (epoch, subtree.links) and now_ms < self.tell_again_ms:

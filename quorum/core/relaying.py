@@ -1,4 +1,4 @@
-"""The observer's side of relays: whom to ask next, and whether an answer may be taken.
+"""The observer's side of relays: whom to ask and what to report, and which answers may be taken.
 
 A relay takes the leader's place in Fetch and FetchSnapshot and nowhere else. Voters, and whoever
 is about to become one, ask the leader only: a relay shows nothing above its high watermark, so a
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorum.core.events import UpstreamChanged
-from quorum.core.fetch_messages import FetchResponse
+from quorum.core.fetch_messages import FetchResponse, Subtree
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.peers import InFlight
 from quorum.core.state import CoreState
@@ -102,3 +102,10 @@ def source_of_records(core: CoreState) -> NodeId:
     if uses_relays(core) and core.upstream.is_relay(current) and not core.upstream.is_direct:
         return current
     return core.leader_id if core.leader_id != NO_NODE else current
+
+
+def subtree_report(core: CoreState) -> Subtree | None:
+    """What the next Fetch says of the observers below this node; None when there are none."""
+    if core.relay is None:
+        return None
+    return core.relay.report(core.now_ms, core.epoch, core.log.start.offset)

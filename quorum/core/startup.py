@@ -75,6 +75,8 @@ def start(core: CoreState, state: DurableState) -> None:
     core.raise_high_watermark(
         min(max([state.high_watermark, core.log.start.offset, *known]), core.log.end_offset)
     )
+    if core.relay is not None and core.log.end_offset > 0:
+        core.relay.unheard_until_ms = core.now_ms + core.config.observer_session_ms
     core.role, election = starting_role(core)
     core.save_election(election)
     if isinstance(core.role, Follower):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from quorate.sim.options import Options
 from quorum.core import relay_serving
-from quorum.core.fetch_messages import FetchRequest
+from quorum.core.fetch_messages import FetchRequest, Subtree
 from quorum.core.held_fetches import HeldFetch
 from quorum.core.progress import ReplicaProgress
 from quorum.core.relay import Relay
 from quorum.core.state import CoreState
-from quorum.types import NodeId
+from quorum.types import Epoch, NodeId
 from tests.simulation.zoo.bug import Bug, Patch
 
 RELAYS = Options("relays")
@@ -42,6 +42,17 @@ def subtree_not_reported(patch: Patch) -> None:
         relay.subtree = None
 
     patch.setattr(Relay, "refresh", refresh)
+
+
+def subtree_forgotten_in_a_restart(patch: Patch) -> None:
+    """A relay that has started again reports that nobody is below it, until they ask again."""
+    report = Relay.report
+
+    def forgetful(relay: Relay, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
+        relay.unheard_until_ms = 0
+        return report(relay, now_ms, epoch, log_start)
+
+    patch.setattr(Relay, "report", forgetful)
 
 
 def subtree_reported_as_own_end(patch: Patch) -> None:
@@ -93,6 +104,13 @@ BUGS = (
     Bug(
         "subtree-not-reported",
         subtree_not_reported,
+        ("subtree-reported",),
+        "ADR 27; requirement 630.5",
+        options=RELAYS,
+    ),
+    Bug(
+        "subtree-forgotten-in-a-restart",
+        subtree_forgotten_in_a_restart,
         ("subtree-reported",),
         "ADR 27; requirement 630.5",
         options=RELAYS,

@@ -11,6 +11,7 @@ from quorum.core.classification import SERVE, Diverging
 from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
 from quorum.core.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
 from quorum.core.log_view import LogView
+from quorum.core.node import RaftNode
 from quorum.core.progress import ReplicaProgress
 from quorum.core.relay import LINKS_MAX, Relay
 from quorum.core.relay_serving import classify_committed
@@ -19,7 +20,7 @@ from quorum.core.state import CoreState
 from quorum.core.upstream import RelayPlan, Upstream
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import key
+from tests.support.core_disk import Disk, disk_with, key
 
 CONFIG = QuorumConfig(relay_patience_ms=1000, relay_retry_ms=5000)
 
@@ -157,6 +158,34 @@ def test_a_subtree_reports_its_lowest_position_over_all_levels() -> None:
     relay.forget_silent(5)
     relay.refresh()
     assert relay.subtree == Subtree(low=0, members=1, links=((13, 7),))
+
+
+def test_a_relay_that_has_started_again_reports_its_log_start_for_one_session() -> None:
+    """Goal: 630.5 for observers that come back to it. Method: report before, in and after."""
+    relay = Relay(7, unheard_until_ms=1_000)
+    assert relay.report(999, 3, log_start=5) == Subtree(low=5, members=0)
+    late = ReplicaProgress(key(13), is_voter=False, live_since_ms=9, end_offset=80)
+    relay.downstream[late.key] = late
+    relay.note(late)
+    assert relay.report(999, 3, log_start=5) == Subtree(low=5, members=1, links=((13, 7),))
+    assert relay.report(1_000, 3, log_start=5) == Subtree(low=80, members=1)
+    relay.forget_silent(10)
+    relay.refresh()
+    assert relay.report(1_000, 3, log_start=5) is None
+
+
+@pytest.mark.parametrize(("log", "reported"), [("", None), ("1:a 1:b", Subtree(0, 0))])
+def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtree | None) -> None:
+    plan = RelayPlan(serves=True)
+    node = RaftNode(
+        config=CONFIG, cluster_id=CLUSTER, me=key(7), rng=random.Random(1), relays=plan,
+        bootstrap=(1,),
+    )  # fmt: skip
+    disk = disk_with(log) if log else Disk()
+    output = node.start(5, disk.durable_state(()))
+    (request,) = [each.message for each in [*output.immediate, *output.after_persist]]
+    assert isinstance(request, FetchRequest)
+    assert request.subtree == reported
 
 
 def test_a_subtree_names_whom_everybody_fetches_from_as_far_as_there_is_room() -> None:

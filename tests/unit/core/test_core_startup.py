@@ -7,14 +7,24 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState
+from quorum.core.notices import DurableState, FeatureLevels
 from quorum.core.output import ReplaceLogWith, SnapshotInstalled
 from quorum.core.vote_messages import VoteRequest
 from quorum.errors import QuorumUsageError
 from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import Disk, disk_with, key
+
+SOUND = {
+    "election": ElectionState(),
+    "log_start": LOG_BEGINNING,
+    "log_end": OffsetAndEpoch(2, 1),
+    "epochs": (EpochStart(1, 0),),
+    "snapshots": (),
+    "voters": (),
+}
 
 
 @pytest.mark.parametrize(
@@ -101,15 +111,22 @@ def test_a_contradicting_disk_state_is_refused_with_its_numbers(
     change: dict[str, object], words: str
 ) -> None:
     """Goal: a clear error instead of a strange life. Method: one contradiction at a time."""
-    sound = {
-        "election": ElectionState(),
-        "log_start": LOG_BEGINNING,
-        "log_end": OffsetAndEpoch(2, 1),
-        "epochs": (EpochStart(1, 0),),
-        "snapshots": (),
-        "voters": (),
-    }
     node = RaftNode(config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1))
     with pytest.raises(QuorumUsageError, match=words):
-        node.start(0, DurableState(**{**sound, **change}))  # type: ignore[arg-type]
-    node.start(0, DurableState(**sound))  # type: ignore[arg-type]
+        node.start(0, DurableState(**{**SOUND, **change}))  # type: ignore[arg-type]
+    node.start(0, DurableState(**SOUND))  # type: ignore[arg-type]
+
+
+def test_a_core_that_has_not_been_started_says_nothing() -> None:
+    """Goal: what it asks without knowing its own disk would be asked as an empty replica."""
+    node = RaftNode(
+        config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=(2,)
+    )
+    with pytest.raises(QuorumUsageError, match="not been started"):
+        node.notice(0, FeatureLevels((), {}))
+    with pytest.raises(QuorumUsageError, match="not been started"):
+        node.tick(10_000)
+    output = node.start(10_000, DurableState(**SOUND))  # type: ignore[arg-type]
+    (asked,) = [each.message for each in [*output.immediate, *output.after_persist]]
+    assert isinstance(asked, FetchRequest)
+    assert asked.fetch_offset == 2

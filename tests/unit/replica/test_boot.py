@@ -177,3 +177,18 @@ def test_a_vote_floor_names_the_epoch_that_was_lost() -> None:
     bench.crash(KEEP_ALL)
     bench.boot()
     assert bench.stores.election.load().vote_floor == end
+
+
+def test_levels_that_are_applied_on_the_way_up_are_told_to_a_core_that_knows_its_disk() -> None:
+    """Goal: no message before the start. Method: boot over a committed change of a feature."""
+    bench = LoneReplica().boot().lead()
+    for level in (1, 2):
+        bench.write(change(str(level), "v"))
+    levels = bench.replica.controller.image.features.levels
+    assert levels, "the log begins with feature levels"
+    bench.advance(5_000)
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert bench.replica.controller.image.provenance.end_offset > 0, "nothing was applied"
+    assert bench.replica.controller.image.features.levels == levels
+    assert bench.replica.driver.node.epoch > 0
