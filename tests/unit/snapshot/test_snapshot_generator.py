@@ -99,12 +99,12 @@ def test_one_at_a_time_in_a_worker(generator: CheckpointGenerator, directory: Pa
     def values():
         yield b"first"
         reached.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         yield b"second"
 
     with ThreadPoolExecutor(1) as executor:
         future = generator.start(request(values()), executor)
-        assert reached.wait(10)
+        assert reached.wait(60)
         assert generator.is_running
         assert not future.done()
         with pytest.raises(QuorumUsageError, match="already"):
