@@ -31,6 +31,7 @@ from quorum.core.output import (
     StoreHighWatermark,
     Truncate,
 )
+from quorum.core.roles import Leader
 from quorum.core.vote_messages import VoteRequest
 from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
@@ -277,11 +278,11 @@ class Witness:
         node = replica.node
         # Not by the node's properties: this is looked at after every call of every node.
         core = node._core  # noqa: SLF001
-        log = core.log
+        log, role = core.log, core.role
         applied_end = replica.stores.machine.image.provenance.end_offset
         looked_at = (
             core.election,
-            node.is_leader,
+            type(role) is Leader and role.established,
             log.start,
             core.high_watermark,
             log.end_offset,
@@ -299,8 +300,8 @@ class Witness:
         seen.looked_at = looked_at
         seen.high_watermark = high_watermark
         seen.applied_end = applied_end
-        seen.epoch = node.epoch
-        seen.log_end = node.log_end_offset
+        seen.epoch = core.election.epoch
+        seen.log_end = log.end_offset
 
     def cut_short(self, node_id: NodeId) -> None:
         """Power went in the middle of a call: what others were told counts, its memory is gone.
