@@ -45,8 +45,8 @@ def _maker(frozen: type, of_class: tuple[Field[Any], ...]) -> Callable[..., Any]
     """
     names = [each.name for each in of_class]
     twin = type("_Open", (), {"__slots__": tuple(names)})
-    scope: dict[str, Any] = {"_new": object.__new__, "_open": twin, "_missing": MISSING}
-    arguments, lines = ["_cls"], ["_self = _new(_open)"]
+    scope: dict[str, Any] = {"_open": twin, "_missing": MISSING}
+    arguments, lines = ["_cls"], ["_self = _open()"]
     for each in of_class:
         name = each.name
         stored = name

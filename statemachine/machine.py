@@ -71,13 +71,13 @@ class StateMachine:
                 of ``data`` was applied.
             QuorumUsageError: The data leaves a gap; nothing was applied.
         """
-        headers = [h for h in scan_batches(data) if h.end_offset > self.end_offset]
+        applied = self.end_offset
+        headers = [header for header in scan_batches(data) if header.end_offset > applied]
         if not headers:
             return self.image
-        if headers[0].base_offset != self.end_offset:
+        if headers[0].base_offset != applied:
             raise QuorumUsageError(
-                f"committed data begins at {headers[0].base_offset}, applied up to "
-                f"{self.end_offset}"
+                f"committed data begins at {headers[0].base_offset}, applied up to {applied}"
             )
         run = _Run(self.image, self._open)
         try:
@@ -167,6 +167,8 @@ class _Run:
         batch = decode_batch(data, header)
         if self._delta.transaction is None and opens_transaction(batch.records):
             self._publish()
+            if self._delta.finished is not None:
+                self._delta = ImageDelta(self.image)
         self._delta.replay_batch(header, batch.records, batch.headers)
 
     def close(self) -> ImageDelta | None:
@@ -180,4 +182,3 @@ class _Run:
         if self._delta.end_offset != self.image.provenance.end_offset:
             self.image = self._delta.finish()
             self.touched.append(self._delta.tracker.touched)
-            self._delta = ImageDelta(self.image)

@@ -96,10 +96,11 @@ class CheckpointKeeper:
         """
         node = self._driver.node
         log_start = node.log_start.offset
-        if not 0 < log_start <= self._controller.image.provenance.end_offset:
-            return False
         offered = node.snapshots
-        return not offered or offered[-1].offset < log_start
+        # Asked after every turn; who says no is mostly the log, or the newest checkpoint.
+        if not log_start or (offered and offered[-1].offset >= log_start):
+            return False
+        return log_start <= self._controller.image.provenance.end_offset
 
     def replace_missing(self) -> None:
         """If there is none on offer, write one, due or not; at most one a second."""

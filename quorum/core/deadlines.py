@@ -29,7 +29,9 @@ def next_deadline(core: CoreState) -> int | None:
     if isinstance(role, Leader):
         earliest = leader_deadline(role)
     elif isinstance(role, Follower) and core.relay is None:
-        earliest = min(_of_follower(core, role), reads_due_ms(core))
+        earliest = _of_follower(core, role)
+        if core.forwarded.reads:
+            earliest = min(earliest, reads_due_ms(core))
     else:
         earliest = min(min(_of_others(core), default=NEVER_MS), reads_due_ms(core))
         if core.relay is not None:

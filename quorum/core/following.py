@@ -50,8 +50,8 @@ from quorum.types import NodeId, OffsetAndEpoch
 
 def pursue_follower(core: CoreState, role: Follower) -> None:
     """Stand when the leader is gone or silent; otherwise keep a Fetch under way."""
-    if core.may_campaign and core.now_ms >= min(role.stand_at_ms, role.fetch_deadline_ms):
-        is_gone = core.now_ms >= role.stand_at_ms
+    is_gone = core.now_ms >= role.stand_at_ms
+    if (is_gone or core.now_ms >= role.fetch_deadline_ms) and core.may_campaign:
         core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
         reason = "the leader is gone" if is_gone else "the fetch timer expired"
         if stand(core, fail_fast=is_gone, reason=reason):

@@ -47,7 +47,7 @@ def ask_position(core: CoreState, token: int) -> None:
 def pursue_reads(core: CoreState) -> None:
     """Give up what has waited too long; keep one request under way while reads wait."""
     waiting = core.forwarded
-    if not len(waiting):
+    if not waiting.reads:
         return
     asked = waiting.asked
     if asked is not None and core.now_ms >= asked.deadline_ms:
@@ -77,7 +77,7 @@ def pursue_reads(core: CoreState) -> None:
 def reads_due_ms(core: CoreState) -> int:
     """When ``pursue_reads`` has something to do next."""
     waiting = core.forwarded
-    if not len(waiting):
+    if not waiting.reads:
         return NEVER_MS
     due_ms = waiting.earliest_deadline_ms
     if waiting.asked is not None:

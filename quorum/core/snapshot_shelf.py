@@ -5,7 +5,6 @@ See: KIP-630 (630.5, 630.6, 630.14).
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ class ShelvedSnapshot:
 class SnapshotShelf:
     """Checkpoints by id, ascending by offset, then epoch. The bootstrap one is never served."""
 
-    __slots__ = ("_ids", "_known", "latest", "leased")
+    __slots__ = ("_known", "ids", "latest", "leased")
 
     def __init__(
         self,
@@ -35,7 +34,8 @@ class SnapshotShelf:
         now_ms: int = 0,
     ) -> None:
         self._known: dict[SnapshotId, ShelvedSnapshot] = {}
-        self._ids: list[SnapshotId] = []
+        self.ids: tuple[SnapshotId, ...] = ()
+        """All ids, ascending."""
         self.leased: tuple[SnapshotId, ...] = ()
         """Those that transfers are reading now."""
         self.latest: SnapshotId | None = None
@@ -50,33 +50,27 @@ class SnapshotShelf:
             known.size = size or known.size
             return
         self._known[snapshot_id] = ShelvedSnapshot(size, now_ms)
-        insort(self._ids, snapshot_id, key=lambda each: (each.offset, each.epoch))
-        self._find_latest()
+        self._order()
 
     def remove(self, snapshot_id: SnapshotId) -> None:
         """Forget a checkpoint; nothing happens when it is not known."""
         if self._known.pop(snapshot_id, None) is not None:
-            self._ids.remove(snapshot_id)
-            self._find_latest()
+            self._order()
 
     def get(self, snapshot_id: SnapshotId) -> ShelvedSnapshot | None:
         """What is known of it; None for one that is not here."""
         return self._known.get(snapshot_id)
 
-    @property
-    def ids(self) -> tuple[SnapshotId, ...]:
-        """All ids, ascending."""
-        return tuple(self._ids)
-
-    def _find_latest(self) -> None:
-        # Here, because it is asked for with every Fetch.
-        newest = self._ids[-1] if self._ids else BOOTSTRAP_SNAPSHOT_ID
+    def _order(self) -> None:
+        # Here, because both are asked for with every message.
+        self.ids = tuple(sorted(self._known, key=lambda each: (each.offset, each.epoch)))
+        newest = self.ids[-1] if self.ids else BOOTSTRAP_SNAPSHOT_ID
         self.latest = None if newest == BOOTSTRAP_SNAPSHOT_ID else newest
 
     def deletable_below(self, log_start: OffsetAndEpoch) -> tuple[SnapshotId, ...]:
         """Those below the log start, except the newest and the leased (630.6)."""
         return tuple(
             each
-            for each in self._ids[:-1]
+            for each in self.ids[:-1]
             if each.offset < log_start.offset and each not in self.leased
         )

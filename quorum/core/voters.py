@@ -98,11 +98,16 @@ NO_VOTERS = VoterSet(())
 class VoterHistory:
     """Voter sets by the offset of their record, ascending; the last one is in force."""
 
-    __slots__ = ("_offsets", "_sets")
+    __slots__ = ("_offsets", "_sets", "latest", "latest_offset")
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
         self._sets: list[VoterSet] = []
+        # Kept beside the lists, because they are asked for several times per message.
+        self.latest = NO_VOTERS
+        """The set in force; empty when none is known."""
+        self.latest_offset = -1
+        """Offset of the record behind ``latest``; -1 when it is not in the log."""
 
     @classmethod
     def of(cls, records: Iterable[VotersAt]) -> VoterHistory:
@@ -117,19 +122,9 @@ class VoterHistory:
         return history
 
     @property
-    def latest(self) -> VoterSet:
-        """The set in force; empty when none is known."""
-        return self._sets[-1] if self._sets else NO_VOTERS
-
-    @property
     def before_latest(self) -> VoterSet:
         """The set that would be in force again without the last record; empty when not known."""
         return self._sets[-2] if len(self._sets) > 1 else NO_VOTERS
-
-    @property
-    def latest_offset(self) -> int:
-        """Offset of the record behind ``latest``; -1 when it is not in the log."""
-        return self._offsets[-1] if self._offsets else -1
 
     def add(self, offset: int, voters: VoterSet) -> None:
         """Put a set in force.
@@ -141,6 +136,11 @@ class VoterHistory:
             raise ValueError(f"voters at {offset} do not follow those at {self._offsets[-1]}")
         self._offsets.append(offset)
         self._sets.append(voters)
+        self._find_latest()
+
+    def _find_latest(self) -> None:
+        self.latest = self._sets[-1] if self._sets else NO_VOTERS
+        self.latest_offset = self._offsets[-1] if self._offsets else -1
 
     def at(self, end_offset: int) -> VoterSet:
         """The set in force for a log that ends at ``end_offset`` (exclusive)."""
@@ -155,6 +155,7 @@ class VoterHistory:
         while self._offsets and self._offsets[-1] >= end_offset:
             self._offsets.pop()
             self._sets.pop()
+        self._find_latest()
         return self.latest != before
 
     def forget_below(self, start_offset: int) -> None:

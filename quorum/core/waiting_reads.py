@@ -39,10 +39,11 @@ class WaitingReads:
         2. ``asked`` speaks only for reads that were here when it was asked.
     """
 
-    __slots__ = ("_reads", "ask_at_ms", "asked", "failures")
+    __slots__ = ("ask_at_ms", "asked", "failures", "reads")
 
     def __init__(self) -> None:
-        self._reads: deque[ForwardedRead] = deque()
+        self.reads: deque[ForwardedRead] = deque()
+        """To be looked at: whether any read waits is asked after every message."""
         self.asked: AskedPosition | None = None
         self.ask_at_ms = 0
         """No request leaves before this: the pause after one that failed."""
@@ -50,25 +51,25 @@ class WaitingReads:
         """Requests that failed in a row."""
 
     def __len__(self) -> int:
-        return len(self._reads)
+        return len(self.reads)
 
     @property
     def has_unasked(self) -> bool:
         """Whether some read is not spoken for."""
-        return len(self._reads) > (self.asked.count if self.asked is not None else 0)
+        return len(self.reads) > (self.asked.count if self.asked is not None else 0)
 
     @property
     def earliest_deadline_ms(self) -> int:
         """When the first read has waited too long."""
-        return self._reads[0].deadline_ms if self._reads else NEVER_MS
+        return self.reads[0].deadline_ms if self.reads else NEVER_MS
 
     def add(self, read: ForwardedRead) -> None:
         """Let a read wait for the next request."""
-        self._reads.append(read)
+        self.reads.append(read)
 
     def ask(self, request_id: int, peer: NodeId, deadline_ms: int) -> None:
         """A request leaves for everything that waits."""
-        self.asked = AskedPosition(request_id, peer, deadline_ms, len(self._reads))
+        self.asked = AskedPosition(request_id, peer, deadline_ms, len(self.reads))
 
     def answered(self) -> list[ForwardedRead]:
         """What the request under way spoke for, in order of arrival."""
@@ -76,7 +77,7 @@ class WaitingReads:
         self.asked = None
         self.failures = 0
         self.ask_at_ms = 0
-        return [self._reads.popleft() for _ in range(count)]
+        return [self.reads.popleft() for _ in range(count)]
 
     def failed(self, ask_at_ms: int) -> None:
         """The request under way was in vain: its reads wait for another."""
@@ -93,7 +94,7 @@ class WaitingReads:
     def take_expired(self, now_ms: int) -> list[ForwardedRead]:
         """Those that have waited too long, also of a request under way."""
         expired: list[ForwardedRead] = []
-        reads = self._reads
+        reads = self.reads
         while reads and reads[0].deadline_ms <= now_ms:
             expired.append(reads.popleft())
         if expired and self.asked is not None:
@@ -108,7 +109,7 @@ class WaitingReads:
 
     def take_all(self) -> list[ForwardedRead]:
         """Everything, for a node that need not ask any more."""
-        taken = list(self._reads)
-        self._reads.clear()
+        taken = list(self.reads)
+        self.reads.clear()
         self.recall()
         return taken

@@ -23,11 +23,8 @@ class SegmentList:
         self._segments = tuple(segments)
         self._bases = tuple(segment.base_offset for segment in segments)
         self._lock = threading.Lock()
-
-    @property
-    def active(self) -> Segment:
+        self.active = self._segments[-1]
         """The newest one, where appends go."""
-        return self._segments[-1]
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -105,6 +102,7 @@ class SegmentList:
         with self._lock:
             gone = [segment for segment in self._segments if segment not in segments]
             self._segments = segments
+            self.active = segments[-1]
             self._bases = tuple(segment.base_offset for segment in segments)
             for segment in gone:
                 segment.file.close()
