@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from quorate.history.history import Handed
 from quorate.replica.log_facts import LogFacts
-from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
+from quorate.services.change_message import CHANGE_BYTES_MAX
 from quorate.services.errors import RequestRefusedError
 from quorate.services.ports import Leadership
 from quorate.services.watch_cursor import WatchCursor
+from quorate.sim.conversions import Conversions, Told
 from quorate.sim.dice import Dice
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.record_digest import digest_of
@@ -77,10 +78,13 @@ class _Stream:
 class Watcher:
     """One place among all watches; whoever leaves it for good is followed by somebody else."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random, place: int) -> None:
+    def __init__(
+        self, cluster: Cluster, rng: random.Random, place: int, conversions: Conversions
+    ) -> None:
         self._cluster = cluster
         self._rng = rng
         self._place = place
+        self._conversions = conversions
         self._lives = 0
         self._stream: _Stream | None = None
         self._handed = cluster.recording.history.handed
@@ -199,7 +203,7 @@ class Watcher:
             stream.is_busy = False
             if self._rng.random() < PROGRESS_SHARE:
                 stream.is_busy = True
-                self._send(stream, self._hear, cursor.progress())
+                self._send(stream, self._hear_progress, cursor.progress())
             return
         try:
             cursor.check_kept()
@@ -220,18 +224,17 @@ class Watcher:
         cursor = stream.cursor
         try:
             try:
-                changes = message_of(read())
+                told = self._conversions.of(read())
             except (StorageError, QuorumUsageError) as error:
                 cursor.check_kept()
                 self._failed(stream, error)
                 return
-            cursor.judge(changes)
+            cursor.judge(told.changes)
         except RequestRefusedError as error:
             self._cut_off(stream, error)
             return
-        self._cluster.witness.watched(stream.node_id, changes.end_offset)
-        response = WatchResponse.FromString(changes.data)
-        self._send(stream, self._hear, response, changes)
+        self._cluster.witness.watched(stream.node_id, told.changes.end_offset)
+        self._send(stream, self._hear, told)
 
     def _failed(self, stream: _Stream, error: Exception) -> None:
         """The call ends with the error, the node goes on."""
@@ -292,26 +295,25 @@ class Watcher:
         stream.is_busy = False
         self._wake(stream)
 
-    def _hear(
-        self, stream: _Stream, response: WatchResponse, changes: ChangeMessage | None = None
-    ) -> None:
+    def _hear_progress(self, stream: _Stream, response: WatchResponse) -> None:
+        self._check_begun(stream)
+        self._note("progress", response.progress.offset, response.progress.epoch)
+        self._go_on(stream)
+
+    def _hear(self, stream: _Stream, told: Told) -> None:
+        self._check_begun(stream)
+        for base, end, epoch, digest in told.batches:
+            self._note("batch", end, epoch, base=base, digest=digest)
+            self.offset, self.epoch = end, epoch
+        self._cluster.counts.watch_changes += len(told.batches)
+        stream.cursor.advance(told.changes)
+        self._go_on(stream)
+
+    def _check_begun(self, stream: _Stream) -> None:
         if self.offset < 0:
             raise Violation("watch-served", "changes before the state", node=stream.node_id)
-        if changes is None:
-            self._note("progress", response.progress.offset, response.progress.epoch)
-        else:
-            for batch in response.changes.batches:
-                headers = [(each.name, each.value) for each in batch.headers]
-                self._note(
-                    "batch",
-                    batch.end_offset,
-                    batch.epoch,
-                    base=batch.base_offset,
-                    digest=digest_of(batch.records, headers),
-                )
-                self._cluster.counts.watch_changes += 1
-                self.offset, self.epoch = batch.end_offset, batch.epoch
-            stream.cursor.advance(changes)
+
+    def _go_on(self, stream: _Stream) -> None:
         stream.is_busy = False
         if stream.cursor.has_more:
             self._wake(stream)
@@ -339,8 +341,10 @@ class Watchers:
 
     def __init__(self, cluster: Cluster, rng: random.Random) -> None:
         self._cluster = cluster
+        conversions = Conversions()
         self._all = [
-            Watcher(cluster, Dice(rng.getrandbits(64)), place) for place in range(WATCHERS)
+            Watcher(cluster, Dice(rng.getrandbits(64)), place, conversions)
+            for place in range(WATCHERS)
         ]
 
     def start(self) -> None:
