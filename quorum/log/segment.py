@@ -13,7 +13,7 @@ from pathlib import Path
 from quorum.batch import BatchHeader, check_crc, peek_size, read_header
 from quorum.digest import fold
 from quorum.errors import CorruptBatchError, QuorumUsageError
-from quorum.log.index import OffsetIndex
+from quorum.log.index import IndexEntry, OffsetIndex
 from quorum.log.trail import Extension, Trail
 from quorum.ports import File
 from quorum.types import DigestAt, Epoch
@@ -122,15 +122,9 @@ class Segment:
         return None
 
     def _prove_up_to(self, offset: int, trail: Trail) -> None:
-        entry = self.index.floor(offset)
-        walk = self._walk(entry.position if entry else 0, trail.position, prove=True)
-        for position, header, _ in walk:
-            if entry is not None and header.end_offset != entry.last_offset + 1:
-                cause = f"end offset {header.end_offset} where it was {entry.last_offset + 1}"
-                raise CorruptBatchError(cause, path=self.path, position=position)
+        for _, header, _ in self._walk_from(self.index.floor(offset), trail.position, prove=True):
             if offset < header.end_offset:
                 return
-            entry = None
 
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
         """Log digest below ``offset``; empty when not known or inside a batch.
@@ -159,10 +153,8 @@ class Segment:
             QuorumUsageError: No batch ends there.
             CorruptBatchError: None does any more: the file is not what was written.
         """
-        trail = self._trail_at(end_offset, self.trail)
-        if trail is None:
-            # Rot below a running node, or a caller's mistake: the checksums tell.
-            trail = self._trail_at(end_offset, self.trail, prove=True)
+        # Proven: files are cut by it, and a header that has rotted may name this very end.
+        trail = self._trail_at(end_offset, self.trail, prove=True)
         if trail is None:
             raise QuorumUsageError(
                 f"{self.path}: offset {end_offset} is not a batch boundary in "
@@ -182,7 +174,7 @@ class Segment:
         if not digest and anchor is not None and anchor.end_offset <= offset:
             # The walk below starts at or before the anchor: take it up there.
             return self._trail_behind(anchor, offset, trail, indexed, prove=prove)
-        for position, header, batch in self._walk(indexed, trail.position, prove=prove):
+        for position, header, batch in self._walk_from(entry, trail.position, prove=prove):
             if header.end_offset > offset:
                 break
             if digest:
@@ -198,19 +190,37 @@ class Segment:
         """As ``_trail_at``, from the place where the digest is known again."""
         end, epoch, digest = anchor.position, anchor.epoch, anchor.digest
         end_offset = anchor.end_offset
-        for position, header, batch in self._walk(anchor.position, trail.position, prove=prove):
+        walk = self._walk(anchor.position, trail.position, prove=prove, begins=end_offset)
+        for position, header, batch in walk:
             if header.end_offset > offset:
                 break
             digest = fold(digest, batch)
             end_offset, epoch, end = header.end_offset, header.epoch, position + header.size
         return Trail(offset, epoch, end, digest, end - indexed) if end_offset == offset else None
 
+    def _walk_from(
+        self, entry: IndexEntry | None, end: int, *, prove: bool
+    ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """As ``_walk``, from an entry of the index on, or from the beginning.
+
+        With ``prove`` also that the entry's batch ends where it did: offsets lie outside of
+        checksums, and nothing is read here that this one would have to follow.
+        """
+        start = entry.position if entry else 0
+        for position, header, batch in self._walk(start, end, prove=prove):
+            if prove and entry is not None and header.end_offset != entry.last_offset + 1:
+                cause = f"end offset {header.end_offset} where it was {entry.last_offset + 1}"
+                raise CorruptBatchError(cause, path=self.path, position=position)
+            entry = None
+            yield position, header, batch
+
     def _walk(
-        self, position: int, end: int, *, prove: bool = False
+        self, position: int, end: int, *, prove: bool = False, begins: int | None = None
     ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Batches in the file's [position, end): where each starts, its header, its bytes.
 
-        With ``prove`` also their checksums, and that each begins where the one before ends.
+        With ``prove`` also their checksums, and that each begins where the one before ends, the
+        first one at ``begins`` where that is known.
 
         Raises:
             CorruptBatchError: What was proven when written or scanned is there no longer.
@@ -219,7 +229,7 @@ class Segment:
             return
         base, wanted = position, min(_WALK_BYTES, end - position)
         window = memoryview(self.file.read_at(position, wanted))
-        before_end = self.base_offset if position == 0 else None
+        before_end = self.base_offset if position == 0 else begins
         while position < end:
             at = position - base
             try:

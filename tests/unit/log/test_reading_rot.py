@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 from quorum.batch import scan_batches
@@ -30,6 +31,36 @@ def test_rot_is_never_taken_for_the_end_of_the_log() -> None:
                         seen.add(outcome(bench, offset, end))
                 bench.fs.flip_bit(path, header.position + bit // 8, bit % 8)
     assert seen == {"records", "error"}
+
+
+def test_rot_is_never_taken_for_a_mistake_or_for_another_place() -> None:
+    """Goal: a cut meets its place or an error. Method: each bit of each header, each end."""
+    bench = LogBench(segment_bytes=600, index_interval_bytes=150)
+    for _ in range(RECORDS):
+        bench.append(1, "a", flush=False)
+    bench.log.flush()
+    segments = bench.log._segments
+    seen = Counter[str]()
+    for base in bench.log.segment_bases:
+        path = bench.path(f"{base:020d}.log")
+        headers = scan_batches(bench.fs.read_bytes(path))
+        segment = segments.containing(base)
+        places = {
+            end: segment.trail_at(end) for end in [base, *(each.end_offset for each in headers)]
+        }
+        for header in headers:
+            for bit in range(61 * 8):
+                bench.fs.flip_bit(path, header.position + bit // 8, bit % 8)
+                for end, place in places.items():
+                    try:
+                        found = segment.trail_at(end)
+                    except CorruptBatchError:
+                        seen["error"] += 1
+                    else:
+                        assert (found.end_offset, found.position) == (end, place.position)
+                        seen["place"] += 1
+                bench.fs.flip_bit(path, header.position + bit // 8, bit % 8)
+    assert min(seen["error"], seen["place"]) > 61 * 8 * RECORDS // 2, seen
 
 
 def outcome(bench: LogBench, offset: int, end_offset: int) -> str:
