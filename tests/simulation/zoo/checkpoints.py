@@ -76,6 +76,20 @@ def trimmed_beyond_the_checkpoint(patch: Patch) -> None:
     patch.setattr(trimming, "trim_target", trim_target)
 
 
+def unheard_observers_passed_over(patch: Patch) -> None:
+    """A new leader trims its log by those it has heard, and waits for nobody else."""
+    needed_from = trimming._needed_from
+
+    def by_those_heard(core: CoreState, leader: Leader) -> int:
+        patient, leader.since_ms = leader.since_ms, -core.config.observer_session_ms - 1
+        try:
+            return needed_from(core, leader)
+        finally:
+            leader.since_ms = patient
+
+    patch.setattr(trimming, "_needed_from", by_those_heard)
+
+
 def checkpoint_moves_only_the_position(patch: Patch) -> None:
     """An installed checkpoint moves the image's position, and leaves its content as it was."""
     on_snapshot = Controller.on_snapshot
@@ -133,6 +147,13 @@ BUGS = (
         ("equal-checkpoints", "equal-images", "dedupe-table", "no-crash"),
         "KIP-630: snapshots hold committed records only",
         seeds=1_000,
+    ),
+    Bug(
+        "unheard-observers-passed-over",
+        unheard_observers_passed_over,
+        ("trim-waits", "subtree-reported"),
+        "requirement 630.5: nobody who is live is passed over",
+        options=Options("network", observers=(3,)),
     ),
     Bug(
         "trimmed-beyond-the-checkpoint",

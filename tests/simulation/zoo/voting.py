@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from quorate.replica import boot
+from quorate.replica import boot, condemned
 from quorum.core import durability, election
 from quorum.core.messages import Message
 from quorum.core.output import Send
 from quorum.core.state import CoreState
 from quorum.core.vote_messages import VoteRequest
+from quorum.errors import LogDamagedError
+from quorum.log.damage import Loss, quarantine
 from quorum.log.election_store import ElectionFile
+from quorum.ports import FileSystem
 from quorum.types import NO_NODE, ElectionState, NodeId, OffsetAndEpoch
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -83,6 +88,18 @@ def vote_floor_lifted_early(patch: Patch) -> None:
     patch.setattr(durability, "_lift_vote_floor", lift)
 
 
+def vote_floor_bounded_by_the_epoch_file(patch: Patch) -> None:
+    """What was lost counts up to the epoch file's last epoch, which may be a file of earlier."""
+
+    def believe_the_file(
+        fs: FileSystem, directory: Path, damage: LogDamagedError, **rest: Any
+    ) -> Loss:
+        return quarantine(fs, directory, damage, **{**rest, "epoch_max": None})
+
+    for module in (boot, condemned):
+        patch.setattr(module, "quarantine", believe_the_file)
+
+
 BUGS = (
     Bug(
         "epoch-reset-at-start",
@@ -116,5 +133,12 @@ BUGS = (
         ("leader-completeness", "committed-stays"),
         "ADR 7",
         seeds=600,
+    ),
+    Bug(
+        "vote-floor-bounded-by-the-epoch-file",
+        vote_floor_bounded_by_the_epoch_file,
+        ("leader-completeness", "committed-stays", "scenario output"),
+        "found by the simulation, seed 120 of an earlier state",
+        scenario="damage/floor_with_an_older_epoch_file.scn",
     ),
 )
