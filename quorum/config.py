@@ -39,10 +39,9 @@ class QuorumConfig:
     Records that follow within this time carry the news along, which halves the messages of a
     lone writer; 0 tells it at once. A follower whose image nobody waits for lets commits gather
     for as long before it applies them."""
-    append_delay_ms: int = 10
+    append_delay_ms: int = 5
     """How long a leader may keep new records from a replica that no commit waits for, so that it
-    fetches several lone writes at a time; 0 serves everybody at once (ADR 34). It hears of commits
-    as late in any case (``high_watermark_delay_ms``)."""
+    fetches several lone writes at a time; 0 serves everybody at once (ADR 34)."""
     fetch_bytes_max: int = 1 << 20
     snapshot_chunk_bytes: int = 1 << 20
     request_timeout_ms: int = 2000

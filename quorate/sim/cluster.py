@@ -121,7 +121,6 @@ class Settings:
                 standstill_ms=election // 4,
                 observer_session_ms=1_000,
                 start_offset_lag_max_ms=rng.choice((50, 300)),
-                append_delay_ms=5,
                 high_watermark_store_ms=rng.choice((20, 200)),
             ),
             LogConfig(
