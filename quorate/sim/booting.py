@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quorate.replica.boot import Stores, open_stores
 from quorate.sim.clocks import DriftingClock
@@ -11,11 +10,9 @@ from quorate.sim.harmed_files import DATA_DIR
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import PowerLost
 from quorate.sim.node_disk import NodeDisk
+from quorate.sim.surroundings import Surroundings
 from quorum.errors import QuorateError
 from quorum.types import NodeId
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
 
 RESTART_US = 50_000
 """How long a service manager waits before it starts a process again."""
@@ -33,7 +30,7 @@ class NotStarted:
 
 
 def open_directory(
-    cluster: Cluster, node_id: NodeId, disk: NodeDisk, clock: DriftingClock
+    cluster: Surroundings, node_id: NodeId, disk: NodeDisk, clock: DriftingClock
 ) -> Stores | NotStarted:
     """Open the directory as a server does.
 

@@ -9,20 +9,17 @@ which a cut brings back, and the one that a change under way would make.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from quorate.sim.member import Member
+from quorate.sim.population import Population
+from quorum.core.node import RaftNode
 from quorum.types import NodeId, ReplicaKey, Voter
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
-    from quorate.sim.member import Member
-    from quorum.core.node import RaftNode
 
 
 class Budget:
     """One per cluster; asked before every harm that may take what a disk had completed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Population) -> None:
         self._cluster = cluster
         self._harmed: set[NodeId] = set()
         """Whose disks have lost something, and may not have all of it back."""

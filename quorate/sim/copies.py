@@ -9,7 +9,6 @@ nodes are open where both ends run, as voters keep them; how long an answer take
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 from quorate.sim.invariants.bounds import Bounds
 from quorate.sim.invariants.log_start_covered import LogStartCovered
@@ -19,13 +18,11 @@ from quorate.sim.invariants.violation import Violation
 from quorate.sim.invariants.witness import Witness
 from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import KEEP_ALL
+from quorate.sim.population import Population
 from quorum.core.messages import Message
 from quorum.core.notices import RequestFailed
 from quorum.transport.speakers import Speaker, Speakers
 from quorum.types import NodeId
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
 
 NAME = "copy-noticed"
 """What a violation found here is called."""
@@ -36,7 +33,7 @@ _OF_ONE_NODE = (Monotone, Bounds, Promises, LogStartCovered)
 class CopyLinks:
     """``Network`` for a copy: what it sends comes to every peer on a stream of its own."""
 
-    def __init__(self, cluster: Cluster, original: Member) -> None:
+    def __init__(self, cluster: Population, original: Member) -> None:
         self.copy: Member | None = None
         self.sent = 0
         self.refused_by: set[NodeId] = set()
@@ -67,7 +64,7 @@ class CopyLinks:
         copy, cluster = self.copy, self._cluster
         if copy is None or copy.life != life or self.is_alone:
             return
-        receiver = cluster.members[cluster.network.node_behind(to)]
+        receiver = cluster.members[cluster.node_behind(to)]
         if not receiver.is_up:
             return
         claimed = Speaker(copy.key, b"copy", _ask)
@@ -102,17 +99,16 @@ def _ask() -> None:
     """Whether the original lives is known here."""
 
 
-def start_copy(cluster: Cluster, original: Member, rng: random.Random) -> CopyLinks:
+def start_copy(cluster: Population, original: Member, rng: random.Random) -> CopyLinks:
     """Copy a disk as it is now, and start a second process on the copy."""
     links = CopyLinks(cluster, original)
-    copy = Member(cluster, original.id, original.key.directory_id, (), rng)
+    copy = Member(cluster, links, original.key, (), rng)
     copy.disk.take_copy_of(original.disk)
     copy.witness = Witness(_OF_ONE_NODE)
     copy.witness.config = cluster.witness.config
     copy.witness.positions = cluster.witness.positions
     copy.witness.batches = cluster.witness.batches
     copy.witness.committed = cluster.witness.committed
-    copy.network = links
     links.copy = copy
     copy.boot()
     return links

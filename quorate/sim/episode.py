@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.controller.requests import Answer, RequestContext
-from quorate.sim.cluster import Cluster, Counts
+from quorate.sim.cluster import Cluster
+from quorate.sim.counts import Counts
 from quorate.sim.invariants.relay_paths import RelayPaths
 from quorate.sim.invariants.subtree_reported import SubtreeReported
 from quorate.sim.invariants.violation import Violation

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
+from quorate.sim.budget import Budget
 from quorate.sim.harm.site import Site
 from quorate.sim.harm.table import ACTS
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
+from quorate.sim.population import Population
 
 
 class FaultMaker:
     """Does one harm, or mends one, each time its turn comes; ends with ``Cluster.heal``."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+    def __init__(self, cluster: Population, budget: Budget, rng: random.Random) -> None:
         self._cluster = cluster
         self._rng = rng
-        self._site = Site(cluster, rng)
+        self._site = Site(cluster, budget, rng)
         acts = cluster.options.faults.acts
         self._names = list(acts)
         self._weights = list(acts.values())

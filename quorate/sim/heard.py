@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.node_disk import NodeDisk
+from quorate.sim.surroundings import Surroundings
 from quorum.core.events import (
     GAVE_WAY,
     DownloadEnded,
@@ -18,13 +18,10 @@ from quorum.core.events import (
     VotingBarred,
 )
 from quorum.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
-    from quorate.sim.member import Member
+from quorum.types import NodeId
 
 
-def heard(cluster: Cluster, member: Member, event: Event) -> None:
+def heard(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, event: Event) -> None:
     """Count what a node reports.
 
     Raises:
@@ -46,16 +43,14 @@ def heard(cluster: Cluster, member: Member, event: Event) -> None:
     elif type(event) is VoterChangeEnded:
         counts.voter_changes += event.error == ErrorCode.NONE
     elif type(event) is VotingBarred:
-        _barred(cluster, member, event.reason)
+        _barred(cluster, node_id, disk, event.reason)
 
 
-def _barred(cluster: Cluster, member: Member, reason: str) -> None:
-    disk, counts = member.disk, cluster.counts
+def _barred(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, reason: str) -> None:
+    counts = cluster.counts
     counts.barred += 1
     cluster.hush(0)
     counts.found_out += disk.is_from_the_past
     disk.is_from_the_past = False
     if not disk.has_lost_its_vote:
-        raise Violation(
-            "rightly-barred", "a voter's own disk is barred", node=member.id, why=reason
-        )
+        raise Violation("rightly-barred", "a voter's own disk is barred", node=node_id, why=reason)

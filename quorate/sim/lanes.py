@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field
 from itertools import islice
 
-from quorate.sim.cluster import Counts
+from quorate.sim.counts import Counts
 from quorate.sim.episode import run
 from quorate.sim.minima import MINIMA
 from quorate.sim.options import Options

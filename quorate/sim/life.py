@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from quorate.controller.config import ControllerConfig
 from quorate.replica.boot import Stores
 from quorate.replica.replica import Replica
 from quorate.replica.scrub import act_on, scrub, target_of
+from quorate.sim.clocks import DriftingClock
 from quorate.sim.dice import Dice
 from quorate.sim.disk import WriteQueue
 from quorate.sim.executor import InlineExecutor
 from quorate.sim.heard import heard
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.invariants.witness import Witness
 from quorate.sim.memory_filesystem import PowerLost
+from quorate.sim.node_disk import NodeDisk
+from quorate.sim.surroundings import Surroundings
 from quorate.sim.trace import describe
 from quorum.core.events import Event
 from quorum.core.held_fetches import NEVER_MS
@@ -26,18 +30,38 @@ from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
 from snapshot.writer import CheckpointInfo
 
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
-    from quorate.sim.member import Member
-
 _LOOK_US = 20_000
 """How often it is looked whether a hung disk goes on."""
+
+
+class Links(Protocol):
+    """What carries a node's messages."""
+
+    def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """Take a message; it arrives, or does not."""
+
+    def door_closed(self, node_id: NodeId) -> None:
+        """The process of a node died on a machine that lives."""
+
+
+class Host(Protocol):
+    """The node whose life it is."""
+
+    id: NodeId
+    disk: NodeDisk
+    clock: DriftingClock
+    witness: Witness
+    network: Links
+    paused_until_us: int
+
+    def stop_for(self, reason: str) -> None:
+        """The process ended itself, or its machine did."""
 
 
 class Life:
     """Every entry point ends with a look by the witness; after ``end`` none does anything."""
 
-    def __init__(self, member: Member, cluster: Cluster, stores: Stores, rng_seed: int) -> None:
+    def __init__(self, member: Host, cluster: Surroundings, stores: Stores, rng_seed: int) -> None:
         self.is_over = False
         self.is_stopping = False
         """Whether it was told to go and has not gone yet: it does not stand any more."""
@@ -246,8 +270,7 @@ class Life:
     # ------------------------------------------------------------------ what the replica needs
 
     def send(self, to: NodeId, message: Message) -> None:
-        network = self._cluster.network
-        receiver = to if to >= 0 else network.node_behind(to)
+        receiver = to if to >= 0 else self._cluster.node_behind(to)
         self._witness.sent(self._id, receiver, message)
         self._network.send(self._id, to, message)
 
@@ -283,4 +306,4 @@ class Life:
         self._witness.checkpointed(self._id, info.snapshot_id)
 
     def _note_event(self, event: Event) -> None:
-        heard(self._cluster, self._member, event)
+        heard(self._cluster, self._id, self._disk, event)

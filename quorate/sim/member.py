@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from quorate.replica.replica import Replica
 from quorate.sim.booting import RESTART_US, NotStarted, open_directory
 from quorate.sim.clocks import DriftingClock
 from quorate.sim.disk import crash
-from quorate.sim.life import Life
+from quorate.sim.life import Life, Links
 from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode
 from quorate.sim.node_disk import NodeDisk
+from quorate.sim.surroundings import Surroundings
 from quorum.core.messages import Message
 from quorum.core.notices import Notice
 from quorum.types import NodeId, ReplicaKey, Uuid, Voter
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
-    from quorate.sim.copies import CopyLinks
-    from quorate.sim.network import Network
 
 
 class Member:
@@ -28,20 +23,20 @@ class Member:
 
     def __init__(
         self,
-        cluster: Cluster,
-        node_id: NodeId,
-        directory_id: Uuid,
+        cluster: Surroundings,
+        network: Links,
+        key: ReplicaKey,
         voters: tuple[Voter, ...],
         rng: random.Random,
     ) -> None:
-        self.id = node_id
+        node_id = self.id = key.id
         self.life = 0
         """Number of its present life, and of every attempt to begin or end one."""
         self.replica: Replica | None = None
         self.is_refusing = False
         """While down: whether connecting is refused, rather than unanswered."""
         self.witness = cluster.witness
-        self.network: Network | CopyLinks = cluster.network
+        self.network = network
         self._cluster = cluster
         self._rng = rng
         drift = cluster.plan.drift_per_mille
@@ -49,8 +44,8 @@ class Member:
         self.disk = NodeDisk(
             cluster.cluster_id, node_id, lambda kind, detail: cluster.note(node_id, kind, detail)
         )
-        self.disk.format(directory_id, voters)
-        self.key = ReplicaKey(node_id, directory_id)
+        self.disk.format(key.directory_id, voters)
+        self.key = key
         """Who its disk says it is."""
         self.paused_until_us = 0
         self._process: Life | None = None

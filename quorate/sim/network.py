@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from quorate.sim.garbage import garbled
-from quorate.sim.relays import ALIAS
+from quorate.sim.member import Member
+from quorate.sim.surroundings import Surroundings
 from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused, RequestFailed
 from quorum.types import NodeId
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
-    from quorate.sim.member import Member
 
 _REQUESTS = frozenset(get_args(Request))
 
 
 class Network:
-    """All links of a cluster. Negative node ids name bootstrap servers: -2 the first voter."""
+    """All links of a cluster. Negative node ids name bootstrap servers."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+    def __init__(
+        self, cluster: Surroundings, members: Mapping[NodeId, Member], rng: random.Random
+    ) -> None:
         self._cluster = cluster
+        self._members = members
         self._rng = rng
         self._cuts: set[tuple[NodeId, NodeId]] = set()
         self._slow: dict[frozenset[NodeId], int] = {}
@@ -68,9 +68,9 @@ class Network:
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
         target = to
         if to < 0:
-            target = self.node_behind(to)
+            target = self._cluster.node_behind(to)
             self._aliases[sender, message.request_id] = to
-        receiver = cluster.members[target]
+        receiver = self._members[target]
         if (sender, target) in self._cuts:
             cluster.counts.cut += 1
             return
@@ -79,8 +79,8 @@ class Network:
                 cluster.scheduler.after(
                     self.delay(),
                     self._refused,
-                    cluster.members[sender],
-                    cluster.members[sender].life,
+                    self._members[sender],
+                    self._members[sender].life,
                     to,
                 )
             return
@@ -113,18 +113,11 @@ class Network:
 
     def door_closed(self, node_id: NodeId) -> None:
         """The process of a node died on a machine that lives: its peers' reconnects are refused."""
-        for member in self._cluster.members.values():
+        for member in self._members.values():
             if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
                 self._cluster.scheduler.after(
                     self.delay(), self._refused, member, member.life, node_id
                 )
-
-    def node_behind(self, peer: NodeId) -> NodeId:
-        """Whom a node reaches at an address that it knows by a negative id."""
-        if peer <= ALIAS:
-            return ALIAS - peer
-        voters = self._cluster.voter_ids
-        return voters[(-2 - peer) % len(voters)] if peer < 0 else peer
 
     def delay(self) -> int:
         """How long a message takes."""
@@ -136,7 +129,7 @@ class Network:
         return delay
 
     def _fail(self, sender: NodeId, to: NodeId, request_id: int) -> None:
-        member = self._cluster.members[sender]
+        member = self._members[sender]
         self._cluster.scheduler.after(
             self.delay(), self._failed, member, member.life, to, request_id
         )
@@ -146,7 +139,7 @@ class Network:
             member.tell(RequestFailed(peer, request_id))
 
     def _refused(self, member: Member, life: int, peer: NodeId) -> None:
-        is_down = not self._cluster.members[self.node_behind(peer)].is_up
+        is_down = not self._members[self._cluster.node_behind(peer)].is_up
         if member.life == life and is_down:
             self._cluster.counts.refused += 1
             member.tell(ConnectionRefused(peer))

@@ -7,9 +7,9 @@ levels. The check knows nothing of replicas, witnesses or what was broken: it se
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from quorate.controller.requests import Answer
 from quorate.history.check import check
 from quorate.history.history import History, LogBatch
 from quorate.history.operation import Action, Level, Operation, Value
@@ -18,6 +18,7 @@ from quorate.history.search import Verdict
 from quorate.replica.replica import Replica
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.population import Population
 from quorate.sim.record_digest import digest_of
 from quorum.batch import iterate_records, scan_batches
 from quorum.errors import CommandError
@@ -33,10 +34,6 @@ from statemachine.commands import (
 )
 from statemachine.image import MetadataImage
 from statemachine.producers import HEADER_ANSWER, is_refusal
-
-if TYPE_CHECKING:
-    from quorate.controller.requests import Answer
-    from quorate.sim.cluster import Cluster
 
 NAME = "history"
 """What a violation found here is called."""
@@ -60,7 +57,7 @@ Asked = tuple[str, Action, dict[str, Value]]
 class Recording:
     """The history of one run. Writers' operations are found again by writer and sequence."""
 
-    def __init__(self, cluster: Cluster, seed: int) -> None:
+    def __init__(self, cluster: Population, seed: int) -> None:
         self.history = History(notes={"seed": seed})
         self.recorder = Recorder(self.history, lambda: cluster.scheduler.now_us)
         self.keys: list[str] = []
@@ -142,10 +139,17 @@ class Recording:
 class Readers:
     """Clients that only read. Each asks one replica at a time and waits for the answer."""
 
-    def __init__(self, cluster: Cluster, recording: Recording, rng: random.Random) -> None:
+    def __init__(
+        self,
+        cluster: Population,
+        recording: Recording,
+        rng: random.Random,
+        is_over: Callable[[], bool],
+    ) -> None:
         self._cluster = cluster
         self._recording = recording
         self._rng = rng
+        self._is_over = is_over
 
     def start(self) -> None:
         """Let every reader take its first step."""
@@ -154,7 +158,7 @@ class Readers:
 
     def _step(self, number: int) -> None:
         cluster, rng = self._cluster, self._rng
-        if cluster.is_healed and cluster.clients.is_stopped:
+        if cluster.is_healed and self._is_over():
             return
         cluster.scheduler.after(rng.randint(*READ_PAUSE_US), self._step, number)
         keys = self._recording.keys

@@ -15,9 +15,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from quorate.history.history import Handed
+from quorate.history.history import Handed, History
 from quorate.replica.log_facts import LogFacts
 from quorate.services.change_message import CHANGE_BYTES_MAX
 from quorate.services.errors import RequestRefusedError
@@ -26,14 +25,13 @@ from quorate.services.watch_cursor import WatchCursor
 from quorate.sim.conversions import Conversions, Told
 from quorate.sim.dice import Dice
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.population import Population
 from quorate.sim.record_digest import digest_of
+from quorate.sim.recording import Recording
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.types import NodeId
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from quorum.v1.metadata_pb2 import WatchResponse
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
 
 WATCHERS = 3
 TRAVEL_US = (50, 2_000)
@@ -79,15 +77,21 @@ class Watcher:
     """One place among all watches; whoever leaves it for good is followed by somebody else."""
 
     def __init__(
-        self, cluster: Cluster, rng: random.Random, place: int, conversions: Conversions
+        self,
+        cluster: Population,
+        history: History,
+        rng: random.Random,
+        place: int,
+        conversions: Conversions,
     ) -> None:
         self._cluster = cluster
+        self._history = history
         self._rng = rng
         self._place = place
         self._conversions = conversions
         self._lives = 0
         self._stream: _Stream | None = None
-        self._handed = cluster.recording.history.handed
+        self._handed = history.handed
         self._asks: NodeId | None = None
         """Whom it asks next; None for anybody."""
         self.offset = -1
@@ -99,7 +103,7 @@ class Watcher:
 
     def _begin_anew(self) -> None:
         """Somebody else, who wants the state, or all changes since some offset."""
-        rng, log = self._rng, self._cluster.recording.history.log
+        rng, log = self._rng, self._history.log
         self._lives += 1
         self._name = f"w{self._place}.{self._lives}"
         self.offset = self.epoch = -1
@@ -339,11 +343,11 @@ class Watcher:
 class Watchers:
     """All watchers of a cluster."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+    def __init__(self, cluster: Population, recording: Recording, rng: random.Random) -> None:
         self._cluster = cluster
         conversions = Conversions()
         self._all = [
-            Watcher(cluster, Dice(rng.getrandbits(64)), place, conversions)
+            Watcher(cluster, recording.history, Dice(rng.getrandbits(64)), place, conversions)
             for place in range(WATCHERS)
         ]
 

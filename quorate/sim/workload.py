@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
@@ -17,6 +16,8 @@ from quorate.sim.commands import CommandMix
 from quorate.sim.dice import Dice
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.invariants.witness import ReadBegun
+from quorate.sim.population import Population
+from quorate.sim.recording import Recording
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NO_NODE, NodeId
 from statemachine.commands import (
@@ -26,9 +27,6 @@ from statemachine.commands import (
     InitProducerId,
 )
 from statemachine.sections.producers import PRODUCER_WINDOW
-
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
 
 ANSWER_TIMEOUT_US = 120_000
 WINDOW = 3
@@ -52,8 +50,13 @@ class Write:
 class Client:
     """One writer and reader."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random, name: int) -> None:
+    def __init__(
+        self, cluster: Population, recording: Recording, rng: random.Random, name: int
+    ) -> None:
         self._cluster = cluster
+        self._recording = recording
+        self.is_stopped = False
+        """Whether it begins nothing new."""
         self._rng = rng
         self._name = name
         self._target: NodeId = rng.choice(cluster.voter_ids)
@@ -73,12 +76,12 @@ class Client:
     def step(self) -> None:
         """Send something new, if there is room, and come back later."""
         rng = self._rng
-        if self._cluster.clients.is_stopped and not self._initial.attempts:
+        if self.is_stopped and not self._initial.attempts:
             return
         if self._producer is None:
             self._send(self._initial)
             pause = ANSWER_TIMEOUT_US
-        elif self._cluster.clients.is_stopped:
+        elif self.is_stopped:
             return
         else:
             if rng.random() < 0.3:
@@ -100,7 +103,7 @@ class Client:
     def _send(self, write: Write) -> None:
         if write.is_done:
             return
-        self._cluster.recording.called(self._name, write.sequence, write.command, self._producer)
+        self._recording.called(self._name, write.sequence, write.command, self._producer)
         scheduler, rng = self._cluster.scheduler, self._rng
         if not self._cluster.is_healed and rng.random() < LATE_SHARE:
             # It left on an earlier stream, or went to an earlier leader, and arrives after all.
@@ -142,7 +145,7 @@ class Client:
 
     def _arrive(self, node_id: NodeId, write: Write, attempt: int, context: RequestContext) -> None:
         key = (context.producer_id, context.producer_epoch, write.sequence)
-        is_repeat = self._cluster.clients.is_committed(key)
+        is_repeat = key in self._cluster.witness.sequences
         begun = self._cluster.witness.read_begins()
 
         def answered(answer: Answer) -> None:
@@ -225,7 +228,7 @@ class Client:
             return
         if answer.code == ErrorCode.NONE:
             write.is_done = True
-            self._cluster.recording.answered(self._name, write.sequence, answer)
+            self._recording.answered(self._name, write.sequence, answer)
             if write.sequence < 0:
                 self._producer = (
                     int(str(answer.result["producer_id"])),
@@ -246,7 +249,7 @@ class Client:
             # Refused for good: nothing was changed under this number, and nothing will be.
             write.is_done = True
             self._open.pop(write.sequence)
-            self._cluster.recording.refused(self._name, write.sequence, answer, key[:2])
+            self._recording.refused(self._name, write.sequence, answer, key[:2])
         else:
             raise Violation(
                 "client-served",
@@ -295,27 +298,31 @@ class Client:
 class Clients:
     """All clients of a cluster."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random, count: int) -> None:
+    def __init__(
+        self, cluster: Population, recording: Recording, rng: random.Random, count: int
+    ) -> None:
         self._cluster = cluster
-        self.is_stopped = False
-        self.all = [Client(cluster, Dice(rng.getrandbits(64)), name) for name in range(count)]
+        self.all = [
+            Client(cluster, recording, Dice(rng.getrandbits(64)), name) for name in range(count)
+        ]
 
     def stop(self) -> None:
         """Begin nothing new; what was begun goes on until its outcome is known."""
-        self.is_stopped = True
+        for client in self.all:
+            client.is_stopped = True
+
+    def has_stopped(self) -> bool:
+        """Whether nothing new is begun any more."""
+        return all(client.is_stopped for client in self.all)
 
     def are_settled(self) -> bool:
         """Whether nothing is open."""
-        return self.is_stopped and all(client.is_settled for client in self.all)
+        return self.has_stopped() and all(client.is_settled for client in self.all)
 
     def start(self) -> None:
         """Let every client take its first step."""
         for number, client in enumerate(self.all):
             self._cluster.scheduler.after(1_000 * number, client.step)
-
-    def is_committed(self, key: tuple[int, int, int]) -> bool:
-        """Whether a command with this producer and sequence is committed by now."""
-        return key in self._cluster.witness.sequences
 
     def acknowledged(self) -> dict[tuple[int, int, int], int]:
         """Every acknowledged command and where it ended."""

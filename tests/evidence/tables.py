@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from quorate.sim.cluster import Counts
+from quorate.sim.counts import Counts
 from tests.evidence.lanes import BY_NAME, LANES
 from tests.evidence.record import Entry
 from tests.support.doc_regions import table

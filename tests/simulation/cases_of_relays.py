@@ -20,6 +20,7 @@ def _core(stage: Stage, node_id: int, *, is_relay: bool) -> None:
         config=SimpleNamespace(
             observer_session_ms=1_000, relay_hops_max=4, start_offset_lag_max_ms=100
         ),
+        role=None,
         snapshots=SimpleNamespace(ids=()),
         **dict.fromkeys(
             ("election", "log", "voters"), SimpleNamespace(start=0, end_offset=0, latest_offset=0)

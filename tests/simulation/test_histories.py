@@ -13,8 +13,7 @@ import pytest
 
 from quorate.controller import group
 from quorate.controller.controller import Controller
-from quorate.sim import cluster as cluster_module
-from quorate.sim import commands, episode, recording, workload
+from quorate.sim import commands, episode, recording, surroundings, workload
 from quorate.sim.invariants.witness import Witness
 from quorate.sim.options import Options
 from tests.simulation.zoo.bug import Patch
@@ -67,7 +66,7 @@ BROKEN = {
 @pytest.fixture
 def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No invariant but the history, and no look at the replicas in the end."""
-    monkeypatch.setattr(cluster_module, "watch", lambda: Witness(()))
+    monkeypatch.setattr(surroundings, "watch", lambda: Witness(()))
     monkeypatch.setattr(episode, "_check_end", lambda cluster: None)
 
 

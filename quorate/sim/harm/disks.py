@@ -95,7 +95,7 @@ def _rot(site: Site, *, is_running: bool) -> bool:
     member = site.any(up=is_running)
     if member is None:
         return False
-    may_lose = site.cluster.budget.allows(member)
+    may_lose = site.budget.allows(member)
     change = member.disk.files.rot(site.rng, may_lose=may_lose, is_running=is_running)
     if change is None:
         return False
@@ -119,7 +119,7 @@ def swap(site: Site) -> bool:
     if not sources:
         return False
     source = site.rng.choice(sources)
-    may_lose = site.cluster.budget.allows(member)
+    may_lose = site.budget.allows(member)
     is_own = source is earlier
     change = member.disk.files.swap(site.rng, source, may_lose=may_lose, is_own=is_own)
     if change is None:
@@ -152,7 +152,7 @@ def forge(site: Site) -> bool:
     not differ. The disk counts as damaged for good.
     """
     member = site.any(up=False)
-    if member is None or not site.cluster.budget.allows(member) or member.disk.has_lost_its_vote:
+    if member is None or not site.budget.allows(member) or member.disk.has_lost_its_vote:
         return False
     witness = site.cluster.witness
     seen = witness.nodes.get(member.id)
@@ -176,5 +176,5 @@ def forge(site: Site) -> bool:
     witness.forged.add(member.id)
     witness.damaged(member.id)
     witness.is_chain_damaged = True
-    site.cluster.budget.spend(member)
+    site.budget.spend(member)
     return True

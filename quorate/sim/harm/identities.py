@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 from quorate.sim.copies import end_copy, start_copy
 from quorate.sim.harm.site import Site
+from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import KEEP_ALL
-
-if TYPE_CHECKING:
-    from quorate.sim.member import Member
-
 
 _BEHIND_US = 200_000
 _NOTICED_WITHIN_US = 2_000_000
@@ -20,7 +16,7 @@ _COPY_RUNS_US = 400_000
 
 
 def _may_replace(site: Site, member: Member | None) -> bool:
-    if member is None or member.disk.has_lost_its_vote or not site.cluster.budget.allows(member):
+    if member is None or member.disk.has_lost_its_vote or not site.budget.allows(member):
         return False
     # Before the first commit a quorum is not founded, and waits for the disks it knows.
     return site.cluster.witness.committed.end_offset > 0
@@ -36,7 +32,7 @@ def wipe(site: Site) -> bool:
         return False
     member.wipe(site.rng.randbytes(16))
     site.cluster.witness.wiped(member.id)
-    site.cluster.budget.spend(member)
+    site.budget.spend(member)
     return True
 
 
@@ -50,7 +46,7 @@ def reformat(site: Site) -> bool:
         return False
     member.disk.reformat(member.key.directory_id, voters)
     site.cluster.witness.reformatted(member.id, is_empty=True)
-    site.cluster.budget.spend(member)
+    site.budget.spend(member)
     return True
 
 
@@ -85,7 +81,7 @@ def _put_back(site: Site, member: Member) -> None:
     cluster.network.mend()
     member.disk.roll_back()
     cluster.witness.reformatted(member.id, is_empty=False)
-    cluster.budget.spend(member)
+    site.budget.spend(member)
     cluster.hush(_NOTICED_WITHIN_US)
     cluster.happened("rolled-back")
     member.boot()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from quorate.sim.harm.site import Site
+from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import (
     KEEP_ALL,
     LOSE_ALL,
@@ -14,9 +13,6 @@ from quorate.sim.memory_filesystem import (
     Faults,
 )
 from quorum.core.notices import Resign, ShutDown, TransferLeadership
-
-if TYPE_CHECKING:
-    from quorate.sim.member import Member
 
 CRASH_MODES: dict[str, CrashMode] = {
     "kill": KEEP_ALL,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from quorate.sim.harm import processes
 from quorate.sim.harm.site import Site
+from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import KEEP_ALL
-
-if TYPE_CHECKING:
-    from quorate.sim.member import Member
 
 _STOPPED_US = 250_000
 _MOVED_US = 10_000

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from quorate.sim.cluster import Cluster
-    from quorate.sim.harmed_files import Change
-    from quorate.sim.member import Member
+from quorate.sim.budget import Budget
+from quorate.sim.harmed_files import Change
+from quorate.sim.member import Member
+from quorate.sim.population import Population
 
 
 class Site:
     """One per fault maker. Acts draw from ``rng`` only, so a seed repeats them."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+    def __init__(self, cluster: Population, budget: Budget, rng: random.Random) -> None:
         self.cluster = cluster
+        self.budget = budget
         self.rng = rng
 
     def any(self, *, up: bool) -> Member | None:
@@ -54,4 +55,4 @@ class Site:
         if change.loses:
             cluster.happened("records-harmed")
             cluster.witness.damaged(member.id)
-            cluster.budget.spend(member)
+            self.budget.spend(member)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from quorate.sim.harm.site import Site
+from quorate.sim.member import Member
 from quorum.core.notices import AddVoter, RemoveVoter
 from quorum.types import Endpoint, ReplicaKey, Voter
-
-if TYPE_CHECKING:
-    from quorate.sim.member import Member
 
 _VOTERS_MIN = 3
 """Below this nobody who can vote is removed, so that a crash does not end every run."""
@@ -26,7 +22,7 @@ def change_voters(site: Site) -> bool:
     if leader is None or leader.replica is None:
         return False
     keys = [voter.key for voter in leader.replica.node.voters]
-    gone = [key for key in keys if site.cluster.budget.is_gone(key)]
+    gone = [key for key in keys if site.budget.is_gone(key)]
     if gone and site.rng.random() < 0.8:
         return _remove(site, leader, site.rng.choice(gone))
     ids = {key.id for key in keys}
@@ -41,7 +37,7 @@ def _remove(site: Site, leader: Member, key: ReplicaKey) -> bool:
     if replica is None:
         return False
     rest = [voter.key for voter in replica.node.voters if voter.key != key]
-    if not site.cluster.budget.allows_voters(rest):
+    if not site.budget.allows_voters(rest):
         return False
     leader.tell(RemoveVoter(_UNHEARD, key))
     return True
@@ -52,7 +48,7 @@ def _add(site: Site, leader: Member, chosen: Member) -> bool:
     if replica is None or chosen.replica is None:
         return False
     keys = [voter.key for voter in replica.node.voters]
-    if not site.cluster.budget.allows_voters((*keys, chosen.key)):
+    if not site.budget.allows_voters((*keys, chosen.key)):
         return False
     entry = Voter(chosen.key, (Endpoint("CONTROLLER", f"n{chosen.id}", 9093),))
     leader.tell(AddVoter(_UNHEARD, entry, readmit=site.rng.random() < 0.7))

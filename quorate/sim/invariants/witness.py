@@ -300,8 +300,8 @@ class Witness:
         seen.looked_at = looked_at
         seen.high_watermark = high_watermark
         seen.applied_end = applied_end
-        seen.epoch = core.election.epoch
-        seen.log_end = log.end_offset
+        seen.epoch = node.epoch
+        seen.log_end = node.log_end_offset
 
     def cut_short(self, node_id: NodeId) -> None:
         """Power went in the middle of a call: what others were told counts, its memory is gone.

@@ -1,0 +1,67 @@
+"""How often what happened in a simulated run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often what happened: a run in which nothing happened proves nothing."""
+
+    events: int = 0
+    leaders: int = 0
+    truncations: int = 0
+    installs: int = 0
+    checkpoints: int = 0
+    crashes: int = 0
+    lossy_crashes: int = 0
+    duplicates: int = 0
+    acknowledged: int = 0
+    reads: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    cut: int = 0
+    refused: int = 0
+    quarantines: int = 0
+    straggled: int = 0
+    cut_from_clients: int = 0
+    stalls: int = 0
+    refused_starts: int = 0
+    regressions: int = 0
+    voter_changes: int = 0
+    barred: int = 0
+    found_out: int = 0
+    id_blocks: int = 0
+    watch_states: int = 0
+    watch_changes: int = 0
+    watch_resumes: int = 0
+    watch_restarts: int = 0
+    watch_cut_off: int = 0
+    relay_answers: int = 0
+    relay_chains: int = 0
+    relay_refusals: int = 0
+    relay_reports: int = 0
+    upstream_changes: int = 0
+    copies_refused: int = 0
+    hand_overs: int = 0
+    acts: dict[str, int] = field(default_factory=dict)
+    """Every act of harm that had something to be done to, by name."""
+
+    def numbers(self) -> dict[str, int]:
+        """Everything by name, acts among them."""
+        plain = {name: getattr(self, name) for name in _COUNTED}
+        return {**plain, **{name: self.acts[name] for name in sorted(self.acts)}}
+
+    def add(self, other: Counts) -> None:
+        """Sum up."""
+        for name in _COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, count in other.acts.items():
+            self.acts[name] = self.acts.get(name, 0) + count
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={count}" for name, count in self.numbers().items())
+
+
+_COUNTED = tuple(each.name for each in fields(Counts) if each.name != "acts")
