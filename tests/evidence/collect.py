@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -49,7 +50,7 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
     seconds = round(time.perf_counter() - began, 1)
     entry = Entry(
         lane.name, scale, lane.command(scale), commit, date, seconds, round(load, 1), status,
-        figures,
+        figures, platform.python_version(),
     )  # fmt: skip
     return entry, told
 

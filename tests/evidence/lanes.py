@@ -9,7 +9,7 @@ from enum import Enum
 from quorate.sim.explore.models import MODELS
 from quorate.sim.profiles import PROFILES
 
-QUICK_SEEDS = 100
+QUICK_SEEDS = 300
 FULL_SEEDS = 2_000
 CHAOS_SEED = 7
 KILL_SEED = 7

@@ -32,6 +32,8 @@ class Entry:
     """Of the minute before the start: above the number of processors, times tell little."""
     exit_code: int
     figures: dict[str, Any] = field(default_factory=dict)
+    python: str = ""
+    """Version of the interpreter; empty in old records."""
 
     @property
     def has_passed(self) -> bool:

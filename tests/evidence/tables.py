@@ -28,16 +28,17 @@ def runs(entries: Entries) -> str:
     for lane in LANES:
         entry = entries.get(lane.name)
         if entry is None:
-            rows.append([lane.name, lane.shows, "not run", "", "", "", f"`{lane.command('full')}`"])
+            rows.append([lane.name, lane.shows, "not run", *[""] * 4, f"`{lane.command('full')}`"])
             continue
         verdict = "passed" if entry.has_passed else f"**failed** ({entry.exit_code})"
         rows.append(
             [
                 lane.name, lane.shows, f"{verdict}, {entry.scale}", entry.date, entry.commit,
-                f"{entry.seconds:,.0f} s, load {entry.load_average:g}", f"`{entry.command}`",
+                entry.python, f"{entry.seconds:,.0f} s, load {entry.load_average:g}",
+                f"`{entry.command}`",
             ]
         )  # fmt: skip
-    return table(["Lane", "Shows", "Result", "UTC", "Commit", "Took", "Command"], rows)
+    return table(["Lane", "Shows", "Result", "UTC", "Commit", "Python", "Took", "Command"], rows)
 
 
 def _of(name: str, make: Callable[[Entry], str]) -> Callable[[Entries], str]:
