@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 
 from quorate.sim.invariants.bounds import Bounds
+from quorate.sim.invariants.hooks import witness_for
 from quorate.sim.invariants.log_start_covered import LogStartCovered
 from quorate.sim.invariants.monotone import Monotone
 from quorate.sim.invariants.promises import Promises
 from quorate.sim.invariants.violation import Violation
-from quorate.sim.invariants.witness import Witness
 from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import KEEP_ALL
 from quorate.sim.population import Population
@@ -104,7 +104,7 @@ def start_copy(cluster: Population, original: Member, rng: random.Random) -> Cop
     links = CopyLinks(cluster, original)
     copy = Member(cluster, links, original.key, (), rng)
     copy.disk.take_copy_of(original.disk)
-    copy.witness = Witness(_OF_ONE_NODE)
+    copy.witness = witness_for(_OF_ONE_NODE)
     copy.witness.config = cluster.witness.config
     copy.witness.positions = cluster.witness.positions
     copy.witness.batches = cluster.witness.batches

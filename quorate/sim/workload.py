@@ -14,8 +14,8 @@ from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
 from quorate.sim.commands import CommandMix
 from quorate.sim.dice import Dice
+from quorate.sim.invariants.seen import ReadBegun
 from quorate.sim.invariants.violation import Violation
-from quorate.sim.invariants.witness import ReadBegun
 from quorate.sim.population import Population
 from quorate.sim.recording import Recording
 from quorum.errors import RETRIABLE_CODES, ErrorCode

@@ -66,7 +66,7 @@ BROKEN = {
 @pytest.fixture
 def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No invariant but the history, and no look at the replicas in the end."""
-    monkeypatch.setattr(surroundings, "watch", lambda: Witness(()))
+    monkeypatch.setattr(surroundings, "watch", Witness)
     monkeypatch.setattr(episode, "_check_end", lambda cluster: None)
 
 

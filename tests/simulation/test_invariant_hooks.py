@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import fields
 from typing import get_args
 
 import pytest
 
-from quorate.sim.invariants.hooks import told_of_messages
+from quorate.sim.invariants.hooks import listeners_of
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.listeners import Listeners
+from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.table import ALL
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.witness import Witness
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages import Message
 from quorum.types import NodeId
 
 HOOKS = [("on_sent", "sent_kinds"), ("on_received", "received_kinds")]
+HOOKS_OF_ONE_LIST = sorted({each.name for each in fields(Listeners)} - {hook for hook, _ in HOOKS})
 
 
 class Everything(Invariant):
@@ -51,8 +55,25 @@ def test_the_types_that_are_looked_at_are_those_that_are_asked_for(
 
 
 def test_who_asks_for_types_is_told_of_these_and_who_does_not_of_all() -> None:
-    everything, fetches = Everything(Witness(())), Fetches(Witness(()))
-    told = told_of_messages([everything, fetches, Nothing(Witness(()))], "on_sent", "sent_kinds")
+    everything, fetches = Everything(Witness()), Fetches(Witness())
+    told = listeners_of([everything, fetches, Nothing(Witness())]).on_sent
     assert set(told) == set(get_args(Message))
     assert told[FetchRequest] == [everything.on_sent, fetches.on_sent]
     assert told[FetchResponse] == [everything.on_sent]
+
+
+def test_every_hook_of_an_invariant_has_its_list_and_the_other_way_round() -> None:
+    hooks = {name for name in vars(Invariant) if name.startswith("on_")}
+    assert hooks == {each.name for each in fields(Listeners)}
+
+
+def test_each_invariant_is_told_of_what_it_overrides_in_the_order_of_the_table() -> None:
+    invariants = [kind(Witness()) for kind in ALL]
+    told = listeners_of(invariants)
+    for hook in HOOKS_OF_ONE_LIST:
+        overriding = [each for each in invariants if hook in _defined_by(type(each))]
+        assert getattr(told, hook) == [getattr(each, hook) for each in overriding], hook
+
+
+def _defined_by(kind: type[Invariant]) -> set[str]:
+    return {name for each in kind.__mro__ if each is not Invariant for name in vars(each)}

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from quorate.sim.invariants.violation import Invariant
-
-if TYPE_CHECKING:
-    from quorate.sim.invariants.witness import Seen
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
 
 
 class DamageImagined(Invariant):

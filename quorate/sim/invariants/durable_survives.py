@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
 
 
 class DurableSurvives(Invariant):

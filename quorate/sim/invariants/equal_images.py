@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from statemachine.dump import state_digest
 
 EVERY = 16

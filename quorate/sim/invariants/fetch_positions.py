@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages import Message
 from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import Batch
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.core.output import Append, Effect
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import SnapshotId

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, get_args
 
-from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.listeners import Listeners
+from quorate.sim.invariants.witness import Witness
 from quorum.core.messages import Message
 
-_OF_NODES_AND_CLIENTS = (
-    "on_opened",
-    "on_appended",
-    "on_truncated",
-    "on_persisted",
-    "on_voted",
-    "on_committed",
-    "on_stepped",
-    "on_checkpoint",
-    "on_published",
-    "on_watched",
-    "on_acknowledged",
-    "on_read",
-    "on_block",
-)
+_OF_MESSAGES = {"on_sent": "sent_kinds", "on_received": "received_kinds"}
+"""Hooks of messages, and where an invariant says which types it looks at."""
+
+
+def witness_for(kinds: Iterable[type[Invariant]]) -> Witness:
+    """A new witness that tells one invariant of each kind, in the order of ``kinds``."""
+    witness = Witness()
+    invariants = [kind(witness) for kind in kinds]
+    witness.report_to(invariants, listeners_of(invariants))
+    return witness
+
+
+def listeners_of(invariants: Sequence[Invariant]) -> Listeners:
+    """The hooks that ``invariants`` override, each in the order of ``invariants``."""
+    told: dict[str, Any] = {}
+    for each in fields(Listeners):
+        kinds = _OF_MESSAGES.get(each.name)
+        if kinds is None:
+            told[each.name] = _told_of(invariants, each.name)
+        else:
+            told[each.name] = _told_of_messages(invariants, each.name, kinds)
+    return Listeners(**told)
 
 
 def _overrides(each: Invariant, hook: str) -> bool:
     return getattr(type(each), hook) is not getattr(Invariant, hook)
 
 
-def told_of(invariants: Sequence[Invariant]) -> dict[str, list[Callable[..., None]]]:
-    """Who is told of anything but messages, by the name of the hook."""
-    return {
-        hook: [getattr(each, hook) for each in invariants if _overrides(each, hook)]
-        for hook in _OF_NODES_AND_CLIENTS
-    }
+def _told_of(invariants: Sequence[Invariant], hook: str) -> list[Callable[..., None]]:
+    return [getattr(each, hook) for each in invariants if _overrides(each, hook)]
 
 
-def told_of_messages(
+def _told_of_messages(
     invariants: Sequence[Invariant], hook: str, kinds: str
 ) -> dict[type, list[Callable[..., None]]]:
-    """Who is told of a message, by its type; ``kinds`` names where an invariant says of which."""
     told = [
         (getattr(each, kinds), getattr(each, hook)) for each in invariants if _overrides(each, hook)
     ]

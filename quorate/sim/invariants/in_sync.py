@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from quorate.controller.publishing import Published
-from quorate.sim.invariants.violation import Invariant
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
 from quorum.types import NO_NODE
 from statemachine.image import MetadataImage
-
-if TYPE_CHECKING:
-    from quorate.sim.invariants.witness import Seen
 
 
 class InSyncBrokers(Invariant):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.types import NodeId
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import Batch
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen
+from quorate.sim.invariants.seen import Seen
 
 
 class LogMatching(Invariant):

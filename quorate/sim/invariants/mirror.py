@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
+
+from quorum.ports import LogStore
 
 _HEAD = struct.Struct(">qiIbIhiqqqhii")
 _LENGTH_OVERHEAD = 12
 _CONTROL_BIT = 32
 _CACHED_MAX = 4096
+_READ_BYTES = 1 << 20
 
 
 class Batch(NamedTuple):
@@ -64,6 +68,15 @@ def split(payload: bytes) -> list[Batch]:
             _cache.clear()
         _cache[payload] = found
     return found
+
+
+def batches_of(log: LogStore, start_offset: int) -> Iterator[Batch]:
+    """The batches of a log on a disk, from the boundary ``start_offset`` to its end."""
+    offset = start_offset
+    while offset < log.end.offset:
+        for batch in split(log.read(offset, _READ_BYTES)):
+            yield batch
+            offset = batch.end_offset
 
 
 def _split(payload: bytes) -> list[Batch]:

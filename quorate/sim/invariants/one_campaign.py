@@ -6,8 +6,9 @@ without looking at the log again.
 
 from __future__ import annotations
 
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.core.messages import Message
 from quorum.core.vote_messages import VoteRequest
 from quorum.types import NodeId

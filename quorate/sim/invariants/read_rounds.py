@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import ReadBegun, Seen, Witness
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import ReadBegun, Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message
 from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse

@@ -63,3 +63,15 @@ class Seen:
     log_end: int = 0
     looked_at: tuple[object, ...] = ()
     """Everything that a look at the node goes by, as it was at the last one."""
+
+    def has_recovered(self, committed: LogMirror) -> bool:
+        """Whether it runs, votes freely, and its disk has as much as it ever had and all of
+        ``committed``.
+        """
+        end_offset = committed.end_offset
+        return (
+            self.is_up
+            and self.durable.end_offset >= max(self.damaged_at or 0, end_offset)
+            and self.durable.chain_at(end_offset) == committed.chain
+            and self.election.vote_floor is None
+        )

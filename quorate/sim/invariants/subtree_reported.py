@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from quorate.sim.invariants.fetch_positions import FetchPositions
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages import Message
 from quorum.types import NodeId

@@ -65,7 +65,9 @@ from quorate.sim.invariants.durable_survives import DurableSurvives, LossesKnown
 from quorate.sim.invariants.equal_checkpoints import EqualCheckpoints
 from quorate.sim.invariants.equal_images import EqualImages
 from quorate.sim.invariants.hash_chain import HashChain
+from quorate.sim.invariants.hooks import witness_for
 from quorate.sim.invariants.in_sync import InSyncBrokers
+from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.leader_append_only import LeaderAppendOnly
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
@@ -88,11 +90,10 @@ from quorate.sim.invariants.subtree_reported import SubtreeReported
 from quorate.sim.invariants.timestamps import TimestampsRise
 from quorate.sim.invariants.trim_waits import TrimWaits
 from quorate.sim.invariants.unique_ids import BrokerEpochs, UniqueIds
-from quorate.sim.invariants.violation import Invariant, Violation
 from quorate.sim.invariants.voter_changes import ChangeBarrier, OneChangeAtATime, Tombstones
 from quorate.sim.invariants.watch_is_prefix import WatchIsPrefix
 from quorate.sim.invariants.watched_is_committed import WatchedIsCommitted
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.witness import Witness
 
 ALL: tuple[type[Invariant], ...] = (
     OneLeader,
@@ -142,7 +143,4 @@ ALL: tuple[type[Invariant], ...] = (
 
 def watch() -> Witness:
     """A witness with every standing invariant."""
-    return Witness(ALL)
-
-
-__all__ = ["ALL", "Invariant", "Seen", "Violation", "Witness", "watch"]
+    return witness_for(ALL)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
+from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import Batch
-from quorate.sim.invariants.violation import Invariant
-
-if TYPE_CHECKING:
-    from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 
 _MAX_TIMESTAMP = struct.Struct(">q")
 _MAX_TIMESTAMP_AT = 35

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from quorate.controller.publishing import Published
+from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import split
-from quorate.sim.invariants.violation import Invariant
-from quorate.sim.invariants.witness import Seen, Witness
+from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.witness import Witness
 from quorum.types import NodeId
 
 

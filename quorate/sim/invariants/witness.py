@@ -1,4 +1,4 @@
-"""What an onlooker sees of a cluster, fed by the harness and told on to the invariants.
+"""What an onlooker sees of a cluster, fed by the harness and told on to those who judge it.
 
 It looks at what is handed to each disk, what each disk has completed, what leaves each node and
 what each node says of itself, and never at how a node decides. Every check costs about the same
@@ -13,14 +13,14 @@ process is gone. And for clients: ``acknowledged``, ``read_begins``, ``read_conf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from quorate.controller.publishing import Published
 from quorate.replica.replica import Replica
-from quorate.sim.invariants.hooks import told_of, told_of_messages
-from quorate.sim.invariants.mirror import Batch, LogMirror, split
+from quorate.sim.invariants.listeners import Listeners
+from quorate.sim.invariants.mirror import Batch, LogMirror, batches_of, split
 from quorate.sim.invariants.seen import ReadBegun, Seen
-from quorate.sim.invariants.violation import Invariant, Violation
+from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
 from quorum.core.messages import Message
 from quorum.core.output import (
@@ -36,13 +36,14 @@ from quorum.core.vote_messages import VoteRequest
 from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
 
-_READ_BYTES = 1 << 20
-
 
 class Witness:
-    """One per cluster. Raises ``Violation`` out of the call that shows it."""
+    """One per cluster. Raises ``Violation`` out of the call that shows it.
 
-    def __init__(self, invariants: Iterable[type[Invariant]]) -> None:
+    It tells nobody until ``report_to``.
+    """
+
+    def __init__(self) -> None:
         self._followers: list[Callable[[list[Batch]], None]] = []
         self.nodes: dict[NodeId, Seen] = {}
         self.replaced: dict[ReplicaKey, Seen] = {}
@@ -73,10 +74,14 @@ class Witness:
         self.is_chain_damaged = False
         """Whether rot took digests of the log from any disk."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
-        self.invariants = [kind(self) for kind in invariants]
-        self._hooks = told_of(self.invariants)
-        self._sent = told_of_messages(self.invariants, "on_sent", "sent_kinds")
-        self._received = told_of_messages(self.invariants, "on_received", "received_kinds")
+        self.invariants: Sequence[object] = ()
+        """Those who judge; for whoever asks them at the end what they have seen."""
+        self._told = Listeners()
+
+    def report_to(self, invariants: Sequence[object], listeners: Listeners) -> None:
+        """Tell ``listeners``, which are of ``invariants``, of what happens from now on."""
+        self.invariants = invariants
+        self._told = listeners
 
     # ------------------------------------------------------------------ lives
 
@@ -87,14 +92,10 @@ class Witness:
         node_id = replica.key.id
         before = self.nodes.get(node_id)
         written = LogMirror(start.offset, start.epoch, self._chain_of(start.offset, start.epoch))
-        log = stores.log
-        offset = start.offset
-        while offset < log.end.offset:
-            for batch in split(log.read(offset, _READ_BYTES)):
-                written.append(batch)
-                if batch.is_forged:
-                    self.forged.add(node_id)
-            offset = written.end_offset
+        for batch in batches_of(stores.log, start.offset):
+            written.append(batch)
+            if batch.is_forged:
+                self.forged.add(node_id)
         seen = Seen(
             node_id,
             before.life + 1 if before is not None else 1,
@@ -114,9 +115,9 @@ class Witness:
             self.damaged(node_id)
         if before is not None and before.replica.key != replica.key:
             self.second_lives.discard(node_id)
-        if self._hooks["on_published"]:
+        if self._told.on_published:
             replica.controller.subscribe(lambda told: self._published(seen, told))
-        for hook in self._hooks["on_opened"]:
+        for hook in self._told.on_opened:
             hook(seen, before)
 
     def stopped(self, node_id: NodeId) -> None:
@@ -158,13 +159,7 @@ class Witness:
         From then on it may be damaged, or another one, without a majority losing a record.
         """
         seen = self.nodes[node_id]
-        end_offset = self.committed.end_offset
-        is_repaired = (
-            seen.is_up
-            and seen.durable.end_offset >= max(seen.damaged_at or 0, end_offset)
-            and seen.durable.chain_at(end_offset) == self.committed.chain
-            and seen.election.vote_floor is None
-        )
+        is_repaired = seen.has_recovered(self.committed)
         if is_repaired:
             seen.damaged_at = None
         return is_repaired
@@ -194,12 +189,12 @@ class Witness:
                     if key not in self.positions:
                         self.positions[key] = seen.written.chain
                         self.batches[key] = batch
-                for hook in self._hooks["on_appended"]:
+                for hook in self._told.on_appended:
                     hook(seen, batches)
             elif type(effect) is Truncate:
                 cut = seen.written.cut(effect.end_offset)
-                for hook in self._hooks["on_truncated"]:
-                    hook(seen, cut)
+                for on_cut in self._told.on_truncated:
+                    on_cut(seen, cut)
             elif type(effect) is ReplaceLogWith:
                 seen.written = self._replaced(effect)
 
@@ -225,13 +220,13 @@ class Witness:
                     seen.durable = self._replaced(effect)
                 elif type(effect) is SaveElectionState:
                     seen.election = effect.state
-                    for hook in self._hooks["on_voted"]:
-                        hook(seen, effect.state)
+                    for on_vote in self._told.on_voted:
+                        on_vote(seen, effect.state)
                 elif type(effect) is FreezeDownload:
                     self.checkpointed(node_id, effect.snapshot_id)
                 elif type(effect) is StoreHighWatermark:
                     seen.secured_end = min(flushed_before, seen.durable.end_offset)
-                for hook in self._hooks["on_persisted"]:
+                for hook in self._told.on_persisted:
                     hook(seen, effect)
 
     def _flushed(self, seen: Seen, batches: list[Batch]) -> None:
@@ -251,7 +246,7 @@ class Witness:
         file = store._open(snapshot_id)  # noqa: SLF001
         content = file.read_at(0, file.size())
         file.close()
-        for hook in self._hooks["on_checkpoint"]:
+        for hook in self._told.on_checkpoint:
             hook(seen, snapshot_id, content)
 
     # ------------------------------------------------------------------ what it says and is
@@ -262,13 +257,13 @@ class Witness:
             self.is_pre_vote[node_id, message.request_id] = message.pre_vote
         self.sent_count += 1
         seen = self.nodes[node_id]
-        for hook in self._sent[type(message)]:
+        for hook in self._told.on_sent[type(message)]:
             hook(seen, to, message)
 
     def received(self, node_id: NodeId, sender: NodeId, message: Message) -> None:
         """A message is about to be handed to a node that runs."""
         seen = self.nodes[node_id]
-        for hook in self._received[type(message)]:
+        for hook in self._told.on_received[type(message)]:
             hook(seen, sender, message)
 
     def stepped(self, node_id: NodeId) -> None:
@@ -295,7 +290,7 @@ class Witness:
             # Most steps change nothing that any property of a node's state goes by.
             return
         high_watermark = self._note_commits(seen)
-        for hook in self._hooks["on_stepped"]:
+        for hook in self._told.on_stepped:
             hook(seen)
         seen.looked_at = looked_at
         seen.high_watermark = high_watermark
@@ -313,7 +308,7 @@ class Witness:
     def _published(self, seen: Seen, told: Published) -> None:
         # Subscribers hear in the middle of a step, which may itself have moved the watermark.
         self._note_commits(seen)
-        for hook in self._hooks["on_published"]:
+        for hook in self._told.on_published:
             hook(seen, told)
 
     def _note_commits(self, seen: Seen) -> int:
@@ -348,7 +343,7 @@ class Witness:
                 log_end=log.end_offset,
             )
         self.committed_in.append((seen.replica.node.epoch, high_watermark))
-        for hook in self._hooks["on_committed"]:
+        for hook in self._told.on_committed:
             hook(seen, batches, high_watermark)
         for follower in self._followers:
             follower(batches)
@@ -366,13 +361,13 @@ class Witness:
         # Answers leave in the middle of a step, which may itself have moved the high watermark.
         seen = self.nodes[node_id]
         self._note_commits(seen)
-        for hook in self._hooks["on_acknowledged"]:
+        for hook in self._told.on_acknowledged:
             hook(seen, offset, command)
         self.acknowledged_end = max(self.acknowledged_end, offset)
 
     def watched(self, node_id: NodeId, end_offset: int) -> None:
         """A watcher is about to be handed a state or changes that end at ``end_offset``."""
-        for hook in self._hooks["on_watched"]:
+        for hook in self._told.on_watched:
             hook(self.nodes[node_id], end_offset)
 
     def read_begins(self) -> ReadBegun:
@@ -385,15 +380,12 @@ class Witness:
         """A client is told that a block of producer ids is its own."""
         seen = self.nodes[node_id]
         self._note_commits(seen)
-        for hook in self._hooks["on_block"]:
+        for hook in self._told.on_block:
             hook(seen, command, first, count)
 
     def read_confirmed(self, node_id: NodeId, begun: ReadBegun, offset: int) -> None:
         """A read that began at ``begun`` may look at ``offset``."""
         seen = self.nodes[node_id]
         self._note_commits(seen)
-        for hook in self._hooks["on_read"]:
+        for hook in self._told.on_read:
             hook(seen, begun, offset)
-
-
-__all__ = ["ReadBegun", "Seen", "Witness"]
