@@ -5,19 +5,23 @@ caches. Afterwards nearly every object lies in a page whose address has to be lo
 virtual machine through two page tables. In pages of 2 MiB there are few addresses to look up.
 
 Linux 6.1 and later do this when asked (``MADV_COLLAPSE``), whatever the system's setting for
-transparent huge pages. Elsewhere nothing happens. Only memory that is in use already is moved, so a
-process does not grow by it.
+transparent huge pages. Elsewhere nothing happens. Only memory that is nearly all in use already is
+moved, so a process hardly grows by it.
+
+It holds the process up, for up to some tenths of a second on a busy machine: to be called before a
+node has anything to answer.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
 BYTES_MAX: Final = 64 << 20
-"""Moved at most: copying that holds the process up for some hundredths of a second."""
+"""Asked for at most."""
+_REFUSALS_MAX: Final = 3
+"""Who has no room for so many has none: each time the kernel looks for it costs more."""
 _MADV_COLLAPSE: Final = 25
 _SIZE_PATH: Final = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 _SMAPS_PATH: Final = Path("/proc/self/smaps")
@@ -38,20 +42,23 @@ def move_to_huge_pages(bytes_max: int = BYTES_MAX) -> int:
         size = int(_SIZE_PATH.read_text())
         smaps = _SMAPS_PATH.read_text()
         collapse = _collapse()
-    except (OSError, ValueError, AttributeError):
+    except (ImportError, OSError, ValueError, AttributeError):
         return 0
     return collapse_all(dense_ranges(smaps.splitlines()), size, bytes_max, collapse)
 
 
 def collapse_all(ranges: Iterable[range], size: int, bytes_max: int, collapse: Collapse) -> int:
     """Ask for every huge page of ``size`` that lies wholly in one of ``ranges``; bytes moved."""
-    moved = 0
+    moved = refused = 0
     for each in ranges:
         first = -(-each.start // size) * size
         for address in range(first, each.stop - size + 1, size):
-            if moved + size > bytes_max:
+            if moved + refused + size > bytes_max or refused >= _REFUSALS_MAX * size:
                 return moved
-            moved += size * collapse(address, size)
+            if collapse(address, size):
+                moved += size
+            else:
+                refused += size
     return moved
 
 
@@ -63,6 +70,8 @@ def dense_ranges(smaps: Iterable[str]) -> Iterator[range]:
     addresses = range(0)
     for line in smaps:
         words = line.split()
+        if len(words) < 2:
+            continue
         if not words[0].endswith(":"):
             addresses = _anonymous(words)
         elif words[0] == "Rss:" and int(words[1]) << 10 >= len(addresses) * _DENSE > 0:
@@ -79,6 +88,8 @@ def _anonymous(words: list[str]) -> range:
 
 
 def _collapse() -> Collapse:
+    import ctypes  # Not at the top: a Python may have been built without it.
+
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     madvise.restype = ctypes.c_int

@@ -215,18 +215,18 @@ class ServerNode:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Listen, then let the replica take its first role.
+        """Let the replica take its first role, then listen: nobody is answered before.
 
         Raises:
             ListenError: The metrics address cannot be listened on.
         """
         self._shell.start()
-        await self._listeners.start()
         if self._metrics is not None:
             await self._start_metrics(self._metrics)
         self._network.set_peers(self._bootstrap | self._relays)
         self._is_started = True
         self._shell.guard(self.replica.start)
+        await self._listeners.start()
         self._scrubber.start()
         self._ready_task = asyncio.create_task(self._tell_readiness(), name="readiness")
 

@@ -72,10 +72,10 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
     _report_boot(node.boot_report)
     loop = asyncio.get_running_loop()
     try:
-        await node.start()
-        _spare_collector()
         if config.node.huge_pages:
             _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
+        await node.start()
+        _spare_collector()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _on_signal, stopping)
         _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)

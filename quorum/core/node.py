@@ -104,8 +104,7 @@ class RaftNode:
 
     def receive(self, now_ms: int, sender: NodeId, message: Message) -> Output:
         """Take a request or response from a peer. No input raises."""
-        core = self._core
-        core.begin(now_ms)
+        core = self._begin(now_ms)
         handler = HANDLERS.get(type(message))
         if handler is None:
             ignore(core, sender, message, "not a message of this protocol", is_violation=True)
@@ -120,22 +119,19 @@ class RaftNode:
             QuorumUsageError: Not a leader that may write, an empty range, or more than
                 ``uncommitted_bytes_max`` on the way; nothing has changed.
         """
-        self._core.begin(now_ms)
-        commitment.propose(self._core, end_offset, payload)
+        commitment.propose(self._begin(now_ms), end_offset, payload)
         return self._finish()
 
     def read(self, now_ms: int, token: int) -> Output:
         """Confirm that this node leads; ``ReadConfirmed`` or ``ReadFailed`` will answer."""
-        self._core.begin(now_ms)
-        read_confirmation.read(self._core, token)
+        read_confirmation.read(self._begin(now_ms), token)
         return self._finish()
 
     def ask_position(self, now_ms: int, token: int) -> Output:
         """Find a position for a linearizable read, on a leader as ``read`` does, elsewhere by
         asking the leader; ``ReadConfirmed`` or ``ReadFailed`` will answer.
         """
-        self._core.begin(now_ms)
-        read_forwarding.ask_position(self._core, token)
+        read_forwarding.ask_position(self._begin(now_ms), token)
         return self._finish()
 
     def persisted(self, now_ms: int, ticket: int) -> Output:
@@ -144,13 +140,12 @@ class RaftNode:
         Raises:
             QuorumUsageError: No such ticket was ever given.
         """
-        self._core.begin(now_ms)
-        on_durable(self._core, ticket)
+        on_durable(self._begin(now_ms), ticket)
         return self._finish()
 
     def tick(self, now_ms: int) -> Output:
         """Do what is due at ``now_ms``."""
-        self._core.begin(now_ms)
+        self._begin(now_ms)
         return self._finish()
 
     def notice(self, now_ms: int, fact: Notice) -> Output:
@@ -159,16 +154,15 @@ class RaftNode:
         Raises:
             QuorumUsageError: A snapshot beyond the high watermark is reported.
         """
-        self._core.begin(now_ms)
-        on_notice(self._core, fact)
+        on_notice(self._begin(now_ms), fact)
         return self._finish()
 
     def stood_still(self, now_ms: int, late_ms: int) -> Output:
         """This node comes ``late_ms`` late to a deadline. Moves deadlines; no turn is taken."""
-        self._core.begin(now_ms)
-        standstill.excuse_others(self._core, late_ms)
-        self._core.out.next_deadline_ms = next_deadline(self._core)
-        return self._core.out
+        core = self._begin(now_ms)
+        standstill.excuse_others(core, late_ms)
+        core.out.next_deadline_ms = next_deadline(core)
+        return core.out
 
     @property
     def role_name(self) -> str:
@@ -341,11 +335,15 @@ class RaftNode:
         """The largest known epoch not above ``requested`` and its end offset (279.1)."""
         return self._core.log.end_offset_for_epoch(requested)
 
+    def _begin(self, now_ms: int) -> CoreState:
+        if not self._is_started:  # Who does not know its own disk says nothing.
+            raise QuorumUsageError("the node has not been started")
+        self._core.begin(now_ms)
+        return self._core
+
     def _finish(self) -> Output:
         """Let the role in office take its turn, then close the output."""
         core = self._core
-        if not self._is_started:  # Who does not know its own disk says nothing.
-            raise QuorumUsageError("the node has not been started")
         role = core.role
         if isinstance(role, Leader) and role.established:
             # A leader with nothing due has no turn to take: this is the hot path.

@@ -105,7 +105,10 @@ def source_of_records(core: CoreState) -> NodeId:
 
 
 def subtree_report(core: CoreState) -> Subtree | None:
-    """What the next Fetch says of the observers below this node; None when there are none."""
-    if core.relay is None:
+    """What the next Fetch says of the observers below this node; None when there are none.
+
+    A voter serves nobody; whoever fetched from it before it became one counts until it is silent.
+    """
+    if core.relay is None or (core.is_voter and core.relay.subtree is None):
         return None
     return core.relay.report(core.now_ms, core.epoch, core.log.start.offset)

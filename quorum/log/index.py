@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +69,11 @@ class OffsetIndex:
         # Positions are added before offsets: never look further than the offsets reach.
         number = bisect_right(self._positions, position, 0, len(self._last_offsets)) - 1
         return self._positions[number] if number >= 0 else 0
+
+    def ceiling(self, position: int) -> IndexEntry | None:
+        """The first entry whose batch starts at or behind ``position``, if any."""
+        number = bisect_left(self._positions, position, 0, len(self._last_offsets))
+        return self._entry(number) if number < len(self._last_offsets) else None
 
     def last_position(self) -> int:
         """Position of the newest entry; 0 when there is none."""

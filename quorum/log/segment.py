@@ -154,13 +154,27 @@ class Segment:
             CorruptBatchError: None does any more: the file is not what was written.
         """
         # Proven: files are cut by it, and a header that has rotted may name this very end.
-        trail = self._trail_at(end_offset, self.trail, prove=True)
+        newest = self.trail
+        trail = self._trail_at(end_offset, newest, prove=True)
         if trail is None:
             raise QuorumUsageError(
                 f"{self.path}: offset {end_offset} is not a batch boundary in "
-                f"{self.base_offset} to {self.trail.end_offset}"
+                f"{self.base_offset} to {newest.end_offset}"
             )
+        if trail.digest:
+            self._prove_digest(trail, newest)
         return trail
+
+    def _prove_digest(self, trail: Trail, newest: Trail) -> None:
+        """Fold on to the next digest that is known: epochs lie outside of checksums."""
+        known = self.index.ceiling(trail.position) or newest
+        digest = trail.digest
+        walk = self._walk(trail.position, known.position, prove=True, begins=trail.end_offset)
+        for _, _, batch in walk:
+            digest = fold(digest, batch)
+        if digest != known.digest:
+            cause = f"the batches around offset {trail.end_offset} have another digest than before"
+            raise CorruptBatchError(cause, path=self.path, position=trail.position)
 
     def _trail_at(self, offset: int, trail: Trail, *, prove: bool = False) -> Trail | None:
         digest, indexed = self.base_digest, 0

@@ -20,7 +20,7 @@ from quorum.core.state import CoreState
 from quorum.core.upstream import RelayPlan, Upstream
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, disk_with, key
+from tests.support.core_disk import Disk, disk_with, key, voter
 
 CONFIG = QuorumConfig(relay_patience_ms=1000, relay_retry_ms=5000)
 
@@ -186,6 +186,19 @@ def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtr
     (request,) = [each.message for each in [*output.immediate, *output.after_persist]]
     assert isinstance(request, FetchRequest)
     assert request.subtree == reported
+
+
+def test_a_voter_that_may_relay_reports_nobody() -> None:
+    """Goal: ``relay.enable`` on a voter does nothing. Method: restart one with a log."""
+    node = RaftNode(
+        config=CONFIG, cluster_id=CLUSTER, me=key(1), rng=random.Random(1),
+        relays=RelayPlan(serves=True),
+    )  # fmt: skip
+    disk = disk_with("1:a 1:b", epoch=1, leader=2)
+    output = node.start(5, disk.durable_state([voter(1), voter(2)]))
+    (request,) = [each.message for each in [*output.immediate, *output.after_persist]]
+    assert isinstance(request, FetchRequest)
+    assert request.subtree is None
 
 
 def test_a_subtree_names_whom_everybody_fetches_from_as_far_as_there_is_room() -> None:

@@ -126,6 +126,8 @@ def test_a_core_that_has_not_been_started_says_nothing() -> None:
         node.notice(0, FeatureLevels((), {}))
     with pytest.raises(QuorumUsageError, match="not been started"):
         node.tick(10_000)
+    with pytest.raises(QuorumUsageError, match="not been started"):
+        node.stood_still(10_000, 5_000)
     output = node.start(10_000, DurableState(**SOUND))  # type: ignore[arg-type]
     (asked,) = [each.message for each in [*output.immediate, *output.after_persist]]
     assert isinstance(asked, FetchRequest)

@@ -58,6 +58,13 @@ def test_what_the_kernel_refuses_is_not_counted() -> None:
     assert collapse_all([range(4 * SIZE)], SIZE, 9 * SIZE, lambda *_: next(taken)) == 2 * SIZE
 
 
+def test_who_is_refused_three_times_asks_no_more() -> None:
+    """Each look for room that there is not costs the kernel more than the one before."""
+    asked = []
+    assert collapse_all([range(9 * SIZE)], SIZE, 99 * SIZE, lambda *at: bool(asked.append(at))) == 0
+    assert len(asked) == 3
+
+
 def test_asking_the_running_kernel_changes_no_content() -> None:
     """Whatever this system can do: the call returns, and memory says what it said."""
     kept = [bytes([number % 251]) * 4096 for number in range(4096)]
