@@ -94,7 +94,8 @@ LANES: tuple[Lane, ...] = (
         _ZOO,
         Figures.PRINTED,
     ),
-    *(_exploration(name) for name in MODELS),
+    # The end of ``checkpoint`` is out of reach; test_explore.py has its beginning.
+    *(_exploration(name) for name in MODELS if name != "checkpoint"),
     Lane(
         "chaos",
         "real processes under faults: nothing lost, nothing twice, nothing stale",
