@@ -22,8 +22,6 @@ from snapshot.store import DirectorySnapshotStore
 from snapshot.verifier import CheckpointSummary
 
 PROVE_EVERY_MS: Final = 60_000
-REMEMBERED_MAX: Final = 16
-"""Checkpoints that are known to have been served; there are rarely more than two or three."""
 _log = logging.getLogger(__name__)
 # A simulation has no handlers, and tells of damage in its own way.
 _log.addHandler(logging.NullHandler())
@@ -51,16 +49,17 @@ class CheckpointProof:
         self._withdraw = withdraw
         self._to_driver = to_driver
         self._due_ms: dict[SnapshotId, int] = {}
-        """From when on a checkpoint that was served before is read again, of the newest begun."""
+        """From when on a checkpoint that was served before is read again; of those on disk."""
         self._is_reading = False
         store.on_begun = self._begun
 
     def _begun(self, snapshot_id: SnapshotId) -> None:
         due_ms = self._due_ms.get(snapshot_id)
         if due_ms is None:
+            # None that can still be asked for is forgotten, else each would be read every time.
+            kept = {*self._store.list()} & self._due_ms.keys()
+            self._due_ms = {each: self._due_ms[each] for each in kept}
             self._due_ms[snapshot_id] = 0
-            while len(self._due_ms) > REMEMBERED_MAX:
-                del self._due_ms[next(iter(self._due_ms))]
             return
         if self._is_reading or self._now_ms() < due_ms:
             return

@@ -71,21 +71,25 @@ def test_a_file_that_is_gone_is_no_damage() -> None:
     assert not store.quarantined
 
 
-def test_asking_for_two_in_turn_makes_nobody_read_more_often(
-    readings: list[CheckpointReader],
+@pytest.mark.parametrize("count", [2, 20])
+def test_asking_for_several_in_turn_makes_nobody_read_more_often(
+    readings: list[CheckpointReader], count: int
 ) -> None:
-    """Goal: no peer can keep a node reading. Method: two files, begun by turns."""
+    """Goal: no peer can keep a node reading. Method: some files, begun by turns."""
     bench = trimmed()
-    begin(bench)
-    # What is being served is kept although a newer one is there.
-    bench.write(change(1))
-    assert bench.replica.checkpoints.write_now()
-    bench.persist()
+    for number in range(1, count):
+        # What is being served is kept although a newer one is there.
+        begin(bench)
+        bench.write(change(number))
+        assert bench.replica.checkpoints.write_now()
+        bench.persist()
     ids = bench.stores.snapshots.list()
-    assert len(ids) == 2
+    assert len(ids) == count
     readings.clear()
+    bench.stores.snapshots.read_chunk(ids[-1], 0, 100)
+    assert not readings, "the newest has not been served before"
     for _ in range(10):
         for snapshot_id in ids:
             bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
             bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
-    assert len(readings) == 2
+    assert len(readings) == count

@@ -78,6 +78,7 @@ def test_a_duplicate_gets_the_first_answer():
 def test_unknown_and_expired_producers():
     log = Log()
     refused(log, ErrorCode.UNKNOWN_PRODUCER_ID, 0, producer=6)
+    assert log.judge(0) == Fresh(), "the one that is known"
     log.delta.replay(ExpireProducerRecord(PRODUCER))
     refused(log, ErrorCode.UNKNOWN_PRODUCER_ID, 0)
 
@@ -127,6 +128,7 @@ def test_contradicting_itself_is_out_of_order():
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, oldest_open=-1)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 1 << 31)
+    assert log.judge(0) == Fresh(), "what was refused has left nothing behind"
 
 
 def test_the_window_has_an_end():
