@@ -18,21 +18,25 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _write_rows(figures: Mapping[str, Any]) -> list[list[str]]:
-    rows = [["writes", "writers", "per second", "p50 ms", "p99 ms", "rate ratio", "p50 ratio"]]
-    ours = {row["writers"]: row for row in figures["writes"]}
-    rows.extend([*_write_row("quorate", row), "", ""] for row in figures["writes"])
+    rows = [_WRITE_COLUMNS]
+    rows.extend(_write_row("quorate", row) for row in figures["writes"])
     for name, peer in figures["peers"].items():
-        for row in peer.get("writes", ()):
-            mine = ours[row["writers"]]
-            ratios = [f"{mine['rate'] / row['rate']:.2f}", f"{mine['p50_ms'] / row['p50_ms']:.2f}"]
-            rows.append(_write_row(name, row) + ratios)
+        rows.extend(_write_row(name, row) for row in peer.get("writes", ()))
     return rows
 
 
+_WRITE_COLUMNS = [
+    "writes", "writers", "per second", "p50 ms", "p99 ms", "rate ratio", "p50 ratio", "rounds",
+    "stolen",
+]  # fmt: skip
+
+
 def _write_row(name: str, row: Mapping[str, Any]) -> list[str]:
+    ratios = [f"{row[key]:.2f}" if key in row else "" for key in ("rate_ratio", "p50_ratio")]
+    stolen = "" if row["stolen"] is None else f"{row['stolen']:.1%}"
     return [
         name, str(row["writers"]), f"{row['rate']:,.0f}", f"{row['p50_ms']:.2f}",
-        f"{row['p99_ms']:.2f}",
+        f"{row['p99_ms']:.2f}", *ratios, f"{row['rounds']} + {row['disturbed']}", stolen,
     ]  # fmt: skip
 
 
@@ -73,6 +77,10 @@ def _failover_row(text: str, figures: Mapping[str, Any]) -> list[str]:
 
 
 def render(figures: Mapping[str, Any]) -> str:
-    """Both tables. Ratios are ours by the peer's: a rate above 1 and a p50 below 1 are better."""
+    """Both tables. Ratios are ours by the peer's: a rate above 1 and a p50 below 1 are better.
+
+    ``rounds`` is how many count and how many were disturbed, ``stolen`` the most that the host
+    took of the processors in those that count.
+    """
     lines = _table(_write_rows(figures)) if figures["writes"] else []
     return "\n".join([*lines, "", *_table(_other_rows(figures))])

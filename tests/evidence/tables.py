@@ -269,12 +269,21 @@ def _bench(entry: Entry) -> str:
     for name, peer in figures.get("peers", {}).items():
         systems[name] = peer.get("writes", [])
     rows = [
-        [system, row["writers"], shown(round(row["rate"])), *(shown(row[key]) for key in _TIMES)]
+        [
+            system,
+            row["writers"],
+            shown(round(row["rate"])),
+            *(f"{row[key]:.2f}" for key in _TIMES),
+            *(f"{row[key]:.2f}" if key in row else "" for key in _RATIOS),
+            f"{row['rounds']} + {row['disturbed']}",
+            "" if row["stolen"] is None else f"{row['stolen']:.1%}",
+        ]
         for system, loads in systems.items()
         for row in loads
     ]
     if rows:
-        parts.append(table(["System", "Writers", "Writes/s", "p50 ms", "p99 ms"], rows))
+        parts.append(table(_LOAD_COLUMNS, rows))
+        parts.append(_LOAD_LEGEND)
     if "image" in figures:
         rate = shown(round(figures["image"]["p50"]))
         parts.append(f"Checkpoint to image: {rate} records/s.")
@@ -284,6 +293,16 @@ def _bench(entry: Entry) -> str:
 
 
 _TIMES = ("p50_ms", "p99_ms")
+_RATIOS = ("rate_ratio", "p50_ratio")
+_LOAD_COLUMNS = (
+    "System", "Writers", "Writes/s", "p50 ms", "p99 ms", "Rate ratio", "p50 ratio", "Rounds",
+    "Stolen",
+)  # fmt: skip
+_LOAD_LEGEND = (
+    "Ratios are Quorate's figure by the peer's, taken round by round: above 1 is better for rates, "
+    "below 1 for p50. Rounds: how many count, and how many the machine's host disturbed; stolen: "
+    "the most that it took of the processors in one that counts."
+)
 
 zoo = _of("zoo", _zoo)
 chaos = _of("chaos", _chaos)

@@ -1,0 +1,77 @@
+"""Rounds in which several systems were loaded one after the other, and which of them count.
+
+A lone write is a chain of short turns on processors that sleep in between. A host that takes
+the processors away for a moment stretches the systems unequally: those with more turns more.
+So a round during which it took more than ``STOLEN_MAX`` from any of the systems is measured
+again, and does not count as long as there are rounds without. What was measured does not enter
+into that choice, only what the host did.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+STOLEN_MAX = 0.01
+REPEATS_MAX = 3
+"""For each round that shall count, so many are measured at most."""
+
+Row: TypeAlias = dict[str, Any]
+Round: TypeAlias = Mapping[str, Row]
+"""By the system's name, what it did; ``stolen`` is the host's share meanwhile, None if unknown."""
+
+
+def is_quiet(each: Round) -> bool:
+    """Whether the host left the processors to all systems of the round."""
+    return all((row["stolen"] or 0.0) <= STOLEN_MAX for row in each.values())
+
+
+def measure_rounds(measure: Callable[[], Round], wanted: int) -> list[Round]:
+    """Measure until ``wanted`` rounds were quiet, ``REPEATS_MAX`` times as many at most."""
+    rounds: list[Round] = []
+    while sum(map(is_quiet, rounds)) < wanted and len(rounds) < wanted * REPEATS_MAX:
+        rounds.append(measure())
+    return rounds
+
+
+def summarise(rounds: Sequence[Round], ours: str) -> dict[str, Row]:
+    """One row per system: its run of the median rate, and how it compares round by round.
+
+    Only quiet rounds count, if there is one; otherwise all do. Besides what the system told,
+    a row has ``rates`` of the rounds that count, ``stolen`` (the most of them), ``rounds``
+    (how many count) and ``disturbed`` (how many were not quiet). A peer's row has
+    ``rate_ratio`` and ``p50_ratio``, medians of ours by the peer's of the same round, and
+    ``rate_ratios`` and ``p50_ratios``, all of them.
+
+    Args:
+        rounds: At least one; a peer that failed may be missing in the later ones.
+        ours: The system that the others are compared with; it is in every round.
+    """
+    quiet = [each for each in rounds if is_quiet(each)]
+    counted = quiet or list(rounds)
+    names = dict.fromkeys(name for each in counted for name in each)
+    found = {name: _summary([each[name] for each in counted if name in each]) for name in names}
+    for name, row in found.items():
+        row["disturbed"] = len(rounds) - len(quiet)
+        if name != ours:
+            for key, figure in (("rate", "rate"), ("p50", "p50_ms")):
+                ratios = [
+                    round(each[ours][figure] / each[name][figure], 3)
+                    for each in counted
+                    if name in each
+                ]
+                row[f"{key}_ratio"] = statistics.median(ratios)
+                row[f"{key}_ratios"] = ratios
+    return found
+
+
+def _summary(rows: Sequence[Row]) -> Row:
+    ordered = sorted(rows, key=lambda row: float(row["rate"]))
+    shares = [row["stolen"] for row in rows if row["stolen"] is not None]
+    return {
+        **ordered[len(ordered) // 2],
+        "rates": [round(float(row["rate"])) for row in ordered],
+        "stolen": max(shares, default=None),
+        "rounds": len(rows),
+    }
