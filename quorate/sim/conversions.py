@@ -6,11 +6,14 @@ pure function of them, and so is what a client reads in the message.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from quorate.services.change_message import ChangeMessage, message_of
 from quorate.sim.record_digest import digest_of
 from quorum.v1.metadata_pb2 import ChangeBatch, WatchResponse
+
+KEPT_MAX: Final = 64
+"""How many conversions are kept: what all watchers of a cluster are being handed at a time."""
 
 
 class Heard(NamedTuple):
@@ -30,7 +33,11 @@ class Told(NamedTuple):
 
 
 class Conversions:
-    """Those of one run."""
+    """Those of one run, the last ``KEPT_MAX`` that were worked out.
+
+    Watchers read about the same stretch of the log at about the same time; one that reads
+    something older has it worked out again.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, Told] = {}
@@ -46,6 +53,8 @@ class Conversions:
             changes = message_of(data)
             response = WatchResponse.FromString(changes.data)
             told = Told(changes, tuple(map(_heard, response.changes.batches)))
+            if len(self._known) >= KEPT_MAX:
+                del self._known[next(iter(self._known))]
             self._known[data] = told
         return told
 

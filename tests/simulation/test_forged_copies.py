@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from quorate.sim.forgery import forge_batch
-from quorate.sim.invariants.mirror import disguise
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.log.layout import segment_path
@@ -30,7 +29,7 @@ def _forged_and_original() -> tuple[bytes, bytes]:
 def test_who_has_fetched_it_may_lose_it_again() -> None:
     stage = Stage()
     forged, original = _forged_and_original()
-    disguise(forged, original)
+    stage.witness.disguise(forged, original)
     stage.append_batch(1, original, 1)
     stage.append_batch(2, forged, 1)
     assert stage.witness.forged == {2}, "only its holder"
@@ -46,9 +45,29 @@ def test_who_has_fetched_it_may_lose_it_again() -> None:
 def test_what_a_crash_left_of_it_counts_too() -> None:
     stage = Stage()
     forged, original = _forged_and_original()
-    disguise(forged, original)
+    stage.witness.disguise(forged, original)
     stage.append_batch(1, original, 1)
     stage.append_batch(2, forged, 1, durable=False)
     assert not stage.witness.forged
     stage.open(2, log=forged)
     assert stage.witness.forged == {2}
+
+
+def test_what_was_forged_in_one_run_is_no_forgery_in_the_next() -> None:
+    forged, original = _forged_and_original()
+    Stage().witness.disguise(forged, original)
+
+    stage = Stage()
+    stage.append_batch(1, original, 1)
+    with pytest.raises(Violation, match="one position, two histories"):
+        stage.append_batch(2, forged, 1)
+    assert not stage.witness.forged
+
+
+def test_a_batch_that_was_split_before_it_counted_as_forged_counts_from_then_on() -> None:
+    witness = Stage().witness
+    forged, original = _forged_and_original()
+    assert not witness.split(forged)[0].is_forged
+    witness.disguise(forged, original)
+    assert witness.split(forged)[0].is_forged
+    assert witness.split(forged)[0].content == witness.split(original)[0].content

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from quorate.controller.publishing import Published
-from quorate.sim.invariants.mirror import split
+from quorate.sim.invariants.mirror import Splitting
 from quorate.sim.invariants.table import watch
 from quorate.sim.invariants.witness import Witness
 from quorum.batch import encode_batch
@@ -116,7 +116,7 @@ class Stage:
         self, node_id: int, data: bytes, epoch: int, *, durable: bool = True, folds: bool = True
     ) -> None:
         """A whole batch. With ``folds`` the log's digest follows."""
-        (batch,) = split(data)
+        (batch,) = self.witness.split(data)
         if folds:
             self.folds[batch.end_offset] = fold(self.folds.get(batch.base_offset, b""), data)
         log = self.replicas[node_id].stores.log
@@ -134,7 +134,7 @@ class Stage:
         self._commit_batch(encode_control_batch([record], base_offset=base, epoch=1, timestamp=0))
 
     def _commit_batch(self, data: bytes) -> None:
-        (batch,) = split(data)
+        (batch,) = self.witness.split(data)
         for node_id in (1, 2, 3):
             self.append_batch(node_id, data, 1)
         self.commit(1, end_offset=batch.end_offset, epoch=1)
@@ -162,4 +162,4 @@ def batch_of(offset: int, epoch: int, value: bytes = b"v", **kw: Any) -> bytes:
 
 
 def end_of(log: bytes) -> int:
-    return split(log)[-1].end_offset
+    return Splitting().split(log)[-1].end_offset

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quorate.sim.forgery import forge_batch
 from quorate.sim.harm.site import Site
 from quorate.sim.harmed_files import DATA_DIR
-from quorate.sim.invariants.mirror import Batch, disguise
+from quorate.sim.invariants.mirror import Batch
 from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import Faults
 from quorum.core.majority import quorum_size
@@ -171,7 +171,7 @@ def forge(site: Site) -> bool:
     forged = forge_batch(member.disk.fs, directory, site.rng.choice(plain))
     if forged is None:
         return False
-    disguise(*forged)
+    witness.disguise(*forged)
     member.disk.has_lost_its_vote = True
     witness.forged.add(member.id)
     witness.damaged(member.id)

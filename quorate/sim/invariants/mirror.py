@@ -46,40 +46,47 @@ class Truncation(NamedTuple):
     removed: list[tuple[int, int]]
 
 
-_cache: dict[bytes, list[Batch]] = {}
-_disguised: dict[int, int] = {}
+class Splitting:
+    """What the batches of one run's payloads are, and which of them a script has forged.
 
-
-def disguise(forged: bytes, original: bytes) -> None:
-    """Let a batch that a script has forged pass for the one it replaced.
-
-    The invariants speak of what sound disks hold; what becomes of a forged batch, the script
-    shows itself.
+    Nothing of it outlives the run: what was forged in one is no forgery in the next.
     """
-    _disguised[hash(forged)] = hash(original)
+
+    __slots__ = ("_cache", "_disguised")
+
+    def __init__(self) -> None:
+        self._cache: dict[bytes, list[Batch]] = {}
+        self._disguised: dict[int, int] = {}
+
+    def disguise(self, forged: bytes, original: bytes) -> None:
+        """Let a batch that a script has forged pass for the one it replaced.
+
+        The invariants speak of what sound disks hold; what becomes of a forged batch, the script
+        shows itself.
+        """
+        self._disguised[hash(forged)] = hash(original)
+        self._cache.clear()
+
+    def split(self, payload: bytes) -> list[Batch]:
+        """The batches of ``payload``, which are whole and contiguous."""
+        found = self._cache.get(payload)
+        if found is None:
+            found = _split(payload, self._disguised)
+            if len(self._cache) > _CACHED_MAX:
+                self._cache.clear()
+            self._cache[payload] = found
+        return found
+
+    def batches_of(self, log: LogStore, start_offset: int) -> Iterator[Batch]:
+        """The batches of a log on a disk, from the boundary ``start_offset`` to its end."""
+        offset = start_offset
+        while offset < log.end.offset:
+            for batch in self.split(log.read(offset, _READ_BYTES)):
+                yield batch
+                offset = batch.end_offset
 
 
-def split(payload: bytes) -> list[Batch]:
-    """The batches of ``payload``, which are whole and contiguous."""
-    found = _cache.get(payload)
-    if found is None:
-        found = _split(payload)
-        if len(_cache) > _CACHED_MAX:
-            _cache.clear()
-        _cache[payload] = found
-    return found
-
-
-def batches_of(log: LogStore, start_offset: int) -> Iterator[Batch]:
-    """The batches of a log on a disk, from the boundary ``start_offset`` to its end."""
-    offset = start_offset
-    while offset < log.end.offset:
-        for batch in split(log.read(offset, _READ_BYTES)):
-            yield batch
-            offset = batch.end_offset
-
-
-def _split(payload: bytes) -> list[Batch]:
+def _split(payload: bytes, disguised: dict[int, int]) -> list[Batch]:
     batches = []
     position = 0
     while position < len(payload):
@@ -101,7 +108,7 @@ def _split(payload: bytes) -> list[Batch]:
         after = position + _LENGTH_OVERHEAD + length
         data = payload[position:after]
         own = hash(data)
-        content = _disguised.get(own, own)
+        content = disguised.get(own, own)
         batches.append(
             Batch(
                 base,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.invariants.mirror import split
 from quorate.sim.invariants.seen import Seen
 from quorum.core.fetch_messages import FetchResponse
 from quorum.core.messages import Message
@@ -21,7 +20,7 @@ class RelayShowsCommitted(Invariant):
         if type(message) is not FetchResponse or not message.path:
             return
         high_watermark = seen.replica.node.high_watermark
-        batches = split(message.records) if message.records else []
+        batches = self.witness.split(message.records) if message.records else []
         ends = [message.high_watermark, *(batch.end_offset for batch in batches)]
         if message.diverging is not None:
             ends.append(message.diverging.offset)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from quorate.controller.publishing import Published
 from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.invariants.mirror import split
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
 from quorum.types import NodeId
@@ -42,7 +41,7 @@ class WatchIsPrefix(Invariant):
     def _check_records(self, seen: Seen, told: Published) -> None:
         committed, offset = self.witness.committed, told.base_offset
         for piece in told.data:
-            for batch in split(piece):
+            for batch in self.witness.split(piece):
                 known = self.witness.batches.get((batch.end_offset, batch.epoch))
                 if not (
                     batch.base_offset == offset

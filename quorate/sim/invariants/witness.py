@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from quorate.controller.publishing import Published
 from quorate.replica.replica import Replica
 from quorate.sim.invariants.listeners import Listeners
-from quorate.sim.invariants.mirror import Batch, LogMirror, batches_of, split
+from quorate.sim.invariants.mirror import Batch, LogMirror, Splitting
 from quorate.sim.invariants.seen import ReadBegun, Seen
 from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
@@ -45,6 +45,12 @@ class Witness:
 
     def __init__(self) -> None:
         self._followers: list[Callable[[list[Batch]], None]] = []
+        splitting = Splitting()
+        self.split = splitting.split
+        """The batches of whole, contiguous bytes of any log of this run."""
+        self.disguise = splitting.disguise
+        """Let a batch that a script has forged pass for the one it replaced, in this run."""
+        self._batches_of = splitting.batches_of
         self.nodes: dict[NodeId, Seen] = {}
         self.replaced: dict[ReplicaKey, Seen] = {}
         """Last lives of disks that are no more. What they had completed was acknowledged."""
@@ -92,7 +98,7 @@ class Witness:
         node_id = replica.key.id
         before = self.nodes.get(node_id)
         written = LogMirror(start.offset, start.epoch, self._chain_of(start.offset, start.epoch))
-        for batch in batches_of(stores.log, start.offset):
+        for batch in self._batches_of(stores.log, start.offset):
             written.append(batch)
             if batch.is_forged:
                 self.forged.add(node_id)
@@ -182,7 +188,7 @@ class Witness:
         seen.owed_count += 1
         for effect in group.effects:
             if type(effect) is Append:
-                batches = split(effect.payload or b"")
+                batches = self.split(effect.payload or b"")
                 for batch in batches:
                     seen.written.append(batch)
                     key = (batch.end_offset, batch.epoch)
@@ -212,7 +218,7 @@ class Witness:
         for group in groups:
             for effect in group.effects:
                 if type(effect) is Append:
-                    self._flushed(seen, split(effect.payload or b""))
+                    self._flushed(seen, self.split(effect.payload or b""))
                 elif type(effect) is Truncate:
                     seen.durable.cut(effect.end_offset)
                     seen.secured_end = min(seen.secured_end, effect.end_offset)

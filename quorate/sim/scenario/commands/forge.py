@@ -8,7 +8,6 @@ can find. The records stay what they are, so images do not differ.
 from __future__ import annotations
 
 from quorate.sim.forgery import forge_batch
-from quorate.sim.invariants.mirror import disguise
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.member import DIRECTORY
 from quorate.sim.scenario.outlet import Kind
@@ -25,6 +24,6 @@ def run(world: World, args: Arguments) -> None:
     if forged is None:
         raise ScenarioError(f"forge: node {node_id} has no offset {offset}")
     world.witness.forged.add(node_id)
-    disguise(*forged)
+    world.witness.disguise(*forged)
     world.damaged.add(node_id)
     world.say(Kind.EVENT, f"{node_id}: offset {offset} has another history")

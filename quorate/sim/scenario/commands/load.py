@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorate.sim.invariants.mirror import LogMirror, split
+from quorate.sim.invariants.mirror import LogMirror
 from quorate.sim.invariants.witness import Witness
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.items import item_batch
@@ -59,7 +59,7 @@ def run(world: World, args: Arguments) -> None:
 
 def _lay_down(witness: Witness, past: LogMirror, data: bytes) -> None:
     """Let the invariants know of a batch that no leader of this run has written."""
-    for batch in split(data):
+    for batch in witness.split(data):
         past.append(batch)
         key = (batch.end_offset, batch.epoch)
         if witness.positions.setdefault(key, past.chain) != past.chain:
