@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.registry import Collector
@@ -13,6 +13,8 @@ from metrics.catalog import UPDATED, Kind
 
 PENDING_MAX: Final = 4096
 """Updates that are noted and not entered yet; the one that comes on top enters them all."""
+
+_Enter: TypeAlias = Callable[[float], None]
 
 
 class Families(Collector):
@@ -27,7 +29,7 @@ class Families(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._pending: deque[tuple[Counter | Histogram, tuple[str, ...], float]] = deque()
+        self._pending: deque[tuple[_Enter, float]] = deque()
         # Collected in the order of registration, so everything is entered before it is read.
         registry.register(self)
         self._counters: dict[str, Counter] = {}
@@ -45,30 +47,28 @@ class Families(Collector):
                     registry=registry,
                     buckets=metric.buckets,
                 )
+        self._ways: dict[tuple[str, tuple[str, ...]], _Enter] = {}
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Add to a counter. ``labels`` are values in the catalog's order."""
-        self._note(self._counters[name], labels, by)
+        way = self._ways.get((name, labels))
+        self._note(way or self._way(name, self._counters[name], labels), by)
 
     def time(self, name: str, value: float, *labels: str) -> None:
         """Record one observation of a histogram, in its base unit."""
-        self._note(self._histograms[name], labels, value)
+        way = self._ways.get((name, labels))
+        self._note(way or self._way(name, self._histograms[name], labels), value)
 
     def settle(self) -> None:
         """Enter everything that was noted."""
         pending = self._pending
         while pending:
             try:
-                metric, labels, value = pending.popleft()
+                enter, value = pending.popleft()
             except IndexError:
                 # Another thread enters the rest.
                 return
-            if labels:
-                metric = metric.labels(*labels)
-            if isinstance(metric, Counter):
-                metric.inc(value)
-            else:
-                metric.observe(value)
+            enter(value)
 
     def describe(self) -> Iterable[Metric]:
         """No metric of its own."""
@@ -79,7 +79,14 @@ class Families(Collector):
         self.settle()
         return ()
 
-    def _note(self, metric: Counter | Histogram, labels: tuple[str, ...], value: float) -> None:
-        self._pending.append((metric, labels, value))
+    def _note(self, enter: _Enter, value: float) -> None:
+        self._pending.append((enter, value))
         if len(self._pending) > PENDING_MAX:
             self.settle()
+
+    def _way(self, name: str, metric: Counter | Histogram, labels: tuple[str, ...]) -> _Enter:
+        """Found once: the library looks a child up by its labels again for every update."""
+        child = metric.labels(*labels) if labels else metric
+        way: _Enter = child.inc if isinstance(child, Counter) else child.observe
+        self._ways[name, labels] = way
+        return way
