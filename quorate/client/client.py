@@ -125,8 +125,12 @@ class Client(Writes, Operations):
         return await LeaderSearch(self._nodes, self._identity, rng=self._rng).find()
 
     async def close(self) -> None:
-        """End everything. Writes still on their way end with ``OutcomeUnknownError``."""
-        self._writer.close()
+        """End everything. Writes still on their way end with ``OutcomeUnknownError``.
+
+        They do so at once; then the write stream is ended in order, so that the event loop may be
+        closed behind it. A node that does not play along holds that up for a second at most.
+        """
+        await self._writer.close()
         await self._nodes.close()
 
     async def __aenter__(self) -> Client:

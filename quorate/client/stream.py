@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 import grpc
 
 from quorate.client.search import CALL_ERRORS, FoundStream
 from quorum.v1.metadata_pb2 import WriteStreamRequest, WriteStreamResponse
 
+END_SECONDS_MAX: Final = 0.5
+"""How long the node may take to end a stream that we have ended; then it is cut."""
+
 
 class LiveStream:
     """Moves messages until the stream breaks. Owned by a ``Writer``, on its event loop.
 
     Commands that gather while a message is on its way leave together in the next one.
+
+    gRPC hands every completion to the event loop that began the operation, also when that loop is
+    closed already, which then fails in whatever loop the process runs next. ``end`` leaves none
+    behind; ``close`` is for a loop that goes on.
     """
 
     def __init__(
@@ -32,6 +40,7 @@ class LiveStream:
         self._on_lost = on_lost
         self._wake = asyncio.Event()
         self._wake.set()
+        self._is_ending = False
         loop = asyncio.get_running_loop()
         self._tasks = (loop.create_task(self._send()), loop.create_task(self._receive()))
 
@@ -45,15 +54,35 @@ class LiveStream:
             task.cancel()
         self._call.cancel()
 
+    async def end(self) -> None:
+        """Send nothing more, and return when the node has ended the stream or it had to be cut.
+
+        What is on its way is written to its end; ``on_answers`` is still called for what comes.
+        """
+        self._is_ending = True
+        self._wake.set()
+        try:
+            _, late = await asyncio.wait(self._tasks, timeout=END_SECONDS_MAX)
+            if late:
+                # Not the tasks: cancelled, they would leave their reads and writes with gRPC.
+                self._call.cancel()
+                await asyncio.wait(late, timeout=END_SECONDS_MAX)
+        finally:
+            self.close()
+
     async def _send(self) -> None:
         try:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                message = self._take()
-                while message is not None:
-                    await self._call.write(message)
+                while not self._is_ending:
                     message = self._take()
+                    if message is None:
+                        break
+                    await self._call.write(message)
+                if self._is_ending:
+                    await self._call.done_writing()
+                    return
         except CALL_ERRORS:
             self._on_lost(self)
 
@@ -62,6 +91,7 @@ class LiveStream:
             while True:
                 response = await self._call.read()
                 if response is grpc.aio.EOF:
+                    await self._call.code()
                     break
                 self._on_answers(response)
         except CALL_ERRORS:

@@ -114,17 +114,21 @@ class Writer:
         self._move()
         return done
 
-    def close(self) -> None:
-        """Give everything up: what was sent ends as unknown, the rest as never sent."""
+    async def close(self) -> None:
+        """Give everything up: what was sent ends as unknown, the rest as never sent.
+
+        The futures end at once; then the stream is ended in order, which may take as long as
+        ``LiveStream.end`` says.
+        """
         self._is_closed = True
         for timer in (self._sweep_timer, self._search):
             if timer is not None:
                 timer.cancel()
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
         for pending in list(self._all_pending()):
             self._give_up(pending, "the client was closed")
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.end()
 
     def _move(self) -> None:
         """Make sure that somebody is at work: the stream, or the search for one."""

@@ -14,9 +14,17 @@ from quorate.client import (
     RefusedError,
     UnavailableError,
 )
+from quorate.client.stream import END_SECONDS_MAX
 from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2, common_pb2
 from tests.support.served_node import cluster, serving
+
+
+def client_tasks() -> list[str]:
+    """What runs for clients in this loop, gRPC's side of their calls included."""
+    names = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]
+    ours = ("LiveStream.", "Writer.", "LeaderSearch.", "_AioCall.")
+    return [name for name in names if name.startswith(ours)]
 
 
 def client_of(nodes, **options) -> Client:
@@ -296,6 +304,37 @@ def test_closing_ends_what_is_on_its_way():
                 await write
             with pytest.raises(ClientError, match="closed"):
                 await client.set_config(TOPIC, "t", "retention.ms", "1")
+
+    asyncio.run(scenario())
+
+
+def test_closing_leaves_nothing_behind_in_its_event_loop():
+    """What gRPC completes after the loop is closed fails in the loop that runs next."""
+
+    async def scenario():
+        _, nodes = cluster(1)
+        async with serving(*nodes):
+            async with client_of(nodes) as client:
+                await client.set_config(TOPIC, "t", "retention.ms", "1")
+                assert client_tasks() != []
+            assert client_tasks() == []
+
+    asyncio.run(scenario())
+
+
+def test_closing_does_not_wait_for_a_node_that_keeps_the_stream_open():
+    async def scenario():
+        _, nodes = cluster(1)
+        async with serving(*nodes):
+            client = client_of(nodes)
+            await client.set_config(TOPIC, "warm", "retention.ms", "0")
+            nodes[0].held = []
+            write = asyncio.ensure_future(client.set_config(TOPIC, "t", "retention.ms", "1"))
+            await nodes[0].holds(1)
+            async with asyncio.timeout(20 * END_SECONDS_MAX):
+                await client.close()
+            assert isinstance(write.exception(), OutcomeUnknownError)
+            assert client_tasks() == []
 
     asyncio.run(scenario())
 
