@@ -13,14 +13,11 @@ from typing import NamedTuple
 from quorum.batch_header import HEADER_BYTES, BatchHeader
 from quorum.compression import DECOMPRESSED_BYTES_MAX, CompressionError, decompress
 from quorum.errors import CorruptBatchError
-from quorum.varint import Buffer, encode_varint, read_bytes, read_varint, read_varlong
+from quorum.record_prefix import NULL_KEY, PLAIN_PREFIXES
+from quorum.varint import Buffer, read_bytes, read_varint, read_varlong
 
-_PREFIX_COUNT = 8192
+_PREFIX_COUNT = len(PLAIN_PREFIXES)
 _TWO_BYTE_VARINT_END = 1 << 14
-# Attributes, timestamp delta, offset delta and null key: how nearly every metadata record
-# begins. ``record_values`` tests for it in one call and parses carefully only what differs.
-_PLAIN_PREFIXES = tuple(b"\0\0" + encode_varint(n) + b"\x01" for n in range(_PREFIX_COUNT))
-
 _HEADER_NAMES_MAX = 64
 _NAME_BYTES_MAX = 64
 _header_names: dict[bytes, str] = {}
@@ -103,27 +100,34 @@ def _parse_record(
     )
 
 
-def _quick_record(data: Buffer, position: int, end: int, header: BatchHeader) -> Record | None:
-    """The only record of a batch, all of ``data[position:end]``, if it looks as ours do; else None.
+def _quick_record(
+    data: bytes, position: int, end: int, header: BatchHeader, index: int
+) -> tuple[Record, int] | None:
+    """As ``_parse_record`` if the record looks as ours do, in a third of the time; else None.
 
-    Ours have no key, the batch's timestamp, and lengths of one or two bytes. Whatever differs,
-    damage included, is left to ``_parse_record``, which knows all forms and names what is wrong.
+    Ours have the batch's timestamp, a short key or none, and lengths of one or two bytes. Whatever
+    differs, damage included, is left to ``_parse_record``, which knows all forms and names what is
+    wrong.
     """
-    if type(data) is not bytes:
-        return None
     try:
         size, at = data[position], position + 1
         if size >= 0x80:
             size, at = (size & 0x7F) | data[at] << 7, at + 1
-        prefix = _PLAIN_PREFIXES[0]
-        if (
-            size & 1
-            or size >= _TWO_BYTE_VARINT_END
-            or at + (size >> 1) != end
-            or not data.startswith(prefix, at)
-        ):
+        after = at + (size >> 1)
+        if size & 1 or size >= _TWO_BYTE_VARINT_END or after > end:
             return None
-        at += len(prefix)
+        prefix = PLAIN_PREFIXES[index]
+        key = None
+        if data.startswith(prefix, at):
+            at += len(prefix)
+        else:
+            prefix = prefix[: -len(NULL_KEY)]
+            at += len(prefix)
+            size = data[at]
+            if size & 0x81 or not data.startswith(prefix, at - len(prefix)):
+                return None
+            key = data[at + 1 : at + 1 + (size >> 1)]
+            at += 1 + (size >> 1)
         size, at = data[at], at + 1
         if size >= 0x80:
             size, at = (size & 0x7F) | data[at] << 7, at + 1
@@ -134,9 +138,9 @@ def _quick_record(data: Buffer, position: int, end: int, header: BatchHeader) ->
         headers, at = _quick_headers(data, at)
     except IndexError:
         return None
-    if at != end:
+    if at != after:
         return None
-    return Record(header.base_offset, header.base_timestamp, None, value, headers)
+    return Record(header.base_offset + index, header.base_timestamp, key, value, headers), after
 
 
 def _quick_headers(data: bytes, at: int) -> tuple[RecordHeaders, int]:
@@ -190,14 +194,14 @@ def iterate_records(
             ``DECOMPRESSED_BYTES_MAX``; a codec whose library is not installed.
     """
     buffer, position, end = _plain_records(data, header, path, base_position)
+    if type(buffer) is not bytes:
+        buffer, position, end = bytes(buffer[position:end]), 0, end - position
     records: list[Record] = []
-    if header.record_count == 1:
-        only = _quick_record(buffer, position, end, header)
-        if only is not None:
-            return [only]
     try:
         for index in range(header.record_count):
-            record, position = _parse_record(buffer, position, end, header, index)
+            record, position = _quick_record(buffer, position, end, header, index) or _parse_record(
+                buffer, position, end, header, index
+            )
             records.append(record)
     except ValueError as error:
         raise CorruptBatchError(
@@ -248,7 +252,7 @@ def record_values(
     position, end = 0, len(region)
     values: list[bytes] = []
     add = values.append
-    prefixes = _PLAIN_PREFIXES
+    prefixes = PLAIN_PREFIXES
     try:
         for index in range(header.record_count):
             start, size = position + 1, region[position]

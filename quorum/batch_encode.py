@@ -23,6 +23,7 @@ from quorum.batch_header import (
 )
 from quorum.compression import CompressionError, compress
 from quorum.errors import QuorumUsageError
+from quorum.record_prefix import NULL_KEY, PLAIN_PREFIXES, plain_prefix
 from quorum.varint import encode_varint
 
 RecordHeader = tuple[str, bytes | None]
@@ -34,9 +35,8 @@ _BASE_OFFSET = struct.Struct(">q")
 _EPOCH_AT = 12
 
 _ATTRIBUTES_AND_TIMESTAMP = b"\x00\x00"
-_NULL = b"\x01"
 _EMPTY_HEADERS = b"\x00"
-_PLAIN_OVERHEAD_BYTES = len(_ATTRIBUTES_AND_TIMESTAMP) + len(_NULL) + len(_EMPTY_HEADERS)
+_PREFIX_COUNT = len(PLAIN_PREFIXES)
 _HEADER_NAMES_MAX = 64
 _header_names: dict[str, bytes] = {}
 
@@ -46,7 +46,7 @@ def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
     for name, value in headers:
         front = _header_names.get(name) or _encode_name(name)
         if value is None:
-            parts += (front, _NULL)
+            parts += (front, NULL_KEY)
         else:
             parts += (front, encode_varint(len(value)), value)
     return b"".join(parts)
@@ -66,7 +66,7 @@ def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) 
         (
             _ATTRIBUTES_AND_TIMESTAMP,
             encode_varint(index),
-            _NULL if key is None else encode_varint(len(key)) + key,
+            NULL_KEY if key is None else encode_varint(len(key)) + key,
             encode_varint(len(value)),
             value,
             headers,
@@ -82,17 +82,10 @@ def _add_plain_records(parts: list[bytes], values: Sequence[bytes]) -> None:
     """
     for index in range(1, len(values)):
         value = values[index]
-        delta, size = encode_varint(index), encode_varint(len(value))
-        length = _PLAIN_OVERHEAD_BYTES + len(delta) + len(size) + len(value)
-        parts += (
-            encode_varint(length),
-            _ATTRIBUTES_AND_TIMESTAMP,
-            delta,
-            _NULL,
-            size,
-            value,
-            _EMPTY_HEADERS,
-        )
+        prefix = PLAIN_PREFIXES[index] if index < _PREFIX_COUNT else plain_prefix(index)
+        size = encode_varint(len(value))
+        length = len(prefix) + len(size) + len(value) + len(_EMPTY_HEADERS)
+        parts += (encode_varint(length), prefix, size, value, _EMPTY_HEADERS)
 
 
 def _encode_records(

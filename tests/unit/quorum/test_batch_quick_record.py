@@ -1,14 +1,17 @@
-"""The shortcut for a batch of one plain record says exactly what the careful parser says."""
+"""The shortcut for records that look as ours do says exactly what the careful parser says."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from quorum.batch import Record, encode_batch, iterate_records, read_header, with_position
-from quorum.batch_decode import _parse_record
+from quorum.batch_decode import _parse_record, _quick_record
 from quorum.batch_header import HEADER_BYTES
+from quorum.control import SnapshotFooter, SnapshotHeader, encode_control_batch
+from quorum.control_records import KRaftVersion
 from quorum.errors import CorruptBatchError
 
 HEADERS = (
@@ -27,12 +30,23 @@ def one_record(value: bytes, headers: tuple[tuple[str, bytes | None], ...]) -> b
     )  # fmt: skip
 
 
+def control_records() -> bytes:
+    return encode_control_batch(
+        [SnapshotHeader(1_700_000_000_000, b"d" * 16), KRaftVersion(1), SnapshotFooter(b"e" * 16)],
+        base_offset=7, epoch=3, timestamp=1_700_000_000_000,
+    )  # fmt: skip
+
+
 def carefully(data: bytes) -> list[Record] | None:
+    header, position = read_header(data), HEADER_BYTES
+    records = []
     try:
-        record, position = _parse_record(data, HEADER_BYTES, len(data), read_header(data), 0)
+        for index in range(header.record_count):
+            record, position = _parse_record(data, position, len(data), header, index)
+            records.append(record)
     except ValueError:
         return None
-    return [record] if position == len(data) else None
+    return records if position == len(data) else None
 
 
 def either(data: bytes) -> list[Record] | None:
@@ -51,10 +65,18 @@ def test_every_length_reads_alike(size: int, headers: tuple[tuple[str, bytes | N
     assert either(data) == [Record(7, 1_700_000_000_000, None, b"v" * size, headers)]
 
 
-def test_damaged_records_are_judged_alike() -> None:
+@pytest.mark.parametrize(
+    "data",
+    [
+        one_record(b"v" * 90, (HEADERS[0], HEADERS[1], HEADERS[3])),
+        encode_batch([b"one", b"v" * 70, b"three"], base_offset=7, epoch=3, timestamp=5),
+        control_records(),
+    ],
+    ids=["one", "several", "control"],
+)
+def test_damaged_records_are_judged_alike(data: bytes) -> None:
     """Goal: damage is never read as something else. Method: change bytes, compare the parsers."""
     rng = random.Random(20)
-    data = one_record(b"v" * 90, (HEADERS[0], HEADERS[1], HEADERS[3]))
     seen_damage = 0
     for _ in range(MUTATIONS):
         changed = bytearray(data)
@@ -63,6 +85,32 @@ def test_damaged_records_are_judged_alike() -> None:
         seen_damage += expected is None
         assert either(bytes(changed)) == expected
     assert seen_damage > MUTATIONS // 10
+
+
+@pytest.mark.parametrize("wrapped", [bytes, bytearray, memoryview])
+def test_records_with_keys_read_alike_from_any_buffer(
+    wrapped: Callable[[bytes], bytes | bytearray | memoryview],
+) -> None:
+    """Goal: control records take the shortcut too. Method: three of them, behind another batch."""
+    front, data = one_record(b"v", ()), control_records()
+    expected = carefully(data)
+    assert expected is not None
+    header = read_header(wrapped(front + data), len(front))
+    assert iterate_records(wrapped(front + data), header) == expected
+    for index, record in enumerate(expected):
+        assert record.key is not None
+        assert len(record.key) == 4
+        end = len(data)
+        quick = _quick_record(data, _start(data, index), end, read_header(data), index)
+        assert quick is not None
+        assert quick[0] == record
+
+
+def _start(data: bytes, index: int) -> int:
+    header, position = read_header(data), HEADER_BYTES
+    for before in range(index):
+        _, position = _parse_record(data, position, len(data), header, before)
+    return position
 
 
 def test_a_batch_in_its_place_is_not_copied() -> None:
