@@ -109,5 +109,7 @@ def _check_key(
 
 
 def _kind(operation: Operation) -> str:
-    name = f"read {operation.level.value}" if operation.level else operation.action.value
-    return f"{name} {operation.outcome.value}"
+    # Not ``value``, which costs a call each time: this is asked of every operation.
+    level = operation.level
+    name = operation.action._value_ if level is None else f"read {level._value_}"
+    return f"{name} {operation.outcome._value_}"

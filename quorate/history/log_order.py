@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from quorate.history.hints import HINTED_STEPS_MAX, Places
 from quorate.history.model import Model, State
@@ -19,6 +20,8 @@ from quorate.history.search import FOREVER, STEPS_MAX, Found, Timed, Verdict, se
 from quorate.history.violation import Violation
 
 PREFIX_RULE = "prefix"
+_CALL = attrgetter("call")
+_END = attrgetter("end")
 
 
 def freshness_violations(operations: Sequence[Operation]) -> list[Violation]:
@@ -29,7 +32,7 @@ def freshness_violations(operations: Sequence[Operation]) -> list[Violation]:
     """
     violations = []
     ended = _in_order_of_answers(operations)
-    called = sorted(ended, key=lambda each: each.call)
+    called = sorted(ended, key=_CALL)
     newest: Operation | None = None
     by_session: dict[str, Operation] = {}
     position = 0
@@ -75,7 +78,7 @@ def floors(operations: Sequence[Operation]) -> dict[int, int]:
     ended = _in_order_of_answers(operations)
     found: dict[int, int] = {}
     newest, position = -1, 0
-    for operation in sorted(operations, key=lambda each: each.call):
+    for operation in sorted(operations, key=_CALL):
         while position < len(ended) and (ended[position].end or 0) < operation.call:
             newest = max(newest, ended[position].offset)
             position += 1
@@ -158,4 +161,4 @@ def _older(rule: str, operation: Operation, before: Operation) -> Violation:
 
 def _in_order_of_answers(operations: Sequence[Operation]) -> list[Operation]:
     answered = [each for each in operations if each.is_answered]
-    return sorted(answered, key=lambda each: each.end or 0)
+    return sorted(answered, key=_END)

@@ -163,9 +163,11 @@ class _Search(Generic[S, O]):
 
     def _enter(self, place: _Place[S]) -> None:
         before = self._entered.setdefault((place.base, place.mask, place.state), [])
-        if any(used & place.used == used for used in before):
-            return
-        before.append(place.used)
+        now_used = place.used
+        for used in before:
+            if used & now_used == used:
+                return
+        before.append(now_used)
         self._count += 1
         placed = place.base + place.mask.bit_count()
-        heapq.heappush(self._heap, (-placed, place.used.bit_count(), self._count, place))
+        heapq.heappush(self._heap, (-placed, now_used.bit_count(), self._count, place))

@@ -16,11 +16,11 @@ from quorate.history.operation import Action, Level, Operation, Value
 from quorate.history.recorder import Recorder
 from quorate.history.search import Verdict
 from quorate.replica.replica import Replica
+from quorate.sim.invariants.contents import records_of
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.population import Population
 from quorate.sim.record_digest import digest_of
-from quorum.batch import iterate_records, scan_batches
 from quorum.errors import CommandError
 from quorum.types import NodeId
 from statemachine.commands import (
@@ -51,6 +51,7 @@ _WAYS = {
     int(ConfigOperation.DELETE): "delete",
     int(ConfigOperation.APPEND): "append",
 }
+_OF_NOTHING = digest_of(())
 Asked = tuple[str, Action, dict[str, Value]]
 
 
@@ -108,17 +109,14 @@ class Recording:
 
     def _committed(self, batches: list[Batch]) -> None:
         for batch in batches:
-            mark = _mark(batch.producer_id, batch.producer_epoch, batch.sequence)
+            marks: tuple[str, ...] = ()
             if batch.producer_id >= 0:
+                mark = _mark(batch.producer_id, batch.producer_epoch, batch.sequence)
                 self._batches[mark] = batch
+                if mark in self._marks and not _is_refusal(batch):
+                    marks = (mark,)
             self.history.log.append(
-                LogBatch(
-                    batch.base_offset,
-                    batch.end_offset,
-                    batch.epoch,
-                    digest=_digest(batch),
-                    marks=(mark,) if mark in self._marks and not _is_refusal(batch.data) else (),
-                )
+                LogBatch(batch.base_offset, batch.end_offset, batch.epoch, _digest(batch), marks)
             )
 
     def check(self) -> None:
@@ -128,7 +126,7 @@ class Recording:
             Violation: Something is not as promised, or could not be decided.
         """
         for mark in sorted(self._refused & self._batches.keys()):
-            if not _is_refusal(self._batches[mark].data):
+            if not _is_refusal(self._batches[mark]):
                 end = self._batches[mark].end_offset
                 raise Violation(NAME, "applied-though-refused", command=mark, end_offset=end)
         report = check(self.history, steps_max=STEPS_MAX)
@@ -218,23 +216,20 @@ class Readers:
         self._cluster.counts.reads += operation.level is Level.LINEARIZABLE
 
 
-def _is_refusal(data: bytes) -> bool:
+def _is_refusal(batch: Batch) -> bool:
     """Whether a batch only takes the number of a command that was refused."""
-    (header,) = scan_batches(data)
-    record = next(iter(iterate_records(data, header)))
-    return any(name == HEADER_ANSWER and is_refusal(value) for name, value in record.headers)
+    for name, value in records_of(batch)[0].headers:
+        if name == HEADER_ANSWER and is_refusal(value):
+            return True
+    return False
 
 
 def _digest(batch: Batch) -> str:
     """As ``Watchers`` take it of what they are handed; of control records they see nothing."""
     if batch.is_control:
-        return digest_of(())
-    (header,) = scan_batches(batch.data)
-    records = iterate_records(batch.data, header)
-    return digest_of(
-        (record.value or b"" for record in records),
-        ((name, value or b"") for name, value in records[0].headers),
-    )
+        return _OF_NOTHING
+    records = records_of(batch)
+    return digest_of([record.value or b"" for record in records], records[0].headers)
 
 
 def _mark(producer_id: int, producer_epoch: int, sequence: int) -> str:
