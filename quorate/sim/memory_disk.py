@@ -69,14 +69,17 @@ class Inode:
 
     def write(self, position: int, data: bytes) -> None:
         content = self.data
-        length = len(content)
+        length, size = len(content), len(data)
+        if position == length:
+            self.pending.append(tuple.__new__(Change, (length, size, b"", length)))
+            content += data
+            return
         if position > length:
             self.write(length, bytes(position - length))
             length = position
-        before = b"" if position == length else bytes(content[position : position + len(data)])
-        change = (position, len(data), before, length)
-        self.pending.append(tuple.__new__(Change, change))
-        content[position : position + len(data)] = data
+        before = b"" if position == length else bytes(content[position : position + size])
+        self.pending.append(tuple.__new__(Change, (position, size, before, length)))
+        content[position : position + size] = data
 
     def cut(self, size: int) -> None:
         length = len(self.data)
@@ -176,9 +179,10 @@ class Directory:
             names[new] = inode
 
     def sync(self) -> None:
-        for change in self.pending:
-            self._apply(self.durable, *change)
-        self.pending.clear()
+        if self.pending:
+            for change in self.pending:
+                self._apply(self.durable, *change)
+            self.pending.clear()
 
     def crash(self, rng: random.Random, mode: CrashMode) -> None:
         if mode.keep_names > 1:

@@ -43,6 +43,10 @@ class PowerLost(BaseException):
     """The simulated machine stopped in the middle of a call. Not an error anyone may handle."""
 
 
+_CLOSED = -1
+"""No era of any disk."""
+
+
 def _ignore(_kind: str) -> None:
     """Nobody counts."""
 
@@ -66,23 +70,27 @@ class Faults:
 class MemoryFile:
     """An open file of a ``MemoryFileSystem``; dead after a crash."""
 
-    __slots__ = ("_era", "_fs", "_inode", "_is_open", "_path")
+    __slots__ = ("_era", "_fs", "_inode", "_path")
 
     def __init__(self, fs: MemoryFileSystem, inode: Inode, path: str) -> None:
         self._fs = fs
         self._inode = inode
         self._path = path
         self._era = fs.era
-        self._is_open = True
+        """In which era of ``fs`` it is open; once closed, in none."""
 
-    def _check(self) -> None:
-        if not self._is_open or self._era != self._fs.era:
-            raise StorageError("the file is not open", self._path)
+    # Each method looks for itself whether the file is open and whether the disk is watched:
+    # everything that a simulated node does goes through here.
+
+    def _not_open(self) -> StorageError:
+        return StorageError("the file is not open", self._path)
 
     def read_at(self, position: int, size: int) -> bytes:
-        self._check()
-        if self._fs.is_watched:
-            self._fs.before_read(self._path)
+        fs = self._fs
+        if self._era != fs.era:
+            raise self._not_open()
+        if fs.is_watched:
+            fs.before_read(self._path)
         return bytes(self._inode.data[position : position + size])
 
     def append(self, data: bytes) -> int:
@@ -91,35 +99,45 @@ class MemoryFile:
         return position
 
     def write_at(self, position: int, data: bytes) -> None:
-        self._check()
         fs = self._fs
+        if self._era != fs.era:
+            raise self._not_open()
         if fs.is_watched:
             growth = max(0, position + len(data) - len(self._inode.data))
             fs.before_write(self._path, growth)
         self._inode.write(position, data)
-        fs.after_change()
+        fs.change_count += 1
+        if fs.is_watched:
+            fs.count_down()
 
     def truncate(self, size: int) -> None:
-        self._check()
-        if self._fs.is_watched:
-            self._fs.before_change()
+        fs = self._fs
+        if self._era != fs.era:
+            raise self._not_open()
+        if fs.is_watched:
+            fs.before_change()
         self._inode.cut(size)
-        self._fs.after_change()
+        fs.after_change()
 
     def sync(self) -> None:
-        self._check()
-        if self._fs.is_watched and self._fs.is_sync_failing():
+        fs = self._fs
+        if self._era != fs.era:
+            raise self._not_open()
+        if fs.is_watched and fs.is_sync_failing():
             self._inode.fail_sync()
             raise StorageError("cannot sync: simulated I/O error", self._path)
         self._inode.sync()
-        self._fs.after_change()
+        fs.change_count += 1
+        if fs.is_watched:
+            fs.count_down()
 
     def size(self) -> int:
-        self._check()
+        if self._era != self._fs.era:
+            raise self._not_open()
         return len(self._inode.data)
 
     def close(self) -> None:
-        self._is_open = False
+        self._era = _CLOSED
 
 
 class MemoryFileSystem:
@@ -155,7 +173,12 @@ class MemoryFileSystem:
 
     def after_change(self) -> None:
         self.change_count += 1
-        if self.is_watched and self._faults.stop_after_call >= 0:
+        if self.is_watched:
+            self.count_down()
+
+    def count_down(self) -> None:
+        """A call that changed something is done: power may be lost now."""
+        if self._faults.stop_after_call >= 0:
             self._faults.stop_after_call -= 1
             if self._faults.stop_after_call < 0:
                 self._is_off = True
@@ -235,7 +258,12 @@ class MemoryFileSystem:
 
     def make_directory(self, path: Path) -> None:
         self.before_change()
-        if self._is_file(path):
+        if str(path) not in self._directories:
+            self._make_directory(path)
+        self.after_change()
+
+    def _make_directory(self, path: Path) -> None:
+        if self.exists(path):
             raise StorageError("cannot create directory: a file has that name", path)
         for folder in (path, *path.parents):
             if str(folder) in self._directories:
@@ -244,7 +272,6 @@ class MemoryFileSystem:
         for folder in (path, *path.parents):
             if folder.name:
                 self._directories[str(folder.parent)].folders.add(folder.name)
-        self.after_change()
 
     def rename(self, old: Path, new: Path) -> None:
         self.before_change()
@@ -282,9 +309,6 @@ class MemoryFileSystem:
         if directory is None:
             raise StorageError("no such directory", path)
         return directory, name
-
-    def _is_file(self, path: Path) -> bool:
-        return self.exists(path) and str(path) not in self._directories
 
     # ------------------------------------------------------------------ for tests
 
