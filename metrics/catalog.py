@@ -175,6 +175,10 @@ RAFT_SCRAPED = (
     _gauge("raft_relay_downstream", "Observers that fetch from this relay."),
     _gauge("raft_relay_subtree_lag_records",
            "This relay's high watermark minus the lowest offset its subtree needs."),
+    _gauge("raft_relay_subtree_low_offset",
+           "Lowest offset that this relay reports its subtree to need; -1 without anybody below."),
+    _gauge("raft_relay_subtree_low_provisional",
+           "1 while that offset stands in for observers not heard of since a relay's restart."),
     _gauge("raft_voter_change_pending", "1 while a change of the voter set is not committed.",
            kafka="uncommitted-voter-change"),
     _gauge("raft_digests_compared", "Fetches whose log digest this leader looked at, by result: "

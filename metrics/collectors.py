@@ -142,6 +142,8 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
         "relay_hops": facts.relay_hops,
         "relay_downstream": facts.downstream,
         "relay_subtree_lag_records": facts.subtree_lag_records,
+        "relay_subtree_low_offset": facts.subtree_low,
+        "relay_subtree_low_provisional": facts.is_subtree_low_provisional,
         "voter_change_pending": facts.voter_change_pending,
         "history_disputed": facts.in_dispute,
         "replicas_unlisted": max(0, len(facts.replicas) - REPLICA_SERIES_MAX),

@@ -56,7 +56,11 @@ class RaftFacts:
     downstream: int = 0
     """Observers that fetch from this replica."""
     subtree_lag_records: int = 0
-    """How far behind this relay's high watermark the last of its subtree is."""
+    """How far behind this relay's high watermark the last of its subtree is, as it reports it."""
+    subtree_low: int = -1
+    """What this relay reports its subtree to need; -1 without anybody below it."""
+    is_subtree_low_provisional: bool = False
+    """Whether that stands in for observers not heard of since a relay has started again."""
 
     @property
     def state(self) -> str:

@@ -21,7 +21,7 @@ from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 UNKNOWN = -1
 _COLUMNS = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
             "last_caught_up_timestamp_ms", "status", "fetches_from", "way", "subtree",
-            "compared_end")  # fmt: skip
+            "subtree_low", "is_low_provisional", "compared_end")  # fmt: skip
 
 
 @click.group(cls=NounGroup)
@@ -57,7 +57,9 @@ def replication(session: Session, any_node: bool) -> None:
     Timestamps are milliseconds since 1970; -1 stands for what the answering node does not know.
     Up to ``compared_end`` a replica's log digest was equal to the leader's. ``way`` names the
     relays between an observer and the leader, nearest first; of those behind a relay nothing else
-    is known here, the relay itself knows more (--any-node).
+    is known here, the relay itself knows more (--any-node). From ``subtree_low``
+    on a relay says its subtree needs the log, provisionally while it may not have heard of all
+    since it has started again.
     """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
     session.show(Result("QuorumReplication", rows=replication_rows(answer), columns=_COLUMNS))
@@ -91,6 +93,8 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "barred_voters": barred_voters(answer),
         "current_observers": _members(answer.observers, addresses),
         "answered_by": answer.node_id,
+        "relay_low": answer.relay_low_offset if answer.HasField("relay_low_offset") else None,
+        "is_relay_low_provisional": answer.is_relay_low_provisional,
         "dispute": answer.dispute or None,
     }
 
@@ -120,6 +124,8 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
                     "is_barred": replica.is_barred,
                     "fetches_from": None if is_leader else _source(answer, role),
                     "subtree": replica.subtree_members,
+                    "subtree_low": replica.subtree_low_offset,
+                    "is_low_provisional": replica.is_subtree_low_provisional,
                     "compared_end": UNKNOWN if is_leader else replica.compared_end_offset,
                 }
             )

@@ -53,6 +53,8 @@ def with_ways(
             "fetches_from": sources[observer],
             "way": way_of(observer, sources, top) + beyond,
             "subtree": sum(source == observer for source in sources.values()),
+            "subtree_low": _UNKNOWN,
+            "is_low_provisional": False,
             "compared_end": _UNKNOWN,
         }
         for observer in sorted(sources.keys() - known)

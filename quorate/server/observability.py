@@ -90,6 +90,8 @@ class Observability:
             subtree_lag_records=max(0, node.high_watermark - tree.subtree_low)
             if tree.subtree_low >= 0
             else 0,
+            subtree_low=tree.subtree_low,
+            is_subtree_low_provisional=tree.is_low_provisional,
         )
 
     def storage(self) -> StorageFacts:

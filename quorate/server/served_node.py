@@ -158,6 +158,8 @@ class ReplicaNode(LogFacts):
             tuple(key.id for key in tree.path),
             self._node.chain.complaint,
             self._check_quorum_ms,
+            tree.subtree_low,
+            tree.is_low_provisional,
         )
 
     def _pending_change(self) -> str:
@@ -253,6 +255,7 @@ class ReplicaNode(LogFacts):
             view.compared_end,
             view.is_barred,
             view.subtree.links if view.subtree is not None else (),
+            view.subtree is not None and view.subtree.is_provisional,
         )
 
 

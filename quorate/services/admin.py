@@ -91,6 +91,8 @@ class AdminService:
             relay_path=status.relay_path,
             dispute=status.dispute,
             check_quorum_ms=status.check_quorum_ms,
+            relay_low_offset=status.relay_low_offset if status.relay_low_offset >= 0 else None,
+            is_relay_low_provisional=status.is_relay_low_provisional,
         )
 
     async def _describe_features(
@@ -157,6 +159,7 @@ def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumRep
                 admin_pb2.ObserverLink(observer_id=observer, fetches_from=source)
                 for observer, source in replica.below
             ],
+            is_subtree_low_provisional=replica.is_subtree_low_provisional,
         )
 
 

@@ -58,6 +58,8 @@ class ReplicaStatus:
     """Whether the disk with this key never votes."""
     below: tuple[tuple[NodeId, NodeId], ...] = ()
     """Observers below it, over all levels, and whom each fetches from."""
+    is_subtree_low_provisional: bool = False
+    """Whether the low stands in for observers of which a relay that restarted has not heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class QuorumStatus:
     """With whom this node's log differs, or why it is wrong; empty for nothing known."""
     check_quorum_ms: int = 0
     """How long this node, as leader, bears the silence of a majority; 0 when not known."""
+    relay_low_offset: int = -1
+    """What this node, as a relay, reports its subtree to need; -1 without anybody below it."""
+    is_relay_low_provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

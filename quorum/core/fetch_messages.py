@@ -22,6 +22,9 @@ class Subtree:
     """How many they are, over all levels."""
     links: tuple[tuple[NodeId, NodeId], ...] = ()
     """Observer and whom it fetches from, nearest first; as many as fit into a report."""
+    is_provisional: bool = False
+    """Whether ``low`` stands in for observers of which a relay that has started again has not heard
+    yet; it rises at the latest when its observer session is over."""
 
 
 @value

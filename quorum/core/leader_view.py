@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quorum.core import majority
+from quorum.core.fetch_messages import Subtree
 from quorum.core.progress import ReplicaProgress, ReplicaView
 from quorum.core.roles import Follower, Leader
 from quorum.core.state import CoreState
@@ -141,18 +142,33 @@ class TreeView:
     downstream: tuple[ReplicaView, ...]
     """The observers that fetch from it, ascending by id; empty for one that is no relay."""
     subtree_low: int = -1
-    """The lowest offset that anybody below it still needs; -1 without anybody."""
+    """The lowest offset that it reports anybody below it to need; -1 without anybody."""
+    is_low_provisional: bool = False
+    """Whether that stands in for observers of which somebody has not heard since a restart."""
 
 
 def tree_view(core: CoreState) -> TreeView:
     """How this node is connected, as far as it knows itself."""
     relay = core.relay
+    reported = reported_subtree(core)
     below = relay.downstream.values() if relay is not None else ()
     return TreeView(
         core.upstream.path if isinstance(core.role, Follower) else (),
         tuple(sorted(map(_view, below), key=lambda each: each.key.id)),
-        relay.subtree.low if relay is not None and relay.subtree is not None else -1,
+        reported.low if reported is not None else -1,
+        reported is not None and reported.is_provisional,
     )
+
+
+def reported_subtree(core: CoreState) -> Subtree | None:
+    """The observers below this node as it reports them; None when there are none.
+
+    A voter serves nobody; whoever fetched from it before it became one counts until it is silent.
+    """
+    relay = core.relay
+    if relay is None or (core.is_voter and relay.subtree is None):
+        return None
+    return relay.reported(core.now_ms, core.log.start.offset)
 
 
 def _view(each: ReplicaProgress) -> ReplicaView:

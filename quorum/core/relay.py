@@ -61,17 +61,23 @@ class Relay:
             low=min(needed_from(each) for each in every),
             members=sum(1 + (each.subtree.members if each.subtree else 0) for each in every),
             links=tuple(links[:LINKS_MAX]),
+            is_provisional=any(each.subtree.is_provisional for each in every if each.subtree),
         )
 
-    def report(self, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
-        """What the next Fetch says; the ways only when they are news, to keep Fetches small.
+    def reported(self, now_ms: int, log_start: int) -> Subtree | None:
+        """What is below this relay as it says; None for nobody.
 
         Who has not been heard of counts as in need of the whole log of this relay.
         """
         subtree = self.subtree
         if now_ms < self.unheard_until_ms:
             known = subtree or Subtree(low=log_start, members=0)
-            subtree = replace(known, low=min(known.low, log_start))
+            return replace(known, low=min(known.low, log_start), is_provisional=True)
+        return subtree
+
+    def report(self, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
+        """What the next Fetch says: the ways only when they are news, to keep Fetches small."""
+        subtree = self.reported(now_ms, log_start)
         if subtree is None or not subtree.links:
             return subtree
         if self.told == (epoch, subtree.links) and now_ms < self.tell_again_ms:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from quorum.core.events import UpstreamChanged
 from quorum.core.fetch_messages import FetchResponse, Subtree
 from quorum.core.held_fetches import NEVER_MS
+from quorum.core.leader_view import reported_subtree
 from quorum.core.peers import InFlight
 from quorum.core.state import CoreState
 from quorum.types import NO_NODE, NodeId
@@ -105,10 +106,7 @@ def source_of_records(core: CoreState) -> NodeId:
 
 
 def subtree_report(core: CoreState) -> Subtree | None:
-    """What the next Fetch says of the observers below this node; None when there are none.
-
-    A voter serves nobody; whoever fetched from it before it became one counts until it is silent.
-    """
-    if core.relay is None or (core.is_voter and core.relay.subtree is None):
+    """What the next Fetch says of the observers below this node; None when there are none."""
+    if core.relay is None or reported_subtree(core) is None:
         return None
     return core.relay.report(core.now_ms, core.epoch, core.log.start.offset)

@@ -3,7 +3,8 @@
 A reader of an older version skips them all, because the tail position says where its own part goes
 on; a newer tag is skipped by its length. A frame without them is what it was before they existed.
 
-Tags of Fetch: 1 subtree. Tags of its response: 1 the way through relays. Numbers are never reused.
+Tags of Fetch: 1 subtree, 2 its low is provisional (no bytes). Tags of its response: 1 the way
+through relays. Numbers are never reused.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from quorum.errors import PeerProtocolError
 from quorum.types import ReplicaKey
 
 SUBTREE: Final = 1
+PROVISIONAL: Final = 2
 WAY: Final = 1
 PATH_KEYS_MAX: Final = 64
 """Relays named in one answer; far more than any chain that is not refused."""
@@ -55,7 +57,8 @@ def pack_subtree(subtree: Subtree) -> bytes:
         StructError: A number does not fit its field.
     """
     links = b"".join(_LINK.pack(*link) for link in subtree.links)
-    return pack_part(SUBTREE, _SUBTREE.pack(subtree.low, subtree.members) + links)
+    part = pack_part(SUBTREE, _SUBTREE.pack(subtree.low, subtree.members) + links)
+    return part + pack_part(PROVISIONAL, b"") if subtree.is_provisional else part
 
 
 def unpack_subtree(data: bytes) -> Subtree | None:
@@ -64,16 +67,16 @@ def unpack_subtree(data: bytes) -> Subtree | None:
     Raises:
         PeerProtocolError: Not such bytes.
     """
-    content = unpack_parts(data).get(SUBTREE)
+    parts = unpack_parts(data)
+    content = parts.get(SUBTREE)
     if content is None:
         return None
     links = len(content) - _SUBTREE.size
     if links < 0 or links % _LINK.size or links > LINKS_MAX * _LINK.size:
         raise PeerProtocolError(f"a subtree of {len(content)} bytes")
     low, members = _SUBTREE.unpack_from(content)
-    if not links:
-        return Subtree(low, members)
-    return Subtree(low, members, tuple(_LINK.iter_unpack(content[_SUBTREE.size :])))
+    ways = tuple(_LINK.iter_unpack(content[_SUBTREE.size :])) if links else ()
+    return Subtree(low, members, ways, PROVISIONAL in parts)
 
 
 def pack_way(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:

@@ -103,6 +103,20 @@ def test_every_observer_is_shown_with_its_way() -> None:
     assert (rows[21]["lag"], rows[20]["subtree"], rows[9]["subtree"]) == (-1, 1, 2)
 
 
+def test_what_a_relay_says_is_needed_is_shown_with_whether_it_will_rise() -> None:
+    answer = quorum(replica(2, 100))
+    answer.observers[0].subtree_low_offset = 7
+    answer.observers[0].is_subtree_low_provisional = True
+    row = next(row for row in replication_rows(answer) if row["node_id"] == 9)
+    assert (row["subtree_low"], row["is_low_provisional"]) == (7, True)
+    fields = status_fields(answer)
+    assert (fields["relay_low"], fields["is_relay_low_provisional"]) == (None, False)
+    answer.relay_low_offset = 0
+    answer.is_relay_low_provisional = True
+    fields = status_fields(answer)
+    assert (fields["relay_low"], fields["is_relay_low_provisional"]) == (0, True)
+
+
 def test_a_relay_shows_the_way_of_its_own_observers_up_to_the_leader() -> None:
     answer = quorum(replica(2, 100))
     answer.node_id = 20

@@ -163,18 +163,32 @@ def test_a_subtree_reports_its_lowest_position_over_all_levels() -> None:
 def test_a_relay_that_has_started_again_reports_its_log_start_for_one_session() -> None:
     """Goal: 630.5 for observers that come back to it. Method: report before, in and after."""
     relay = Relay(7, unheard_until_ms=1_000)
-    assert relay.report(999, 3, log_start=5) == Subtree(low=5, members=0)
+    assert relay.report(999, 3, log_start=5) == Subtree(5, 0, is_provisional=True)
     late = ReplicaProgress(key(13), is_voter=False, live_since_ms=9, end_offset=80)
     relay.downstream[late.key] = late
     relay.note(late)
-    assert relay.report(999, 3, log_start=5) == Subtree(low=5, members=1, links=((13, 7),))
+    assert relay.report(999, 3, log_start=5) == Subtree(5, 1, ((13, 7),), is_provisional=True)
     assert relay.report(1_000, 3, log_start=5) == Subtree(low=80, members=1)
     relay.forget_silent(10)
     relay.refresh()
     assert relay.report(1_000, 3, log_start=5) is None
 
 
-@pytest.mark.parametrize(("log", "reported"), [("", None), ("1:a 1:b", Subtree(0, 0))])
+def test_a_report_is_provisional_as_long_as_one_below_it_is() -> None:
+    relay = Relay(7)
+    below = ReplicaProgress(key(12), is_voter=False, live_since_ms=1, end_offset=70)
+    below.subtree = Subtree(low=30, members=9, is_provisional=True)
+    relay.downstream[below.key] = below
+    relay.refresh()
+    assert relay.reported(0, log_start=5) == Subtree(30, 10, ((12, 7),), is_provisional=True)
+    below.note_subtree(Subtree(low=30, members=9))
+    relay.refresh()
+    assert relay.reported(0, log_start=5) == Subtree(30, 10, ((12, 7),))
+
+
+@pytest.mark.parametrize(
+    ("log", "reported"), [("", None), ("1:a 1:b", Subtree(0, 0, is_provisional=True))]
+)
 def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtree | None) -> None:
     plan = RelayPlan(serves=True)
     node = RaftNode(
@@ -186,6 +200,8 @@ def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtr
     (request,) = [each.message for each in [*output.immediate, *output.after_persist]]
     assert isinstance(request, FetchRequest)
     assert request.subtree == reported
+    assert node.tree().subtree_low == (reported.low if reported else -1)
+    assert node.tree().is_low_provisional == (reported is not None)
 
 
 def test_a_voter_that_may_relay_reports_nobody() -> None:

@@ -95,3 +95,13 @@ def test_checks_show_as_gauges() -> None:
     value = page(Sources(checks=checks))
     assert value("check_ok", check="leader_known") == 0
     assert value("check_ok", check="disk") == 1
+
+
+def test_a_relay_shows_what_it_reports_its_subtree_to_need() -> None:
+    value = page(Sources(raft=lambda: FOLLOWER))
+    assert value("raft_relay_subtree_low_offset") == -1
+    assert value("raft_relay_subtree_low_provisional") == 0
+    restarted = replace(FOLLOWER, subtree_low=10, is_subtree_low_provisional=True)
+    value = page(Sources(raft=lambda: restarted))
+    assert value("raft_relay_subtree_low_offset") == 10
+    assert value("raft_relay_subtree_low_provisional") == 1

@@ -94,7 +94,8 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     FetchRequest: st.builds(
         FetchRequest, int64, texts, keys, int32, int64, int32, int64, int32, int32, rounds,
         st.binary(max_size=64), subtree=st.none() | st.builds(
-            Subtree, int64, int32, st.lists(st.tuples(int32, int32), max_size=256).map(tuple)
+            Subtree, int64, int32, st.lists(st.tuples(int32, int32), max_size=256).map(tuple),
+            st.booleans(),
         ),
         is_barred=st.booleans(), has_lost_records=st.booleans(),
     ),
