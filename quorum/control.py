@@ -53,6 +53,7 @@ SNAPSHOT_FOOTER = 4
 KRAFT_VERSION = 5
 KRAFT_VOTERS = 6
 
+_KEY = struct.Struct(">hh")
 _VOTER_SETS_MAX = 64
 """Every checkpoint, and every look at one, has the same few voters records in it."""
 
@@ -187,7 +188,7 @@ def encode_control_batch(
     try:
         for record in records:
             control_type, value = _encode_value(record)
-            keys.append(struct.pack(">hh", 0, control_type))
+            keys.append(_KEY.pack(0, control_type))
             values.append(value)
     except (struct.error, ValueError) as error:
         raise QuorumUsageError(f"cannot encode a control record: {error}") from error
@@ -280,9 +281,9 @@ def decode_control(record: Record, *, path: object = None, position: int = 0) ->
             raise ValueError("no control key")
         if value is None:
             raise ValueError("no value")
-        if read_number(key, 0, 2)[0] < 0:
-            raise ValueError(f"key version {read_number(key, 0, 2)[0]}")
-        control_type = read_number(key, 2, 2)[0]
+        key_version, control_type = _KEY.unpack_from(key)
+        if key_version < 0:
+            raise ValueError(f"key version {key_version}")
         known = _DECODERS.get(control_type)
         if known is None:
             return UnknownControl(control_type, -1, value)

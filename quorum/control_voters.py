@@ -28,8 +28,10 @@ T = TypeVar("T")
 
 def read_number(value: bytes, position: int, size: int) -> tuple[int, int]:
     """A signed big-endian number of ``size`` bytes and the position behind it."""
-    raw, position = read_bytes(value, position, len(value), size)
-    return int.from_bytes(raw, "big", signed=True), position
+    after = position + size
+    if after > len(value):
+        raise ValueError(f"{size} bytes wanted where {len(value) - position} are left")
+    return int.from_bytes(value[position:after], "big", signed=True), after
 
 
 def write_array(items: Sequence[T], write: Callable[[T], bytes]) -> bytes:

@@ -7,7 +7,6 @@ from the segments, and the watermarks are lower bounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,19 +50,23 @@ class LogFiles:
 
     def save_epochs(self, epochs: Sequence[EpochStart]) -> bool:
         """Store the epoch history; False when it has to wait for space."""
-        with suppress(DiskFullError):
+        try:
             self.epochs.save(epochs)
-            return True
-        return False
+        except DiskFullError:
+            return False
+        return True
 
     def raise_durable_end(self, trail: Trail) -> None:
         """Say, not durably, that the log is on disk up to ``trail``."""
-        if self.marks.durable_offset == trail.end_offset:
+        end_offset, epoch, _, digest, _ = trail
+        marks = self.watermarks.marks
+        if marks.durable_offset == end_offset:
             return
-        with suppress(DiskFullError):
-            self.watermarks.store(
-                Watermarks(self.marks.high_watermark, trail.end_offset, trail.epoch, trail.digest)
-            )
+        try:
+            self.watermarks.store(Watermarks(marks.high_watermark, end_offset, epoch, digest))
+        except DiskFullError:
+            # The bound stays as it was, which is still true.
+            return
 
     def lower_durable_end(self, end: OffsetAndEpoch, digest: bytes) -> None:
         """Before the log is cut to ``end``: let no stored bound say more, durably.

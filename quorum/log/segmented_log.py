@@ -17,20 +17,19 @@ See: docs/formats.md, ADR 5 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 from quorum.batch import BatchHeader, scan_batches
 from quorum.errors import (
     CorruptBatchError,
-    DiskFullError,
     QuorumUsageError,
     StorageError,
     invariant,
 )
 from quorum.log.condemned_file import Condemnation, write_condemnation
 from quorum.log.config import SEGMENT_BYTES_MAX, LogConfig
+from quorum.log.failure import Failure
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.history import clip_start, cut_end
 from quorum.log.log_files import LogFiles
@@ -66,7 +65,7 @@ class SegmentedLog:
         self._recent = RecentDigests()
         self._has_unsaved_epochs = False
         self._is_dirty = False
-        self._failure = ""
+        self._failure = Failure()
 
     @property
     def start(self) -> OffsetAndEpoch:
@@ -131,13 +130,8 @@ class SegmentedLog:
         )
         if epochs:
             self._check_epochs(epochs, extension.epochs)
-        try:
+        with self._failure.unless_full:
             active.append(data, extension)
-        except DiskFullError:
-            raise
-        except StorageError as error:
-            self._failure = str(error)
-            raise
         self._recent.add(boundaries)
         self._is_dirty = True
         if extension.epochs or not self._epochs:
@@ -177,7 +171,7 @@ class SegmentedLog:
             DiskFullError: The log is unchanged.
         """
         sealed = self._segments.active
-        with self._fatal(unless_full=True):
+        with self._failure.unless_full:
             if self._is_dirty:
                 sealed.file.sync()
                 self._is_dirty = False
@@ -194,7 +188,7 @@ class SegmentedLog:
             StorageError: It may or may not be; the log refuses all further work.
         """
         self._check_usable()
-        with self._fatal():
+        with self._failure:
             if self._is_dirty:
                 self._segments.active.file.sync()
                 self._is_dirty = False
@@ -213,7 +207,7 @@ class SegmentedLog:
         self._check_usable()
         watermarks = self._files.watermarks
         raised = max(high_watermark, watermarks.marks.high_watermark)
-        with self._fatal(unless_full=True):
+        with self._failure.unless_full:
             watermarks.secure(replace(watermarks.marks, high_watermark=raised))
 
     # ------------------------------------------------------------------ cutting
@@ -245,7 +239,7 @@ class SegmentedLog:
         target = self._segments.containing(end_offset)
         trail = target.trail_at(end_offset)
         files = self._files
-        with self._fatal():
+        with self._failure:
             files.lower_durable_end(trail.end, trail.digest)
             while self._segments.active is not target:
                 newest = self._segments.drop_newest()
@@ -273,10 +267,10 @@ class SegmentedLog:
         self._check_usable()
         files = self._files
         plan = LogStart(snapshot_id, digest, is_replacing=True)
-        with self._fatal(unless_full=True):
+        with self._failure.unless_full:
             files.lower_durable_end(snapshot_id, b"")
             files.start.save(plan)
-        with self._fatal():
+        with self._failure:
             segment = finish_replacement(files.fs, files.directory, files.start, plan)
             self._start = snapshot_id
             self._segments.replace_all(segment)
@@ -311,9 +305,9 @@ class SegmentedLog:
         if start.offset > self._files.marks.durable_offset:
             self.flush()
         files = self._files
-        with self._fatal(unless_full=True):
+        with self._failure.unless_full:
             files.start.save(LogStart(start, trail.digest))
-        with self._fatal():
+        with self._failure:
             self._start = start
             self._epochs = clip_start(self._epochs, start, end_offset=end.offset)
             self._has_unsaved_epochs = True
@@ -367,7 +361,7 @@ class SegmentedLog:
 
     def condemn(self, offset: int, cause: str) -> None:
         """Have the next opening set aside what lies at and above ``offset``. Durable."""
-        with self._fatal():
+        with self._failure:
             files = self._files
             write_condemnation(files.fs, files.directory, Condemnation(offset, cause))
 
@@ -375,26 +369,13 @@ class SegmentedLog:
 
     def close(self) -> None:
         """Flush unless the log has failed, and release all files."""
-        if not self._failure:
+        if not self._failure.cause:
             self.flush()
             self._files.write_index(self._segments.active)
-            self._failure = "the log is closed"
+            self._failure.cause = "the log is closed"
         self._segments.close()
         self._files.watermarks.close()
 
     def _check_usable(self) -> None:
-        if self._failure:
-            raise StorageError(f"not usable: {self._failure}", self._files.directory)
-
-    @contextmanager
-    def _fatal(self, *, unless_full: bool = False) -> Iterator[None]:
-        """Refuse all further work after a failure in here.
-
-        ``unless_full``: a full disk leaves the log as it was, and the work may be tried again.
-        """
-        try:
-            yield
-        except StorageError as error:
-            if not (unless_full and isinstance(error, DiskFullError)):
-                self._failure = str(error)
-            raise
+        if self._failure.cause:
+            raise StorageError(f"not usable: {self._failure.cause}", self._files.directory)

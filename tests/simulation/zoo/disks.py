@@ -22,7 +22,7 @@ def failed_sync_retried(patch: Patch) -> None:
         try:
             flush(log)
         except StorageError:
-            log._failure = ""
+            log._failure.cause = ""
             flush(log)
 
     patch.setattr(SegmentedLog, "flush", flush_again)
