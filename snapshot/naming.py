@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from functools import lru_cache
+from pathlib import Path
 
 from quorum.errors import QuorumUsageError
 from quorum.types import SnapshotId
@@ -29,6 +30,9 @@ OWN_PART_LABEL = "own"
 at the same time has another file."""
 
 _PARSED_MAX = 1024
+_PATHS_MAX = 256
+"""Few checkpoints are there at a time, and each is asked for many times; making a path costs more
+than looking whether the file is there."""
 _OFFSET_DIGITS = 20
 _EPOCH_DIGITS = 10
 _OFFSET_MAX = (1 << 63) - 1
@@ -55,6 +59,18 @@ def file_name(
         raise QuorumUsageError(f"{snapshot_id} cannot name a checkpoint")
     middle = f"-{label}" if label else ""
     return f"{offset:0{_OFFSET_DIGITS}d}-{epoch:0{_EPOCH_DIGITS}d}{middle}{state.value}"
+
+
+@lru_cache(maxsize=_PATHS_MAX)
+def file_path(
+    directory: Path,
+    snapshot_id: SnapshotId,
+    state: FileState = FileState.FROZEN,
+    *,
+    label: str = "",
+) -> Path:
+    """Where the file of that name lies in ``directory``; raises as ``file_name``."""
+    return directory / file_name(snapshot_id, state, label=label)
 
 
 @lru_cache(maxsize=_PARSED_MAX)

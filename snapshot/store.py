@@ -21,7 +21,7 @@ from quorum.types import SnapshotId
 from snapshot.config import SnapshotConfig
 from snapshot.download import Download
 from snapshot.leases import LeaseTable
-from snapshot.naming import FileState, file_name, parse_name
+from snapshot.naming import FileState, file_path, parse_name
 from snapshot.reader import CheckpointReader
 from snapshot.verifier import CheckpointSummary
 from snapshot.writer import CheckpointInfo
@@ -114,7 +114,7 @@ class DirectorySnapshotStore:
         Raises:
             StorageError: There is none.
         """
-        path = self.directory / file_name(snapshot_id)
+        path = file_path(self.directory, snapshot_id)
         if self._fs.exists(path):
             return path
         # Written by others with an epoch of 20 digits.
@@ -282,7 +282,7 @@ class DirectorySnapshotStore:
             return
         for snapshot_id in doomed:
             path = self.directory / frozen[snapshot_id]
-            retired = self.directory / file_name(snapshot_id, FileState.DELETED)
+            retired = file_path(self.directory, snapshot_id, FileState.DELETED)
             self._fs.rename(path, retired)
             self._fs.unlink(retired)
             self._digests.pop(snapshot_id, None)
@@ -319,7 +319,7 @@ class DirectorySnapshotStore:
             StorageError: There is no such checkpoint, or the disk failed.
         """
         path = self.path(snapshot_id)
-        target = self.directory / file_name(snapshot_id, FileState.CORRUPT)
+        target = file_path(self.directory, snapshot_id, FileState.CORRUPT)
         self._leases.drop(snapshot_id)
         self._digests.pop(snapshot_id, None)
         self._postponed.discard(snapshot_id)

@@ -17,7 +17,7 @@ from quorum.errors import QuorateError
 from quorum.ports import File, FileSystem
 from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
-from snapshot.naming import OWN_PART_LABEL, FileState, file_name
+from snapshot.naming import OWN_PART_LABEL, FileState, file_path
 
 SYNC_BYTES = 16 << 20
 """A checkpoint of our own is synced this often as it grows: one large sync would keep the log's
@@ -79,7 +79,7 @@ class PartFile:
             StorageError: It cannot be created.
         """
         self.snapshot_id = snapshot_id
-        self.path = directory / file_name(snapshot_id, FileState.PART, label=label)
+        self.path = file_path(directory, snapshot_id, FileState.PART, label=label)
         self.size_bytes = 0
         self._fs = fs
         self._directory = directory
@@ -116,7 +116,7 @@ class PartFile:
         file.sync()
         file.close()
         self._file = None
-        final = self._directory / file_name(self.snapshot_id, state)
+        final = file_path(self._directory, self.snapshot_id, state)
         self._fs.rename(self.path, final)
         self._has_left = True
         self._fs.sync_directory(self._directory)
