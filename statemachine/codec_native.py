@@ -144,7 +144,7 @@ class _Source:
         """An expression that is true when ``value`` is not of that kind."""
         if isinstance(kind, ArrayOf):
             test = self.bind("misfits", _element_test(kind.element))
-            return f"type({value}) is not tuple or {test}({value})"
+            return f"type({value}) is not tuple or {value} and {test}({value})"
         if isinstance(kind, StructOf):
             return f"type({value}) is not {self.bind('struct', kind.struct)}"
         if kind.name in INTEGER_RANGES:
@@ -202,7 +202,7 @@ def _write_fields(source: _Source, owner: str, specs: tuple[FieldSpec, ...], ver
         struct = _struct_of(spec.kind)
         if struct is not None:
             convert = source.bind("to_array", _compile_struct_encoder(struct))
-            source.add(1, f"{spec.name} = tuple([{convert}(item) for item in {spec.name}])")
+            source.add(1, f"if {spec.name}: {spec.name} = tuple(map({convert}, {spec.name}))")
 
 
 def _compile_struct_encoder(kind: StructOf) -> Callable[[Any], tuple[Any, ...]]:
@@ -266,7 +266,7 @@ def _read_fields(
         source.add(
             1, f"if type({spec.name}) is not tuple: bad({owner!r}, {spec.name!r}, {spec.name})"
         )
-        source.add(1, f"{spec.name} = tuple([{convert}(item) for item in {spec.name}])")
+        source.add(1, f"if {spec.name}: {spec.name} = tuple(map({convert}, {spec.name}))")
 
 
 def _bad(owner: str, field: str, value: object, cause: str = "has the wrong type or range") -> None:
