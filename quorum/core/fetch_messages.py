@@ -8,7 +8,15 @@ from __future__ import annotations
 from quorum.core.read_messages import NO_ROUND, ReadRound
 from quorum.core.received_records import ReceivedRecords
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId
+from quorum.types import (
+    Endpoint,
+    Epoch,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    VersionRange,
+)
 from quorum.values import value
 
 
@@ -52,6 +60,8 @@ class FetchRequest:
     """The sender does not vote although its key may be a voter's: count it as an observer."""
     has_lost_records: bool = False
     """The sender knows that its disk lost records and has a vote floor (ADR 7)."""
+    supported: tuple[VersionRange, ...] = ()
+    """From a voter: what its release can run with; empty when its leader has heard it already."""
 
 
 @value

@@ -41,6 +41,7 @@ from quorum.core.snapshot_transfer import (
 )
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
+from quorum.core.told_versions import note_answered, versions_to_tell
 from quorum.core.transitions import lose_leader
 from quorum.core.trimming import follow_log_start
 from quorum.core.voters import VoterSet
@@ -159,6 +160,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
     if not core.upstream.is_relay(peer):
         core.upstream.go_direct(core.now_ms, config)
     request_id = core.next_request_id()
+    supported = versions_to_tell(core, peer)
     ticket = core.acknowledge(
         peer,
         FetchRequest(
@@ -175,6 +177,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             subtree=subtree_report(core),
             is_barred=bool(core.election.barred),
             has_lost_records=core.election.vote_floor is not None,
+            supported=supported,
         ),
     )
     core.in_flight = InFlight(
@@ -185,6 +188,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
         deadline_ms=(
             None if ticket > core.durable_ticket else core.now_ms + config.request_timeout_ms
         ),
+        supported=supported,
     )
 
 
@@ -213,6 +217,7 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
     note_way(core, flight, response)
+    note_answered(role, flight)
     if response.diverging is not None:
         _resolve_divergence(core, flight, response.diverging)
         return
@@ -328,21 +333,10 @@ def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
 
 
 def _append_received(core: CoreState, records: ReceivedRecords) -> None:
-    epoch = records.epochs[-1].epoch
-    core.log.append(
-        records.end_offset,
-        records.epochs,
-        core.effect(
-            Append(
-                records.base_offset,
-                records.end_offset,
-                epoch,
-                records.payload,
-                epochs=records.epochs,
-            )
-        ),
-    )
-    core.event(RecordsAppended(records.base_offset, records.end_offset, epoch))
+    epoch, base, end = records.epochs[-1].epoch, records.base_offset, records.end_offset
+    effect = core.effect(Append(base, end, epoch, records.payload, epochs=records.epochs))
+    core.log.append(end, records.epochs, effect)
+    core.event(RecordsAppended(base, end, epoch))
     for each in records.voters:
         core.voters.add(each.offset, VoterSet(each.voters, each.removed))
     if records.voters:

@@ -89,7 +89,9 @@ def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels) -> N
             core.own_endpoints = fact.endpoints
             core.entry_basis = None
         case FeatureLevels():
-            core.versions = Versions(with_kraft_version(fact.supported), fact.in_force)
+            core.versions = Versions(
+                with_kraft_version(fact.supported), fact.in_force, is_told=True
+            )
 
 
 def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorum.config import QuorumConfig
-from quorum.types import NodeId
+from quorum.types import NodeId, VersionRange
 
 _DOUBLINGS_MAX = 4
 
@@ -31,6 +31,8 @@ class InFlight:
     """When to stop waiting for the answer; None while it has not left."""
     position: int = 0
     """Where the slice begins that FetchSnapshot asks for."""
+    supported: tuple[VersionRange, ...] = ()
+    """What a Fetch tells of this release (``FetchRequest.supported``)."""
     behind: InFlight | None = None
     """The next slice, asked for ahead. It is worth nothing without this one, so whoever drops
     this one drops it too."""

@@ -66,7 +66,7 @@ class ReplicaProgress:
         self.download_end = -1
 
     def note_supported(self, supported: tuple[VersionRange, ...], *, now_ms: int) -> None:
-        """It has answered a BeginQuorumEpoch, and said what its release can run with."""
+        """It has said what its release can run with: with a Fetch, or asked by BeginQuorumEpoch."""
         self.supported = supported
         self.supported_ms = now_ms
 

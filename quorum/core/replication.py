@@ -51,6 +51,8 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
         return
     progress.note_subtree(request.subtree)
+    if request.supported:
+        progress.note_supported(request.supported, now_ms=core.now_ms)
     is_first = progress.last_fetch_ms < 0
     note_contact(core, leader, progress)
     verdict = classify_fetch(

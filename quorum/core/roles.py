@@ -20,7 +20,7 @@ from quorum.core.pending_change import PendingChange
 from quorum.core.progress import ReplicaProgress
 from quorum.core.read_messages import NO_ROUND, ReadRound
 from quorum.core.reads import ReadRounds
-from quorum.types import NodeId, ReplicaKey
+from quorum.types import NodeId, ReplicaKey, VersionRange
 
 
 @dataclass(slots=True)
@@ -132,6 +132,8 @@ class Follower:
     entry_due_ms: int = 0
     """When to ask about the own voter entry; 0 while there is nothing to ask."""
     entry_request_id: int = 0
+    supported_told: tuple[VersionRange, ...] = ()
+    """What this leader has heard that this release can run with; empty before it has."""
 
 
 @dataclass(slots=True)

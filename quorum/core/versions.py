@@ -28,6 +28,8 @@ class Versions:
 
     supported: tuple[VersionRange, ...] = (OWN_KRAFT_VERSIONS,)
     in_force: Mapping[str, int] = field(default_factory=dict)
+    is_told: bool = False
+    """Whether the runtime has said so; before that the node knows the quorum's own range only."""
 
 
 def with_kraft_version(features: Sequence[VersionRange]) -> tuple[VersionRange, ...]:

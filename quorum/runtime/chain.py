@@ -89,4 +89,5 @@ def _with_digests(message: FetchRequest, digest: bytes, own_digest: bytes) -> Fe
         message.subtree,
         message.is_barred,
         message.has_lost_records,
+        message.supported,
     )

@@ -3,8 +3,8 @@
 A reader of an older version skips them all, because the tail position says where its own part goes
 on; a newer tag is skipped by its length. A frame without them is what it was before they existed.
 
-Tags of Fetch: 1 subtree, 2 its low is provisional (no bytes). Tags of its response: 1 the way
-through relays. Numbers are never reused.
+Tags of Fetch: 1 subtree, 2 its low is provisional (no bytes), 3 what the sender can run with.
+Tags of its response: 1 the way through relays. Numbers are never reused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Final
 from quorum.core.fetch_messages import Subtree
 from quorum.core.relay import LINKS_MAX
 from quorum.errors import PeerProtocolError
-from quorum.types import ReplicaKey
+from quorum.transport.version_codec import NAME_CHARACTERS_MAX, RANGES_MAX
+from quorum.types import ReplicaKey, VersionRange
 
 SUBTREE: Final = 1
 PROVISIONAL: Final = 2
+SUPPORTED: Final = 3
 WAY: Final = 1
 PATH_KEYS_MAX: Final = 64
 """Relays named in one answer; far more than any chain that is not refused."""
@@ -29,6 +31,7 @@ _LINK: Final = Struct(">ii")
 _AGE: Final = Struct(">i")
 _AGE_MS_MAX: Final = (1 << 31) - 1
 _KEY: Final = Struct(">i16s")
+_RANGE: Final = Struct(">iiH")
 
 
 def pack_part(tag: int, content: bytes) -> bytes:
@@ -77,6 +80,43 @@ def unpack_subtree(data: bytes) -> Subtree | None:
     low, members = _SUBTREE.unpack_from(content)
     ways = tuple(_LINK.iter_unpack(content[_SUBTREE.size :])) if links else ()
     return Subtree(low, members, ways, PROVISIONAL in parts)
+
+
+def pack_supported(ranges: tuple[VersionRange, ...]) -> bytes:
+    """The part of a Fetch that says what its sender can run with.
+
+    Raises:
+        StructError, ValueError: A number, a name or all of them do not fit their fields.
+    """
+    content = b""
+    for each in ranges:
+        name = each.name.encode()
+        content += _RANGE.pack(each.lowest, each.highest, len(name)) + name
+    return pack_part(SUPPORTED, content)
+
+
+def unpack_supported(data: bytes) -> tuple[VersionRange, ...]:
+    """Inverse of ``pack_supported`` for all optional parts of a Fetch; empty when it is not there.
+
+    Raises:
+        PeerProtocolError: Not such bytes, or more than a release has to say.
+    """
+    content = unpack_parts(data).get(SUPPORTED, b"")
+    ranges: list[VersionRange] = []
+    position = 0
+    while position < len(content):
+        name = position + _RANGE.size
+        if name > len(content) or len(ranges) == RANGES_MAX:
+            raise PeerProtocolError(f"version ranges of {len(content)} bytes")
+        lowest, highest, size = _RANGE.unpack_from(content, position)
+        position = name + size
+        if position > len(content) or size > NAME_CHARACTERS_MAX:
+            raise PeerProtocolError(f"a feature's name of {size} bytes")
+        try:
+            ranges.append(VersionRange(content[name:position].decode(), lowest, highest))
+        except UnicodeDecodeError as error:
+            raise PeerProtocolError(f"a feature's name: {error}") from error
+    return tuple(ranges)
 
 
 def pack_way(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:

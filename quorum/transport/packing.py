@@ -20,7 +20,14 @@ from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.read_messages import ReadRound
 from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode, PeerProtocolError
-from quorum.transport.extensions import pack_subtree, pack_way, unpack_subtree, unpack_way
+from quorum.transport.extensions import (
+    pack_subtree,
+    pack_supported,
+    pack_way,
+    unpack_subtree,
+    unpack_supported,
+    unpack_way,
+)
 from quorum.transport.limits import DIGEST_BYTES_MAX, ENDPOINTS_MAX
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 
@@ -71,6 +78,8 @@ def pack_fetch_request(message: FetchRequest) -> bytes:
     read_round = message.read_round
     digest = message.digest
     extra = b"" if message.subtree is None else pack_subtree(message.subtree)
+    if message.supported:
+        extra += pack_supported(message.supported)
     flags = BARRED * message.is_barred | LOST_RECORDS * message.has_lost_records
     return (
         _FETCH_REQUEST.pack(
@@ -106,6 +115,7 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
         cluster_id = data[tail:middle].decode()
     except (StructError, UnicodeDecodeError) as error:
         raise PeerProtocolError(f"malformed Fetch of {len(data)} bytes: {error}") from error
+    extra = data[_FETCH_REQUEST.size : tail]
     return FetchRequest(
         request_id=request_id,
         cluster_id=cluster_id,
@@ -118,11 +128,10 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
         max_bytes=max_bytes,
         read_round=_read_round(round_epoch, round_number),
         digest=data[middle:],
-        subtree=(
-            unpack_subtree(data[_FETCH_REQUEST.size : tail]) if tail > _FETCH_REQUEST.size else None
-        ),
+        subtree=unpack_subtree(extra) if extra else None,
         is_barred=bool(flags & BARRED),
         has_lost_records=bool(flags & LOST_RECORDS),
+        supported=unpack_supported(extra) if extra else (),
     )
 
 

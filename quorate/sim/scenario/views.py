@@ -11,6 +11,7 @@ from quorum.batch import scan_batches
 from quorum.log.election_store import ElectionFile
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from snapshot.naming import parse_name
+from statemachine.records import METADATA_VERSION
 
 _TEXTS_MAX = 12
 _READ_BYTES = 1 << 30
@@ -91,6 +92,20 @@ def relay(member: Member) -> list[str]:
         below = f" subtree={view.subtree.members}" if view.subtree is not None else ""
         lines.append(f"  {view.key.id} fetched={view.log_end_offset}{below}")
     return lines
+
+
+def versions(member: Member) -> list[str]:
+    """What a leader knows of the releases of its voters: the levels of metadata.version."""
+    if member.replica is None:
+        return [f"{member.node_id} down"]
+    views = [view for view in member.replica.node.replicas() if view.is_voter]
+    said = {
+        view.key.id: f"{each.lowest} to {each.highest}"
+        for view in views
+        for each in view.supported or ()
+        if each.name == METADATA_VERSION
+    }
+    return [f"  {view.key.id} supports {said.get(view.key.id, 'unknown levels')}" for view in views]
 
 
 def voters(member: Member) -> list[str]:
@@ -178,6 +193,7 @@ VIEWS: dict[str, View] = {
         log,
         replicas,
         voters,
+        versions,
         relay,
         image,
         files,

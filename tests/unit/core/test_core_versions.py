@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from quorum.core import following
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.notices import AddVoter, FeatureLevels, Notice, RequestFailed, UpdateVoter
 from quorum.core.output import VoterChangeAnswered
 from quorum.core.progress import VERSIONS_KNOWN_MS
@@ -17,6 +19,8 @@ from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import voter
 
 FEATURE = VersionRange("f", 2, 5)
+FETCH_ANSWERED_MS = 1_100
+"""So long a Fetch may be held that was sent before the node knew its own release, and one more."""
 
 
 def asked(*supported: VersionRange, change: Notice, level: int = 4) -> VoterChangeAnswered:
@@ -162,8 +166,12 @@ def runs(cluster: CoreCluster, node_id: NodeId, highest: int) -> None:
     cluster.call(node_id, lambda node: node.notice(cluster.now_ms, fact))
 
 
-def test_a_leader_knows_what_its_voters_can_run_with() -> None:
-    """Goal: levels rise only where all can follow. Method: one down at first, then replaced."""
+def test_a_leader_asks_voters_that_say_nothing_by_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: levels rise only where all can follow. Method: one down at first, then replaced, of
+    releases whose Fetch does not tell."""
+    monkeypatch.setattr(following, "versions_to_tell", lambda core, peer: ())
     cluster = CoreCluster((1, 2, 3))
     for node_id, highest in ((1, 5), (2, 4), (3, 3)):
         runs(cluster, node_id, highest)
@@ -180,6 +188,59 @@ def test_a_leader_knows_what_its_voters_can_run_with() -> None:
     assert versions(cluster)[3] == 3
     cluster.advance(VERSIONS_KNOWN_MS // 2 + 2_000)
     assert versions(cluster)[3] == 5
+
+
+def test_a_release_that_was_replaced_is_known_from_its_first_fetches() -> None:
+    """Goal: no level is judged by a release that is gone. Method: restart one with other ranges,
+    both ways, within the same reign and far from the time when the leader asks again."""
+    cluster = CoreCluster((1, 2, 3))
+    for node_id in (1, 2, 3):
+        runs(cluster, node_id, 4)
+    cluster.elect(1)
+    cluster.advance(3_000)
+    for highest in (6, 3):
+        cluster.crash(3)
+        cluster.restart(3)
+        runs(cluster, 3, highest)
+        cluster.advance(FETCH_ANSWERED_MS)
+        assert versions(cluster) == {1: 4, 2: 4, 3: highest}
+    assert cluster[1].epoch == 1
+
+
+def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
+    """Goal: Fetches stay small, and one that is lost is made good for. Method: lose the first."""
+    cluster = CoreCluster((1, 2, 3))
+    cluster.elect(1)
+    cluster.advance(3_000)
+    cluster.crash(3)
+    cluster.restart(3)
+    runs(cluster, 3, 5)
+    cluster.sent.clear()
+    cluster.cut |= {(3, 1)}
+    cluster.advance(2_500)
+    cluster.cut.clear()
+    cluster.advance(5_000)
+    told = [
+        bool(each.supported)
+        for sender, _, each in cluster.sent
+        if sender == 3 and isinstance(each, FetchRequest)
+    ]
+    assert told.count(True) >= 2, "the first was lost"
+    assert told == sorted(told, reverse=True), "and none after the answer"
+    assert told.count(False) >= 3
+    assert versions(cluster)[3] == 5
+
+
+def test_an_observer_tells_nobody_its_release() -> None:
+    cluster = led()
+    runs(cluster, 4, 5)
+    cluster.sent.clear()
+    cluster.advance(2_000)
+    fetches = [
+        each for sender, _, each in cluster.sent if sender == 4 and isinstance(each, FetchRequest)
+    ]
+    assert fetches
+    assert not any(each.supported for each in fetches)
 
 
 def test_a_voter_whose_answer_got_lost_is_asked_again_though_it_fetches() -> None:

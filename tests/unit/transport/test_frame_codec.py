@@ -33,9 +33,11 @@ from quorum.core.voter_messages import (
 )
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport import framing
+from quorum.transport.extensions import SUPPORTED, pack_part, pack_supported, unpack_supported
 from quorum.transport.framing import decode_frame, encode_frame, is_answer, is_request, sender_key
 from quorum.transport.hello import Hello, decode_hello, encode_hello
 from quorum.transport.packing import HEADER
+from quorum.transport.version_codec import NAME_CHARACTERS_MAX, RANGES_MAX
 from quorum.types import DigestAt, Endpoint, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -98,6 +100,9 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
             st.booleans(),
         ),
         is_barred=st.booleans(), has_lost_records=st.booleans(),
+        supported=st.lists(
+            st.builds(VersionRange, st.text(max_size=60), int32, int32), max_size=64
+        ).map(tuple),
     ),
     FetchResponse: fetch_responses,
     FetchSnapshotRequest: st.builds(
@@ -324,3 +329,19 @@ def test_a_new_field_must_be_given_a_place_on_the_wire(message_type: type) -> No
     """
     fields = {field.name for field in dataclasses.fields(message_type)}
     assert fields <= SHARED_FIELDS | LOCAL_FIELDS
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pack_supported((VersionRange("f", 1, 2),))[3:-1],
+        pack_supported((VersionRange("f", 1, 2),))[3:] + b"x",
+        pack_supported((VersionRange("f", 1, 2),) * (RANGES_MAX + 1))[3:],
+        pack_supported((VersionRange("f" * (NAME_CHARACTERS_MAX + 1), 1, 2),))[3:],
+        pack_supported((VersionRange("f", 1, 2),))[3:-1] + b"\xff",
+    ],
+    ids=["cut short", "trailing byte", "too many", "long name", "no text"],
+)
+def test_version_ranges_that_make_no_sense_are_refused(content: bytes) -> None:
+    with pytest.raises(PeerProtocolError):
+        unpack_supported(pack_part(SUPPORTED, content))

@@ -1,7 +1,7 @@
-"""restart N [at=host]
+"""restart N [at=host] [metadata_version=20]
 
 Open node N's directory again and let it take its first role; with ``at`` it is reached at another
-host from now on.
+host from now on, with ``metadata_version`` it is of a release that supports so much.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from quorate.sim.scenario.world import World
 
 def run(world: World, args: Arguments) -> None:
     node_id, host = args.node(), args.text("at")
+    highest = args.number("metadata_version", 0)
     args.finish()
+    if highest:
+        world.member(node_id).settings.metadata_versions[node_id] = highest
     world.member(node_id).host = host or world.member(node_id).host
     world.start(node_id)
     for line in boot_lines(world.member(node_id)):

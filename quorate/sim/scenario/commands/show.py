@@ -1,6 +1,7 @@
 """show [N ...] VIEW
 
-VIEW: roles|log|replicas|voters|image|files|epochs|snapshots|election|divergence|chain|queue
+VIEW: roles|log|replicas|voters|versions|image|files|epochs|snapshots|election|divergence|chain|
+queue
 
 Print state, nodes ascending; of all nodes when none is named. ``divergence`` counts the round
 trips that brought each log back to its leader's since the last time it was asked.
