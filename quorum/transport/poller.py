@@ -19,7 +19,8 @@ _WITHOUT_EVENT_ENGINE: Final = "-event_engine_client,-event_engine_listener"
 def poll_on_waiting_thread(environ: MutableMapping[str, str] = os.environ) -> None:
     """Let gRPC poll on the thread that waits, unless the environment chooses otherwise.
 
-    Has no effect in a process that has imported ``grpc`` already. ``GRPC_EXPERIMENTS`` set to
-    anything, also to nothing, is left alone.
+    For a program's first lines, not for a library's: the choice is the whole process's, and its
+    children inherit it. Has no effect in a process that has imported ``grpc`` already.
+    ``GRPC_EXPERIMENTS`` set to anything, also to nothing, is left alone.
     """
     environ.setdefault(VARIABLE, _WITHOUT_EVENT_ENGINE)
