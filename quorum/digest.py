@@ -20,6 +20,8 @@ EMPTY_LOG_DIGEST = bytes(LOG_DIGEST_BYTES)
 """Digest of the log below offset 0."""
 
 _PERSON = b"quorate log"
+_FRESH = blake2b(digest_size=LOG_DIGEST_BYTES, person=_PERSON)
+"""Copied for every batch: a copy takes half as long as a new one with its parameters."""
 
 
 def fold(previous: bytes, batch: Buffer) -> bytes:
@@ -27,7 +29,8 @@ def fold(previous: bytes, batch: Buffer) -> bytes:
 
     ``batch`` is exactly one whole batch: folding two at once gives another value.
     """
-    state = blake2b(previous, digest_size=LOG_DIGEST_BYTES, person=_PERSON)
+    state = _FRESH.copy()
+    state.update(previous)
     state.update(batch)
     return state.digest()
 
