@@ -166,9 +166,12 @@ class Life:
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """A message has arrived."""
-        if self.is_over or self._is_paused(self.receive, sender, message):
-            return
         cluster = self._cluster
+        if self.is_over or (
+            cluster.scheduler.now_us < self._member.paused_until_us
+            and self._is_paused(self.receive, sender, message)
+        ):
+            return
         cluster.counts.events += 1
         self._witness.received(self._id, sender, message)
         self.enter(self.replica.receive, sender, message)
@@ -228,19 +231,19 @@ class Life:
     def _disk_delay(self) -> int:
         return self._cluster.disk_delay() * self._disk.factor
 
-    def _is_hung(self, call: Callable[..., None], *arguments: Any) -> bool:
-        if self._cluster.scheduler.now_us >= self._disk.hung_until_us:
-            return False
-        self._cluster.scheduler.after(_LOOK_US, call, *arguments)
-        return True
-
     def _begin_pass(self) -> None:
         self._cluster.scheduler.after(self._disk_delay(), self._pass_done)
 
     def _pass_done(self) -> None:
-        if self.is_over or self._is_paused(self._pass_done) or self._is_hung(self._pass_done):
-            return
         cluster = self._cluster
+        now_us = cluster.scheduler.now_us
+        if self.is_over or (
+            now_us < self._member.paused_until_us and self._is_paused(self._pass_done)
+        ):
+            return
+        if now_us < self._disk.hung_until_us:
+            cluster.scheduler.after(_LOOK_US, self._pass_done)
+            return
         cluster.counts.events += 1
         groups = self._queue.take()
         self.enter(self._write, groups)

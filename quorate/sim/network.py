@@ -74,7 +74,7 @@ class Network:
         if (sender, target) in self._cuts:
             cluster.counts.cut += 1
             return
-        if not receiver.is_up:
+        if receiver.replica is None:
             if receiver.is_refusing:
                 cluster.scheduler.after(
                     self.delay(),

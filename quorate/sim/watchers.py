@@ -170,7 +170,7 @@ class Watcher:
         member = self._cluster.members[stream.node_id]
         return (
             self._stream is stream
-            and member.is_up
+            and member.replica is not None
             and member.life == stream.life
             and self._cluster.network.reaches_client(stream.node_id)
         )

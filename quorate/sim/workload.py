@@ -155,9 +155,10 @@ class Client:
         def submit(replica: Replica) -> None:
             replica.controller.submit(write.command, context, answered)
 
-        self._cluster.members[node_id].serve(
-            f"c{self._name} write seq={write.sequence} try={attempt}", submit
-        )
+        detail = ""
+        if self._cluster.trace.is_kept:
+            detail = f"c{self._name} write seq={write.sequence} try={attempt}"
+        self._cluster.members[node_id].serve(detail, submit)
 
     def _answered(
         self,
@@ -179,7 +180,9 @@ class Client:
             if isinstance(write.command, AllocateProducerIds):
                 self._told_of_block(node_id, key, answer)
             cluster.counts.duplicates += is_repeat
-        cluster.note(node_id, "answer", f"c{self._name} seq={write.sequence} {answer.code.name}")
+        if cluster.trace.is_kept:
+            detail = f"c{self._name} seq={write.sequence} {answer.code.name}"
+            cluster.note(node_id, "answer", detail)
         is_lost = not cluster.is_healed and self._rng.random() < cluster.plan.loss
         if is_lost or write.is_done or not self._reaches(node_id):
             return

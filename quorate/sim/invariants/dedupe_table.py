@@ -31,13 +31,13 @@ class DedupeTable(Invariant):
                 # Expired, or renewed by a later command of the same range.
                 continue
             known = state.answer_to(batch.sequence)
-            self.require(
-                known is not None and known.offset == batch.end_offset,
-                "an image does not know a command that it contains",
-                node=seen.id,
-                applied=image.provenance.end_offset,
-                producer=(batch.producer_id, batch.producer_epoch, batch.sequence),
-                end_offset=batch.end_offset,
-                known=known,
-            )
+            if known is None or known.offset != batch.end_offset:
+                self.fail(
+                    "an image does not know a command that it contains",
+                    node=seen.id,
+                    applied=image.provenance.end_offset,
+                    producer=(batch.producer_id, batch.producer_epoch, batch.sequence),
+                    end_offset=batch.end_offset,
+                    known=known,
+                )
             return

@@ -55,8 +55,10 @@ class FetchPositions:
             if source is not None and source.is_up and self._of(source):
                 self._ask(seen, source, message)
         elif (
-            type(message) is FetchResponse or type(message) is FetchSnapshotResponse
-        ) and message.error == ErrorCode.NONE:
+            self._asked
+            and (type(message) is FetchResponse or type(message) is FetchSnapshotResponse)
+            and message.error == ErrorCode.NONE
+        ):
             self._answer(seen, to, message.request_id)
 
     def _ask(self, seen: Seen, source: Seen, message: FetchRequest | FetchSnapshotRequest) -> None:
@@ -72,7 +74,8 @@ class FetchPositions:
                 needed = min(needed, message.subtree.low)
         now_ms = source.replica.node._core.now_ms  # noqa: SLF001 - nobody else knows its time
         asked.requests.append((message.request_id, needed, now_ms))
-        asked.highest = max(asked.highest, needed)
+        if needed > asked.highest:
+            asked.highest = needed
 
     def _answer(self, seen: Seen, to: NodeId, request_id: int) -> None:
         asked = self._asked.get((seen.id, to))

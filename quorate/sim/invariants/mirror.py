@@ -164,13 +164,17 @@ class LogMirror:
     def chain_at(self, offset: int) -> int | None:
         """The chain at a boundary; None when this log has no boundary there."""
         ends = self.ends
-        at = len(ends) - 1 if offset == ends[-1] else bisect_left(ends, offset)
+        if offset == ends[-1]:
+            return self.chains[-1]
+        at = bisect_left(ends, offset)
         return self.chains[at] if at < len(ends) and ends[at] == offset else None
 
     def has_boundary(self, offset: int, epoch: int) -> bool:
         """Whether a batch of ``epoch`` ends at ``offset``, or the log starts there."""
         ends = self.ends
-        at = len(ends) - 1 if offset == ends[-1] else bisect_left(ends, offset)
+        if offset == ends[-1]:
+            return self.epochs[-1] == epoch
+        at = bisect_left(ends, offset)
         return at < len(ends) and ends[at] == offset and self.epochs[at] == epoch
 
     def boundaries_between(self, begin: int, end: int) -> list[tuple[int, int]]:

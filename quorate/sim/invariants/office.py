@@ -139,7 +139,7 @@ class LeaderHeard(Invariant):
 
     def _reign(self, seen: Seen) -> _Reign:
         node, reign = seen.replica.node, self.reigns.get(seen.id)
-        if reign is None or (reign.life, reign.epoch) != (seen.life, node.epoch):
+        if reign is None or reign.life != seen.life or reign.epoch != node.epoch:
             reign = _Reign(seen.life, node.epoch, node.voters_offset, seen.now_ms())
             self.reigns[seen.id] = reign
         elif reign.voters_offset != node.voters_offset:

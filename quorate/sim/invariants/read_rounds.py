@@ -78,14 +78,16 @@ class ReadRounds(Invariant):
         fresh = {key for key, count in spoke.items() if count > since} | {seen.replica.key}
         self.on_stepped(seen)
         sets = self.voters[seen.id]
-        # Those in force at any time since the read began.
-        passed = [at for at, (count, _, _) in enumerate(sets) if count <= since]
-        in_force = [keys for _, _, keys in sets[passed[-1] if passed else 0 :]]
-        self.require(
-            any(2 * len(voters & fresh) > len(voters) for voters in in_force),
+        # Those in force at any time since the read began, newest first.
+        for count, _, voters in reversed(sets):
+            if 2 * len(voters & fresh) > len(voters):
+                return
+            if count <= since:
+                break
+        self.fail(
             "a read was confirmed though no majority has spoken since it began",
             node=seen.id,
             epoch=epoch,
             fresh=sorted(key.id for key in fresh),
-            voters=sorted(key.id for key in in_force[-1]),
+            voters=sorted(key.id for key in sets[-1][2]),
         )

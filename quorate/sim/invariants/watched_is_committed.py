@@ -13,11 +13,12 @@ class WatchedIsCommitted(Invariant):
 
     def on_watched(self, seen: Seen, end_offset: int) -> None:
         high_watermark = seen.replica.node.high_watermark
-        self.require(
-            end_offset <= min(high_watermark, self.witness.committed.end_offset),
-            "a watcher is handed what is not known to be committed",
-            node=seen.id,
-            end_offset=end_offset,
-            high_watermark=high_watermark,
-            committed=self.witness.committed.end_offset,
-        )
+        committed = self.witness.committed.end_offset
+        if end_offset > high_watermark or end_offset > committed:
+            self.fail(
+                "a watcher is handed what is not known to be committed",
+                node=seen.id,
+                end_offset=end_offset,
+                high_watermark=high_watermark,
+                committed=committed,
+            )

@@ -319,7 +319,7 @@ class Witness:
 
     def _note_commits(self, seen: Seen) -> int:
         high_watermark = seen.replica.node.high_watermark
-        if high_watermark > self.committed.end_offset:
+        if high_watermark > self.committed.ends[-1]:
             self._commit(seen, high_watermark)
         return high_watermark
 
