@@ -1,7 +1,9 @@
 """``python -m bench``: every figure of this machine, peers beside ours where they are installed.
 
 Prints a table on standard error and one JSON object on standard output (or to ``--output``).
-Exit code 1 when a run was refused because the disks did not see every commit.
+Exit code 1 when a run was refused because the disks did not see every commit. Also when our
+fail-over took longer than ``--fail-over-p50-max`` or ``--fail-over-max`` allow; figures are left
+all the same.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.failover_bounds import exceeded
 from bench.floors import measure_floors
 from bench.image_load import measure_image_load
 from bench.quorum_under_load import NotDurableError, start_cluster
@@ -40,11 +43,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=float, default=1.0, help="seconds before each of them")
     parser.add_argument("--rounds", type=int, default=3, help="undisturbed rounds of each figure")
     parser.add_argument("--kills", type=int, default=10, help="leaders killed for each p50")
+    parser.add_argument(
+        "--fail-over-p50-max", type=float, metavar="MS", help="fail if p50 is above"
+    )
+    parser.add_argument("--fail-over-max", type=float, metavar="MS", help="fail if any is above")
     parser.add_argument("--records", type=int, default=200_000, help="in the loaded checkpoint")
     parser.add_argument("--snapshot-bytes", type=int, default=200_000_000)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     parser.add_argument("--output", type=Path, help="write the JSON here")
-    return parser.parse_args()
+    options = parser.parse_args()
+    bounds = (options.fail_over_p50_max, options.fail_over_max)
+    if "failover" not in options.only and bounds != (None, None):
+        parser.error("a bound of the fail-over needs the part failover")
+    return options
 
 
 def _say(text: str) -> None:
@@ -155,7 +166,14 @@ def main() -> int:
         print(text)
     else:
         options.output.write_text(text + "\n")
-    return 0
+    broken = exceeded(
+        figures.get("failover", {}).get("all", ()),
+        p50_max_ms=options.fail_over_p50_max,
+        longest_max_ms=options.fail_over_max,
+    )
+    for sentence in broken:
+        _say(sentence)
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":

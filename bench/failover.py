@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from bench.closed_loop import config_change
@@ -19,6 +20,20 @@ from quorum.transport.loop import loop_factory
 _FIRST_NUMBER = 1 << 40
 _ACKNOWLEDGED_BEFORE = 20
 _PEER_SECONDS_MAX = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """One death of a leader; both moments are of the monotonic clock, in seconds."""
+
+    killed_at: float
+    answered_at: float
+    """When the first acknowledgement after the kill came, of a write begun at any time."""
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds without an acknowledgement."""
+        return (self.answered_at - self.killed_at) * 1000
 
 
 class Killable(Protocol):
@@ -39,30 +54,29 @@ class Killable(Protocol):
 
 async def _one_failover(
     cluster: LocalCluster, client: Client, numbers: itertools.count[int]
-) -> float:
-    """Milliseconds from the kill to the first acknowledgement of a write begun at any time."""
+) -> Failover:
     killed_at = 0.0
     acknowledged = 0
     leader: LocalNode | None = None
     while True:
         await client.write(config_change(next(numbers)))
-        now = time.perf_counter()
+        now = time.monotonic()
         if leader is not None:
             break
         acknowledged += 1
         if acknowledged == _ACKNOWLEDGED_BEFORE:
             leader = next(n for n in cluster.nodes.values() if n.address == client.leader)
-            killed_at = time.perf_counter()
+            killed_at = time.monotonic()
             cluster.kill(leader)
     cluster.start(leader)
     await asyncio.to_thread(cluster.wait_ready, list(cluster.nodes.values()))
-    return (now - killed_at) * 1000
+    return Failover(killed_at, now)
 
 
-def measure_failover(cluster: LocalCluster, *, rounds: int) -> list[float]:
+def measure_failover(cluster: LocalCluster, *, rounds: int) -> list[Failover]:
     """Kill the leader ``rounds`` times; the topics of ``create_topics`` exist."""
 
-    async def run() -> list[float]:
+    async def run() -> list[Failover]:
         numbers = itertools.count(_FIRST_NUMBER)
         async with Client(cluster.addresses, client_id="bench", reason="failover") as client:
             return [await _one_failover(cluster, client, numbers) for _ in range(rounds)]

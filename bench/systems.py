@@ -107,7 +107,7 @@ class Systems:
                 self.figures[name]["failover_skipped"] = str(error)
             else:
                 self.figures[name]["failover"] = times
-        return measure_failover(self._cluster, rounds=kills)
+        return [each.ms for each in measure_failover(self._cluster, rounds=kills)]
 
 
 def _watched(load: Callable[[], Row]) -> Row:
