@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.evidence import tables
+from tests.evidence import tables, zoo_table
 from tests.evidence.record import ROOT, Entry, load
 from tests.support.doc_regions import rendered
 
@@ -13,7 +13,7 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
     "evidence-runs": tables.runs,
     "evidence-simulation": tables.simulation,
     "evidence-faults": tables.faults,
-    "evidence-zoo": tables.zoo,
+    "evidence-zoo": zoo_table.zoo,
     "evidence-models": tables.models,
     "evidence-chaos": tables.chaos,
     "evidence-failover": tables.failover,

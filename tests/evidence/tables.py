@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -143,31 +142,6 @@ def models(entries: Entries) -> str:
     return table(["Model", *(each.replace("_", " ") for each in head), "Commit"], rows)
 
 
-def _zoo(entry: Entry) -> str:
-    rows = entry.figures.get("rows", [])
-    seeds = sorted(row["seed"] for row in rows if row["seed"] > 0)
-    missed = [row["name"] for row in rows if row["seed"] < 0 or not row["is_expected"]]
-    caught: dict[str, int] = {}
-    for row in rows:
-        caught[row["caught_by"]] = caught.get(row["caught_by"], 0) + 1
-    return "\n\n".join(
-        (
-            _pairs(
-                (
-                    ("bugs", len(rows)),
-                    ("found by seeds", len(seeds)),
-                    ("shown by scenarios", sum(row["seed"] == 0 for row in rows)),
-                    ("not found, or by what they are not known for", ", ".join(missed) or "none"),
-                    ("seeds until found, median", statistics.median(seeds) if seeds else 0),
-                    ("seeds until found, most", seeds[-1] if seeds else 0),
-                    ("processor seconds, all hunts", round(sum(row["seconds"] for row in rows))),
-                )
-            ),
-            table(["Caught by", "Bugs"], sorted(caught.items(), key=lambda each: -each[1])),
-        )
-    )
-
-
 def _chaos(entry: Entry) -> str:
     figures = entry.figures
     names = (
@@ -304,7 +278,6 @@ _LOAD_LEGEND = (
     "the most that it took of the processors in one that counts."
 )
 
-zoo = _of("zoo", _zoo)
 chaos = _of("chaos", _chaos)
 failover = _of("failover", _failover)
 calm = _of("calm", _calm)
