@@ -79,6 +79,8 @@ class Observer:
                 count("quorate_raft_standstills_total")
             case events.DiskStalled():
                 count("quorate_raft_disk_stalls_total")
+            case events.CheckpointFailed():
+                self.snapshot_failed("generate")
             case events.ChunkReceived():
                 count("quorate_snapshot_downloaded_bytes_total", by=event.chunk_bytes)
             case events.DownloadEnded():

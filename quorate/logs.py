@@ -32,6 +32,7 @@ _GRAVE = (
     events.LeaderLost,
     events.ReplicaRegressed,
     events.VotingBarred,
+    events.CheckpointFailed,
 )
 _WORD = pattern(r"(?<=[a-z])(?=[A-Z])")
 _events = logging.getLogger("quorum.core")

@@ -83,6 +83,11 @@ class FileSystem(Protocol):
     def sync_directory(self, path: Path) -> None:
         """Make creations, renames and removals in it durable."""
 
+    def free_bytes(self, path: Path) -> int | None:
+        """Bytes that may still be written below an existing directory, as far as anybody can say
+        beforehand; None where nobody does. Never raises.
+        """
+
 
 class LogStore(Protocol):
     """The replicated log on disk: whole record batches at contiguous offsets.

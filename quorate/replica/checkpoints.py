@@ -13,14 +13,16 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
 from quorate.controller.controller import Controller
+from quorate.replica.boot import Stores
 from quorate.replica.checkpoint_proof import CheckpointProof
+from quorate.replica.checkpoint_space import CheckpointSpace
+from quorum.core.events import CheckpointFailed, Event
 from quorum.core.notices import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
-from quorum.ports import LogStore
+from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
 from quorum.types import OffsetAndEpoch, SnapshotId
 from snapshot.generator import CheckpointGenerator, CheckpointRequest, CheckpointTrigger
-from snapshot.store import DirectorySnapshotStore
 from snapshot.writer import CheckpointCancelled, CheckpointInfo
 from statemachine.dump import DigestedValues
 
@@ -37,6 +39,7 @@ class CheckpointKeeper:
     Args:
         to_driver: Brings a call from the worker back to the driver's thread.
         on_failure: The disk failed in a way after which nothing may be written.
+        on_event: Told of every checkpoint that found no space.
     """
 
     def __init__(  # noqa: PLR0913 - the composition of a keeper, by keyword
@@ -44,41 +47,45 @@ class CheckpointKeeper:
         *,
         controller: Controller,
         driver: Driver,
-        log: LogStore,
-        store: DirectorySnapshotStore,
-        generator: CheckpointGenerator,
+        stores: Stores,
+        fs: FileSystem,
         trigger: CheckpointTrigger,
         executor: Executor,
-        now_ms: Callable[[], int],
+        clock: Clock,
         to_driver: Callable[[Callable[[], None]], None],
         on_failure: Callable[[BaseException], None],
+        on_event: Callable[[Event], None],
         on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
         self._controller = controller
         self._driver = driver
-        self._log = log
-        self._store = store
-        self._generator = generator
+        self._log = stores.log
+        self._store = stores.snapshots
+        self._generator = CheckpointGenerator(fs, stores.directory, clock)
+        self._space = CheckpointSpace(fs, stores.directory, clock.now_ms)
         self._trigger = trigger
         self._executor = executor
-        self._now_ms = now_ms
+        self._now_ms = clock.now_ms
         self._to_driver = to_driver
         self._on_failure = on_failure
+        self._on_event = on_event
         self._on_checkpoint = on_checkpoint
-        self._proof = CheckpointProof(store, executor, now_ms, self.withdraw, to_driver)
-        self._last_ms = now_ms()
-        self.failures = 0
-        """Checkpoints that could not be written for lack of space."""
+        self._proof = CheckpointProof(self._store, executor, clock.now_ms, self.withdraw, to_driver)
+        self._last_ms = clock.now_ms()
+        self._former_ms = self._last_ms
+        """What ``_last_ms`` goes back to when the one under way fails."""
 
     @property
     def age_ms(self) -> int:
-        """Time since this process last began a checkpoint, or since it started."""
+        """Time since this process began the last checkpoint that did not fail, or since it
+        started.
+        """
         return self._now_ms() - self._last_ms
 
     def consider(self) -> None:
         """Write a checkpoint if one is due; called after images were published."""
         progress = self._controller.checkpoint
-        if self._is_busy:
+        if self._is_busy or self._space.is_waiting:
             return
         changes = progress.changes
         if self._trigger.is_due(
@@ -88,6 +95,11 @@ class CheckpointKeeper:
             ms_since=self._now_ms() - self._last_ms,
         ):
             self.write_now()
+
+    def retry(self) -> None:
+        """Write one if the last found no space, has waited for it, and is due still."""
+        if self._space.failures:
+            self.consider()
 
     @property
     def is_missing(self) -> bool:
@@ -104,7 +116,7 @@ class CheckpointKeeper:
 
     def replace_missing(self) -> None:
         """If there is none on offer, write one, due or not; at most one a second."""
-        if self.is_missing and self.age_ms >= REPLACE_EVERY_MS:
+        if self.is_missing and self.age_ms >= REPLACE_EVERY_MS and not self._space.is_waiting:
             self.write_now()
 
     @property
@@ -117,8 +129,9 @@ class CheckpointKeeper:
 
         Returns:
             Its id; None when one is under way, when the newest on offer is of this position,
-            or while the log below it is not yet in this replica's own file; or while the digest
-            of that log is not known here, so that another replica's file would differ.
+            or while the log below it is not yet in this replica's own file; while the digest
+            of that log is not known here, so that another replica's file would differ; or when
+            the disk has no room for it.
         """
         image = self._controller.image
         provenance = image.provenance
@@ -133,10 +146,15 @@ class CheckpointKeeper:
         log_digest = self._log.digest_at(snapshot_id.offset, prove=True)
         if not log_digest:
             return None
+        size = self._store.size(newest) if newest is not None else 0
+        shortage = self._space.shortage(size + progress.bytes_since)
+        if shortage:
+            self._failed(snapshot_id, shortage)
+            return None
         voter_set = self._driver.node.voter_set_at(snapshot_id.offset)
         values = DigestedValues(image, kafka=not self._controller.config.uses_native_codec)
         progress.capture()
-        self._last_ms = self._now_ms()
+        self._former_ms, self._last_ms = self._last_ms, self._now_ms()
         future = self._generator.start(
             CheckpointRequest(
                 snapshot_id,
@@ -150,22 +168,27 @@ class CheckpointKeeper:
             ),
             self._executor,
         )
-        future.add_done_callback(lambda done: self._to_driver(lambda: self._finish(done)))
+        future.add_done_callback(
+            lambda done: self._to_driver(lambda: self._finish(snapshot_id, done))
+        )
         return snapshot_id
 
-    def _finish(self, done: Future[CheckpointInfo]) -> None:
+    def _finish(self, snapshot_id: SnapshotId, done: Future[CheckpointInfo]) -> None:
         progress = self._controller.checkpoint
         try:
             info = done.result()
-        except (CheckpointCancelled, DiskFullError):
-            self.failures += 1
+        except (CheckpointCancelled, DiskFullError) as error:
+            self._last_ms = self._former_ms
             if progress.is_capturing:
                 progress.abandon()
+            if isinstance(error, DiskFullError):
+                self._failed(snapshot_id, str(error))
             return
         except StorageError as error:
             # It may have been a sync that failed, and after that nothing can be trusted.
             self._on_failure(error)
             return
+        self._space.succeeded()
         self._store.remember(info)
         if progress.is_capturing:
             progress.complete(info.records)
@@ -173,6 +196,9 @@ class CheckpointKeeper:
         if self._on_checkpoint is not None:
             self._on_checkpoint(info)
         self.consider()
+
+    def _failed(self, snapshot_id: SnapshotId, cause: str) -> None:
+        self._on_event(CheckpointFailed(snapshot_id, cause, self._space.failed()))
 
     def withdraw(self, snapshot_id: SnapshotId, cause: str) -> None:
         """Set a damaged checkpoint aside, offer it no longer, and write another one.

@@ -115,6 +115,10 @@ class PacedFiles:
         """Never."""
         raise QuorumUsageError(f"{path}: opened for reading only")
 
+    def free_bytes(self, path: Path) -> int | None:
+        """As the file system says."""
+        return self._fs.free_bytes(path)
+
 
 class _PacedFile:
     """A file of ``PacedFiles``."""

@@ -33,7 +33,7 @@ from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import Listener, Network, WriteDone, Writer
 from quorum.types import Endpoint, NodeId, VersionRange
 from snapshot.config import SnapshotConfig
-from snapshot.generator import CheckpointGenerator, CheckpointTrigger
+from snapshot.generator import CheckpointTrigger
 from statemachine.codec import decode_record
 
 
@@ -105,14 +105,14 @@ class Replica:
         self.checkpoints = CheckpointKeeper(
             controller=self.controller,
             driver=self.driver,
-            log=stores.log,
-            store=stores.snapshots,
-            generator=CheckpointGenerator(fs, stores.directory, clock),
+            stores=stores,
+            fs=fs,
             trigger=CheckpointTrigger.from_config(snapshot_config),
             executor=executor,
-            now_ms=clock.now_ms,
+            clock=clock,
             to_driver=to_driver,
             on_failure=on_failure,
+            on_event=on_event,
             on_checkpoint=on_checkpoint,
         )
         self._has_published = self._is_started = False
@@ -180,6 +180,7 @@ class Replica:
         if self._has_published and self.driver.flushed_end >= self.stores.machine.end_offset:
             self._has_published = False
             self.checkpoints.consider()
+        self.checkpoints.retry()
         self.checkpoints.replace_missing()
         deadline = self.controller.next_deadline_ms()
         if deadline is not None:

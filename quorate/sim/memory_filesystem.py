@@ -310,6 +310,12 @@ class MemoryFileSystem:
             raise StorageError("no such directory", path)
         return directory, name
 
+    def free_bytes(self, path: Path) -> int | None:
+        """What is left of ``capacity_bytes``. ``full_at_write`` is a disk that does not tell."""
+        del path
+        capacity = self._faults.capacity_bytes
+        return None if capacity < 0 else max(0, capacity - self.used_bytes())
+
     # ------------------------------------------------------------------ for tests
 
     def used_bytes(self) -> int:

@@ -345,6 +345,15 @@ class VotingBarred:
     reason: str
 
 
+@value
+class CheckpointFailed:
+    """A checkpoint of this replica found no space; none is tried again for ``retry_ms``."""
+
+    snapshot_id: SnapshotId
+    cause: str
+    retry_ms: int
+
+
 Event: TypeAlias = (
     RoleChanged
     | VoteDecided
@@ -384,4 +393,5 @@ Event: TypeAlias = (
     | RosterAgreed
     | QuorumFounded
     | VotingBarred
+    | CheckpointFailed
 )

@@ -215,3 +215,11 @@ class OsFileSystem:
                 os.close(descriptor)
         except OSError as error:
             raise StorageError(f"cannot sync: {error.strerror or error}", path) from error
+
+    def free_bytes(self, path: Path) -> int | None:
+        """Bytes free to this process; None where the system does not tell."""
+        try:
+            figures = os.statvfs(path)
+        except OSError:
+            return None
+        return figures.f_bavail * figures.f_frsize

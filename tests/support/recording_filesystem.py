@@ -53,6 +53,9 @@ class RecordingFileSystem:
         self.note("sync-directory", path)
         self._inner.sync_directory(path)
 
+    def free_bytes(self, path: Path) -> int | None:
+        return self._inner.free_bytes(path)
+
 
 class _RecordingFile:
     def __init__(self, owner: RecordingFileSystem, path: Path, inner: File) -> None:

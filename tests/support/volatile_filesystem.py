@@ -255,6 +255,9 @@ class VolatileFileSystem:
                 change()
             self._os.sync_directory(path)
 
+    def free_bytes(self, path: Path) -> int | None:
+        return self._os.free_bytes(path)
+
     # ------------------------------------------------------------------ inside
 
     def sync_node(self, node: _Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorum.core.events import (
+    CheckpointFailed,
     ChunkReceived,
     DamageSuspected,
     DigestDiffers,
@@ -88,6 +89,8 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return _founding_line(event)
         case LeaderLost():
             return f"leader {event.leader_id} of epoch {event.epoch} is gone"
+        case CheckpointFailed():
+            return f"no checkpoint {event.snapshot_id} for {event.retry_ms} ms: {event.cause}"
         case (
             VoterSetChanged()
             | VoterChangeStarted()

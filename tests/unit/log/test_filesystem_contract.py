@@ -164,3 +164,9 @@ def test_root_level_paths_work_in_memory():
     fs.open(Path("/n/a"), create=True, writable=True).append(b"x")
     assert fs.list_directory(Path("/n")) == ["a"]
     assert fs.list_directory(Path("/")) == ["n"]
+
+
+def test_free_space_is_a_number_or_unknown_and_asking_never_fails(fs, folder):
+    free = fs.free_bytes(folder)
+    assert free is None or free > 0
+    assert not fs.free_bytes(folder / "no" / "such")

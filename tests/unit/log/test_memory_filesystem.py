@@ -50,6 +50,17 @@ def test_a_crash_takes_unsynced_bytes_overwrites_and_cuts_back(fs):
         file.size()
 
 
+def test_only_a_disk_with_a_capacity_tells_what_is_free(fs):
+    make(fs, "a", b"0123456789")
+    assert fs.free_bytes(HOME) is None
+    fs.faults = Faults(capacity_bytes=12)
+    assert fs.free_bytes(HOME) == 2
+    fs.faults = Faults(capacity_bytes=3)
+    assert fs.free_bytes(HOME) == 0
+    fs.faults = Faults(full_at_write=0)
+    assert fs.free_bytes(HOME) is None
+
+
 def test_a_synced_file_without_a_synced_name_is_gone(fs):
     make(fs, "a", b"data", durable=False).sync()
     fs.crash(random.Random(0))
