@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.support.refusals"]
+
 # How long one example takes says something about the machine, and nothing about the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -37,4 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         metavar="N",
         help="let the soak runs of the nightly lane take so long (default: an hour)",
+    )
+    group.addoption(
+        "--refusals",
+        default=None,
+        metavar="FILE",
+        help="write down which refusals services sent in this run",
     )

@@ -1,8 +1,9 @@
 """Which request is answered with which error codes, besides NONE: the whole table.
 
-Data only; ``refusals`` and the conversations decide. That each row is real, and that no other code
-is ever sent, is counted over all scenarios. A relay stands in for its leader in two requests and
-has refusals of its own. What a replica asks for its own voter entry, an operator may ask for any.
+Data only; ``refusals`` and the conversations decide. That each row is real, and that the core
+never answers with another code, is counted over all scenarios. A relay stands in for its leader in
+two requests and has refusals of its own. What a replica asks for its own voter entry, an operator
+may ask for any. What the transport adds is in ``quorum/transport/answers.py``.
 
 See: docs/protocol.md, "Handlers".
 """

@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 from grpc import aio
 
-from quorum.core.messages import Message
+from quorum.core.messages import Message, Request, Response
 from quorum.errors import PeerProtocolError, QuorumUsageError
+from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (
     ALIVE,
     GOODBYE_FRAME,
@@ -22,7 +23,7 @@ from quorum.transport.framing import (
 )
 from quorum.transport.hello import OWN_ADDRESS, Hello, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
-from quorum.transport.link import STREAM_ERRORS, Link, forget_failure
+from quorum.transport.link import EXCHANGE_METHOD, STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
 from quorum.transport.routes import Routes
 from quorum.transport.speakers import Speaker, Speakers
@@ -52,7 +53,7 @@ class InboundStream:
         self._on_accepted = on_accepted
         self._speaker: Speaker | None = None
         self._outbox = Outbox(context.write, link.counters)
-        self._open: dict[int, None] = {}
+        self._open: dict[int, type[Request]] = {}
         self._sender = NO_NODE
 
     async def serve(self) -> None:
@@ -65,7 +66,7 @@ class InboundStream:
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
             self._complain(str(error))
-            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except STREAM_ERRORS:
             # The peer is gone; it knows, and its requests are forgotten below.
             return
@@ -82,12 +83,15 @@ class InboundStream:
 
     def deliver(self, message: Message) -> None:
         """The response to one of this stream's requests (``routes.Way``)."""
-        self._open.pop(message.request_id, None)
+        request = self._open.pop(message.request_id, None)
         try:
             self._outbox.push(encode_frame(message))
         except QuorumUsageError as error:
             self._link.counters.outbox_dropped += 1
             self._complain(str(error))
+            return
+        if request is not None and isinstance(message, Response):
+            name_refusal(request, message.error)
 
     async def _shake_hands(self) -> Hello:
         """Exchange hellos; ours goes first to the wire even if theirs is refused, so that both
@@ -99,14 +103,14 @@ class InboundStream:
         read.add_done_callback(forget_failure)
         arrived, _ = await asyncio.wait({read}, timeout=HELLO_TIMEOUT_S)
         if not arrived:
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "no hello came")
+            await end(context, EXCHANGE_METHOD, grpc.StatusCode.DEADLINE_EXCEEDED, "no hello came")
         data = read.result()
         try:
             theirs = decode_hello(data if data is not aio.EOF else b"")
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
             self._complain(str(error))
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            await end(context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise
         await context.write(encode_hello(self._link.hello))
         problem = hello_problem(self._link.hello, theirs)
@@ -114,7 +118,7 @@ class InboundStream:
             if problem != OWN_ADDRESS:
                 self._link.counters.hellos_refused += 1
                 self._complain(f"stream refused: {problem}")
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
+            await end(context, EXCHANGE_METHOD, grpc.StatusCode.FAILED_PRECONDITION, problem)
         await self._check_identity(theirs)
         self._speaker = await self._speakers.claim(theirs, self._probe)
         if self._speaker is None:
@@ -124,7 +128,7 @@ class InboundStream:
             )
             self._link.counters.clones_refused += 1
             self._complain(f"stream refused: {clone}")
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, clone)
+            await end(context, EXCHANGE_METHOD, grpc.StatusCode.FAILED_PRECONDITION, clone)
         return theirs
 
     def _probe(self) -> None:
@@ -138,16 +142,16 @@ class InboundStream:
         if problem is not None:
             self._link.counters.impostors_refused += 1
             self._complain(f"stream refused: {problem}")
-            await self._context.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
+            await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.PERMISSION_DENIED, problem)
 
     async def _read(self, hello: Hello) -> None:
         counters, routes = self._link.counters, self._routes
-        read, deliver, end = self._context.read, self._link.deliver, aio.EOF
+        read, deliver, eof = self._context.read, self._link.deliver, aio.EOF
         sender, open_requests, key = self._sender, self._open, hello.key
         speaker = self._speaker
         while True:
             data = await read()
-            if data is end:
+            if data is eof:
                 return
             counters.frames_received += 1
             counters.bytes_received += len(data)
@@ -166,7 +170,7 @@ class InboundStream:
                     f"{type(message).__name__} of replica {claimed.id} on the stream of {key.id}"
                 )
             request_id = message.request_id
-            open_requests[request_id] = None
+            open_requests[request_id] = type(message)
             if len(open_requests) > OPEN_REQUESTS_MAX:
                 oldest = next(iter(open_requests))
                 del open_requests[oldest]

@@ -14,6 +14,7 @@ import grpc
 from grpc import aio
 
 from quorum.core.messages import Message
+from quorum.transport.answers import end
 from quorum.transport.inbound import InboundStream
 from quorum.transport.limits import GOODBYE_S_MAX, SERVER_OPTIONS, STREAMS_MAX
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
@@ -74,8 +75,11 @@ class RaftService:
     async def _exchange(self, _requests: object, context: Any) -> None:
         if len(self._streams) >= STREAMS_MAX:
             self._link.counters.streams_rejected += 1
-            await context.abort(
-                grpc.StatusCode.RESOURCE_EXHAUSTED, f"{STREAMS_MAX} streams are open already"
+            await end(
+                context,
+                EXCHANGE_METHOD,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"{STREAMS_MAX} streams are open already",
             )
         stream = InboundStream(context, self._link, self._routes, self._speakers, self._on_accepted)
         self._streams.add(stream)

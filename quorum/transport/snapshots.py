@@ -14,6 +14,7 @@ from crc32c import crc32c
 from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport import codec
+from quorum.transport.answers import name_refusal
 from quorum.transport.limits import SNAPSHOT_PARTITIONS_MAX, SNAPSHOT_RESPONSE_BYTES_MAX
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC, NO_NODE, ReplicaKey
 from quorum.v1 import raft_pb2
@@ -142,6 +143,7 @@ async def _extend(wanted: _Slice, share: int, ask: Ask) -> None:
 
 
 def _whole_error(error: ErrorCode) -> raft_pb2.FetchSnapshotResponse:
+    name_refusal(FetchSnapshotRequest, error)
     return raft_pb2.FetchSnapshotResponse(error_code=codec.error_to_pb(error))
 
 
@@ -160,14 +162,16 @@ def _put_together(
 
 def _partition_to_pb(wanted: _Slice) -> raft_pb2.FetchSnapshotPartitionData:
     found = wanted.response
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error
+    name_refusal(FetchSnapshotRequest, error)
     if found is None:
         return raft_pb2.FetchSnapshotPartitionData(
             partition=wanted.partition,
-            error_code=codec.error_to_pb(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            error_code=codec.error_to_pb(error),
         )
     return raft_pb2.FetchSnapshotPartitionData(
         partition=wanted.partition,
-        error_code=codec.error_to_pb(found.error),
+        error_code=codec.error_to_pb(error),
         snapshot_id=codec.position_to_pb(found.snapshot_id),
         current_leader=codec.leader_to_pb(found.leader_id, found.epoch),
         size=found.size,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -23,6 +23,7 @@ from quorum.core.messages import Message, Request
 from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import PeerProtocolError
 from quorum.transport import chain_codec, codec
+from quorum.transport.answers import end, name_refusal
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
 from quorum.transport.routes import Routes
@@ -82,17 +83,26 @@ class UnaryCalls:
         pb = raft_pb2
         return {
             "Vote": self._simple(
-                pb.VoteRequest, codec.vote_request_from_pb, codec.vote_response_to_pb
+                "Vote", pb.VoteRequest, codec.vote_request_from_pb, codec.vote_response_to_pb
             ),
             "BeginQuorumEpoch": self._simple(
-                pb.BeginQuorumEpochRequest, codec.begin_request_from_pb, codec.begin_response_to_pb
+                "BeginQuorumEpoch",
+                pb.BeginQuorumEpochRequest,
+                codec.begin_request_from_pb,
+                codec.begin_response_to_pb,
             ),
             "EndQuorumEpoch": self._simple(
-                pb.EndQuorumEpochRequest, codec.end_request_from_pb, codec.end_response_to_pb
+                "EndQuorumEpoch",
+                pb.EndQuorumEpochRequest,
+                codec.end_request_from_pb,
+                codec.end_response_to_pb,
             ),
-            "Fetch": self._simple(pb.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb),
-            "FetchSnapshot": self._bounded(self._fetch_snapshot),
+            "Fetch": self._simple(
+                "Fetch", pb.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb
+            ),
+            "FetchSnapshot": self._bounded("FetchSnapshot", self._fetch_snapshot),
             "ChainDigest": self._simple(
+                "ChainDigest",
                 pb.ChainDigestRequest,
                 chain_codec.chain_request_from_pb,
                 chain_codec.chain_response_to_pb,
@@ -101,6 +111,7 @@ class UnaryCalls:
 
     def _simple(
         self,
+        name: str,
         pb_type: Any,
         from_pb: Callable[[Any, int], Request],
         to_pb: Callable[[Any], Any],
@@ -109,9 +120,11 @@ class UnaryCalls:
             request = from_pb(_parse(pb_type, data), 0)
             if not request.cluster_id:
                 request = replace(request, cluster_id=self._link.hello.cluster_id)
-            return bytes(to_pb(await self._ask(request)).SerializeToString())
+            answer = await self._ask(request)
+            name_refusal(type(request), answer.error)
+            return bytes(to_pb(answer).SerializeToString())
 
-        return self._bounded(call)
+        return self._bounded(name, call)
 
     async def _fetch_snapshot(self, data: bytes) -> bytes:
         async def ask(request: FetchSnapshotRequest) -> Any:
@@ -137,15 +150,15 @@ class UnaryCalls:
             self._asked.discard(call)
             self._routes.close(sender, request.request_id, call)
 
-    def _bounded(self, serve: Callable[[bytes], Awaitable[bytes]]) -> _UnaryHandler:
+    def _bounded(self, name: str, serve: Callable[[bytes], Awaitable[bytes]]) -> _UnaryHandler:
         """Around every method: number of calls, deadline, and errors as statuses."""
 
         async def handle(data: bytes, context: Any) -> bytes:
             counters = self._link.counters
             if self._running >= UNARY_CALLS_MAX:
                 counters.streams_rejected += 1
-                await _abort(
-                    context, grpc.StatusCode.RESOURCE_EXHAUSTED,
+                await end(
+                    context, name, grpc.StatusCode.RESOURCE_EXHAUSTED,
                     f"{self._running} calls are being answered already",
                 )  # fmt: skip
             counters.frames_received += 1
@@ -156,12 +169,15 @@ class UnaryCalls:
                     answer = await serve(data)
             except PeerProtocolError as error:
                 counters.malformed += 1
-                await _abort(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+                await end(context, name, grpc.StatusCode.INVALID_ARGUMENT, str(error))
             except _StoppingError:
-                await _abort(context, grpc.StatusCode.UNAVAILABLE, "the node is stopping")
+                await end(context, name, grpc.StatusCode.UNAVAILABLE, "the node is stopping")
             except TimeoutError:
-                await _abort(
-                    context, grpc.StatusCode.DEADLINE_EXCEEDED, "the quorum gave no answer in time"
+                await end(
+                    context,
+                    name,
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                    "the quorum gave no answer in time",
                 )
             finally:
                 self._running -= 1
@@ -194,8 +210,3 @@ def _check_consumer(replica_id: NodeId) -> None:
 def _patience(context: Any) -> float:
     remaining: float | None = context.time_remaining()
     return UNARY_WAIT_S_MAX if remaining is None else min(remaining, UNARY_WAIT_S_MAX)
-
-
-async def _abort(context: Any, code: grpc.StatusCode, details: str) -> NoReturn:
-    await context.abort(code, details)
-    raise AssertionError("abort raises")

@@ -18,6 +18,7 @@ from snapshot.naming import FileState
 from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES
 from tests.evidence import page
 from tests.support import (
+    doc_answers,
     doc_coverage,
     doc_examples,
     doc_formats,
@@ -34,6 +35,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     **doc_protocol.MAKERS,
     **doc_settings.MAKERS,
     **page.MAKERS,
+    **doc_answers.MAKERS,
     **doc_coverage.MAKERS,
     **doc_simulation.MAKERS,
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from quorum.core.fetch_messages import FetchResponse
 from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.vote_messages import VoteResponse
@@ -188,6 +190,7 @@ def test_messages_that_cannot_be_encoded_never_raise() -> None:
     run(scenario())
 
 
+@pytest.mark.made_up_codes
 def test_every_error_code_arrives_as_itself() -> None:
     """Half of them in hand-packed responses, half in protobuf ones."""
 

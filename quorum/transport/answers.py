@@ -1,0 +1,90 @@
+"""What RaftService may answer besides success: the whole table, and the way out of every refusal.
+
+The core's codes are in ``quorum/core/answers.py``. The transport adds ``OWN_CODES``, and the
+statuses that end calls and streams before or behind the core; those carry no code.
+
+See: docs/protocol.md, "What a service refuses".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import grpc
+
+from quorum.answered import Form, Refusal, Service, tell
+from quorum.core.answers import ANSWERS, RELAY_ANSWERS, Codes
+from quorum.core.messages import Request
+from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.errors import ErrorCode
+from quorum.transport.link import EXCHANGE_METHOD
+
+_S = grpc.StatusCode
+Statuses = frozenset[grpc.StatusCode]
+
+OWN_CODES: Mapping[type[Request], Codes] = {
+    FetchSnapshotRequest: frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
+}
+"""Answered here, about what the core has no word for: partitions other than its log's."""
+
+_OF_A_CALL: Statuses = frozenset(
+    {_S.INVALID_ARGUMENT, _S.RESOURCE_EXHAUSTED, _S.DEADLINE_EXCEEDED, _S.UNAVAILABLE}
+)
+
+STATUSES: Mapping[str, Statuses] = {
+    "Vote": _OF_A_CALL,
+    "BeginQuorumEpoch": _OF_A_CALL,
+    "EndQuorumEpoch": _OF_A_CALL,
+    "Fetch": _OF_A_CALL,
+    "FetchSnapshot": _OF_A_CALL,
+    "ChainDigest": _OF_A_CALL,
+    EXCHANGE_METHOD: frozenset(
+        {
+            _S.INVALID_ARGUMENT,
+            _S.RESOURCE_EXHAUSTED,
+            _S.DEADLINE_EXCEEDED,
+            _S.FAILED_PRECONDITION,
+            _S.PERMISSION_DENIED,
+        }
+    ),
+}
+"""By method: how a call or stream may be ended by us, beyond what gRPC does by itself."""
+
+
+def kind_of(request: type[Request]) -> str:
+    """The name of a request in the tables."""
+    return request.__name__.removesuffix("Request")
+
+
+def codes_of(request: type[Request]) -> Codes:
+    """Every code besides NONE in answers to a request, by stream or unary."""
+    none: Codes = frozenset()
+    return ANSWERS[request] | RELAY_ANSWERS.get(request, none) | OWN_CODES.get(request, none)
+
+
+def peer_refusals() -> set[Refusal]:
+    """The table as single rows."""
+    found = {
+        Refusal(Service.PEERS, kind_of(request), Form.ANSWER, code.name)
+        for request in ANSWERS
+        for code in codes_of(request)
+    }
+    return found | {
+        Refusal(Service.PEERS, method, Form.STATUS, status.name)
+        for method, statuses in STATUSES.items()
+        for status in statuses
+    }
+
+
+def name_refusal(request: type[Request], error: ErrorCode) -> None:
+    """Tell listeners what an answer says, unless it is a good one."""
+    if error is not ErrorCode.NONE:
+        tell(Refusal(Service.PEERS, kind_of(request), Form.ANSWER, error.name))
+
+
+async def end(context: Any, method: str, status: grpc.StatusCode, details: str) -> NoReturn:
+    """End a call or stream. Raises what ends its handler."""
+    tell(Refusal(Service.PEERS, method, Form.STATUS, status.name))
+    await context.abort(status, details)
+    raise AssertionError("abort raises")

@@ -1,0 +1,70 @@
+"""What services refuse while tests run: never what is in no table, and in all, everything in it.
+
+A plugin of every run (``tests/conftest.py``). A test in whose course a service of this process
+sends a refusal that its table does not have fails at its end, but for those that make codes up
+(``made_up_codes``), which are not counted either. ``--refusals FILE`` writes down all that were
+sent; ``shown_by`` makes such a run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quorum.answered import Form, Refusal, Service, listening
+
+ROOT = Path(__file__).resolve().parents[2]
+_sent: set[Refusal] = set()
+
+
+def declared(service: Service) -> set[Refusal]:
+    """The table of a service."""
+    # Imported when somebody asks: most tests have nothing to do with services.
+    if service is Service.PEERS:
+        from quorum.transport.answers import peer_refusals
+
+        return peer_refusals()
+    raise AssertionError(service)
+
+
+@pytest.fixture(autouse=True)
+def nothing_undeclared_is_sent(request: pytest.FixtureRequest) -> Iterator[None]:
+    sent: set[Refusal] = set()
+    with listening(sent.add):
+        yield
+    if request.node.get_closest_marker("made_up_codes"):
+        return
+    _sent.update(sent)
+    undeclared = {each for each in sent if each not in declared(each.service)}
+    assert not undeclared, f"sent, and in no table: {sorted(map(_text, undeclared))}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--refusals")
+    if path:
+        Path(path).write_text("".join(f"{_text(each)}\n" for each in _sent), encoding="utf-8")
+
+
+def shown_by(folder: str, file: Path) -> set[Refusal]:
+    """What services refuse in the tests of a folder, but for those that count it."""
+    command = [sys.executable, "-m", "pytest", "-x", folder, "--refusals", str(file)]
+    command += ["-p", "no:cacheprovider", "--ignore-glob=*test_answers_shown.py"]
+    run = subprocess.run(
+        command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return {_parsed(line) for line in file.read_text(encoding="utf-8").splitlines()}
+
+
+def _text(refusal: Refusal) -> str:
+    return f"{refusal.service.value} {refusal.method} {refusal.form.value} {refusal.name}"
+
+
+def _parsed(text: str) -> Refusal:
+    service, method, form, name = text.split(" ")
+    return Refusal(Service(service), method, Form(form), name)

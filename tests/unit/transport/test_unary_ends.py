@@ -1,0 +1,73 @@
+"""Every way in which a unary call may be ended, for every method."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from quorum.transport.answers import STATUSES
+from quorum.transport.limits import CLIENT_OPTIONS
+from quorum.transport.link import EXCHANGE_METHOD
+from quorum.types import METADATA_TOPIC
+from quorum.v1 import common_pb2, raft_pb2
+from tests.support.peer_harness import PATIENCE_S, replica, run
+
+METHODS = sorted(set(STATUSES) - {EXCHANGE_METHOD})
+_KEY = common_pb2.ReplicaKey(id=9)
+REQUESTS: dict[str, Any] = {
+    "Vote": raft_pb2.VoteRequest(candidate=_KEY, last=common_pb2.OffsetAndEpoch()),
+    "BeginQuorumEpoch": raft_pb2.BeginQuorumEpochRequest(leader=_KEY),
+    "EndQuorumEpoch": raft_pb2.EndQuorumEpochRequest(leader=_KEY),
+    "Fetch": raft_pb2.FetchRequest(),
+    "FetchSnapshot": raft_pb2.FetchSnapshotRequest(
+        topics=[
+            raft_pb2.FetchSnapshotTopic(
+                name=METADATA_TOPIC, partitions=[raft_pb2.FetchSnapshotPartition()]
+            )
+        ]
+    ),
+    "ChainDigest": raft_pb2.ChainDigestRequest(offsets=[1]),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_call_ends_with_a_status(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: whatever is in the way, the caller is told. Method: bytes that are no request; one call
+    at a time; a core that is silent; a node that stops."""
+    monkeypatch.setattr("quorum.transport.unary.UNARY_CALLS_MAX", 1)
+    request = REQUESTS[method].SerializeToString()
+
+    async def scenario() -> None:
+        async with (
+            replica(1) as node,
+            aio.insecure_channel(node.address, options=CLIENT_OPTIONS) as channel,
+        ):
+            call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
+
+            async def ended(coming: Any) -> grpc.StatusCode:
+                with pytest.raises(aio.AioRpcError) as caught:
+                    await coming
+                return caught.value.code()
+
+            assert await ended(call(b"\xff", timeout=30)) is grpc.StatusCode.INVALID_ARGUMENT
+            held = asyncio.ensure_future(ended(call(request, timeout=PATIENCE_S)))
+            await node.handler.until(lambda: len(node.handler.received) == 1)
+            full = await ended(call(request, timeout=PATIENCE_S))
+            assert full is grpc.StatusCode.RESOURCE_EXHAUSTED
+            await node.network.service.say_goodbye()
+            assert await held is grpc.StatusCode.UNAVAILABLE
+
+        monkeypatch.setattr("quorum.transport.unary.UNARY_WAIT_S_MAX", 0.02)
+        async with (
+            replica(1) as node,
+            aio.insecure_channel(node.address, options=CLIENT_OPTIONS) as channel,
+        ):
+            call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
+            silent = await ended(call(request, timeout=PATIENCE_S))
+            assert silent is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    run(scenario())
