@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
 from pathlib import Path
 
@@ -31,29 +30,61 @@ from quorate.cli.session import Session
 )
 @click.option("--keep", is_flag=True, help="Leave the cluster running at the end.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the written metadata.")
+@click.option(
+    "--brokers",
+    type=click.IntRange(min=3),
+    default=30,
+    show_default=True,
+    help="How many brokers register.",
+)
+@click.option(
+    "--topics",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="How many topics they hold.",
+)
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Of each topic, with three replicas each.",
+)
 @pass_session
-def demo(session: Session, folder: Path, source: Path | None, keep: bool, seed: int) -> None:
+def demo(
+    session: Session,
+    folder: Path,
+    source: Path | None,
+    keep: bool,
+    seed: int,
+    brokers: int,
+    topics: int,
+    partitions: int,
+) -> None:
     """Run three voters and observers here and show the whole job, step by step.
 
     Format, election, writes over gRPC, checkpoints, FetchSnapshot, fail-over, a query, a
     metrics scrape, the export and the audit questions. A failure names its step and exits 1.
     """
     from quorate.demo.local_cluster import LocalCluster
+    from quorate.demo.place import PlaceTakenError, take
     from quorate.demo.stage import Stage, StepFailedError
     from quorate.demo.story import SETTINGS, STEPS, Scale, Story
 
-    marker = folder / ".quorate-demo"
-    if folder.exists() and any(folder.iterdir()) and not marker.exists():
-        raise CliError(f"{folder} is not empty and not of a demo", hint="name another --folder")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    marker.touch()
+    try:
+        take(folder)
+    except PlaceTakenError as error:
+        raise CliError(str(error), hint=error.hint) from error
     console = Console(no_color=session.is_colourless)
     cluster = LocalCluster(folder.resolve(), settings=SETTINGS, cluster_id="quorate-demo")
-    story = Story(cluster, Stage(console, STEPS), Scale(seed=seed), source=source)
+    scale = Scale(brokers=brokers, topics=topics, partitions=partitions, seed=seed)
+    story = Story(cluster, Stage(console, STEPS), scale, source=source)
     is_kept = False
-    # A stopped demo stops its nodes: SIGTERM takes the way of an interruption.
+    # A stopped demo stops its nodes, and so does one whose terminal was closed (not under nohup).
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         asyncio.run(story.tell())
         is_kept = keep
@@ -61,6 +92,9 @@ def demo(session: Session, folder: Path, source: Path | None, keep: bool, seed: 
         raise CliError(str(error), hint=f"the nodes' logs are below {folder}") from error
     finally:
         if not is_kept:
+            # The nodes have sessions of their own: a second signal would leave them behind.
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
             cluster.stop_all()
     console.print("\n[bold green]The whole job was done.[/]")
     if is_kept:

@@ -25,6 +25,8 @@ from quorum.log.identity import draw_directory_id
 from quorum.types import uuid_to_text
 
 HOST = LOOPBACK
+PID_NAME = "server.pid"
+"""In a node's folder: the process id of the server started last."""
 _POLL_SECONDS = 0.02
 STOP_SECONDS_MAX = 60.0
 START_SECONDS_MAX = 120.0
@@ -162,6 +164,7 @@ class LocalCluster:
                 env=self.environment,
                 start_new_session=True,
             )
+        (node.folder / PID_NAME).write_text(f"{node.process.pid}\n")
 
     def kill(self, node: LocalNode) -> None:
         """SIGKILL, and wait until the process is gone."""
@@ -217,7 +220,8 @@ class LocalCluster:
         )
         if done.returncode != 0:
             raise ClusterError(
-                f"quorate {arguments[0]} failed with {done.returncode}: {done.stderr.strip()}"
+                f"quorate {' '.join(arguments)} failed with {done.returncode}: "
+                f"{done.stderr.strip()}"
             )
         return done.stdout
 

@@ -372,4 +372,4 @@ class Story:
         return value
 
     def _command(self, *arguments: str) -> str:
-        return self.cluster.command("--bootstrap", ",".join(self.cluster.addresses), *arguments)
+        return self.cluster.command(*arguments, "--bootstrap", ",".join(self.cluster.addresses))

@@ -1,0 +1,57 @@
+"""The folder of a demo: emptied only if a demo made it, and nobody lives there any more."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from quorate.demo.local_cluster import PID_NAME
+from quorum.errors import QuorateError, StorageError
+from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
+
+MARKER = ".quorate-demo"
+
+
+class PlaceTakenError(QuorateError):
+    """The folder is somebody else's, or servers of an earlier demo still run in it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def running_in(folder: Path) -> list[str]:
+    """Process ids of the servers that hold a node's data directory below ``folder``.
+
+    What counts is the lock of the directory, which dies with its process; "?" stands for a
+    holder whose id is not written beside it.
+    """
+    found = []
+    for lock in sorted(folder.glob(f"node-*/*/{LOCK_NAME}")):
+        try:
+            DirectoryLock(lock.parent).release()
+        except StorageError:
+            pid = lock.parent.parent / PID_NAME
+            found.append(pid.read_text().strip() if pid.exists() else "?")
+    return found
+
+
+def take(folder: Path) -> None:
+    """Make ``folder`` an empty one of a demo.
+
+    Raises:
+        PlaceTakenError: It holds what no demo wrote, or servers still run in it. Nothing was
+            touched.
+    """
+    marker = folder / MARKER
+    if folder.exists() and any(folder.iterdir()) and not marker.exists():
+        raise PlaceTakenError(f"{folder} is not empty and not of a demo", "name another --folder")
+    pids = running_in(folder)
+    if pids:
+        raise PlaceTakenError(
+            f"{len(pids)} servers of an earlier demo still run in {folder}",
+            f"stop them with: kill {' '.join(pids)}",
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    marker.touch()
