@@ -65,7 +65,7 @@ _log = logging.getLogger(__name__)
 class ServerNode:
     """One running node. Construct it on the event loop; ``start``, ``hand_over``, ``stop``.
 
-    ``on_failure`` is told once of what ends the node.
+    ``on_failure`` is told of what ends the node, on the loop's thread; the first call counts.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class ServerNode:
             ) from error
 
     async def hand_over(self) -> None:
-        """Before a clean stop: not ready any more, leadership given up, bounded in time."""
+        """Not ready any more, leadership given up; bounded in time, may be cancelled."""
         self._is_draining = True
         await self._services.drain()
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
@@ -258,7 +258,7 @@ class ServerNode:
         return any(voter.key.id in connected for voter in self.replica.node.voters)
 
     async def stop(self) -> None:
-        """Close everything; what was submitted to the writer is still written.
+        """Close everything; what was submitted to the writer is written, or ``on_failure`` told.
 
         Raises:
             StorageError: The disk did not take it in time; nothing more is touched then.
@@ -274,7 +274,8 @@ class ServerNode:
             self._services.close()
             if self._metrics is not None:
                 await self._metrics.close()
-            if not self._shell.stop(self._config.limits.shutdown_ms_max / 1000):
+            self._shell.stop(self._config.limits.shutdown_ms_max / 1000)
+            if self._shell.is_writing:
                 self._executor.shutdown(wait=False, cancel_futures=True)
                 raise StorageError(
                     "the disk hangs: not everything was written", self._config.node.data_dir

@@ -1,7 +1,8 @@
 """The life of a server process: open, listen, run until told to stop, hand over, close.
 
 Wiring only; every decision is made elsewhere. Exit codes are those of the command line: 0 for
-a clean stop, 1 for a failure, 8 when the disk cannot be trusted, at the start or later.
+a clean stop, 1 for a failure, 8 when the disk cannot be trusted: at the start, later, or while
+the node stops.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
+from quorate.server.ending import Ending, trace_of
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
-from quorum.errors import ConfigError, IdentityError, QuorateError, StorageError
+from quorum.errors import ConfigError, IdentityError, StorageError
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 from quorum.ports import FileSystem
@@ -56,20 +58,30 @@ def _run_loop(config: ServerConfig, fs: FileSystem) -> int:
 
 
 async def _serve(config: ServerConfig, fs: FileSystem) -> int:
-    stopping: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-
-    def stop(reason: BaseException | None) -> None:
-        if not stopping.done():
-            stopping.set_result(reason)
-
+    ending = Ending()
+    rng = random.Random(secrets.randbits(64))
     try:
-        node = ServerNode(config, fs, rng=random.Random(secrets.randbits(64)), on_failure=stop)
+        node = ServerNode(config, fs, rng=rng, on_failure=ending.fail)
     except IdentityError:
         # A mistake in what was asked for, not a fault of the disk.
         raise
     except StorageError as error:
-        return _failed(error)
+        ending.fail(error)
+        return _told(ending)
     _report_boot(node.boot_report)
+    try:
+        await _live(config, node, ending)
+    except Exception as error:
+        if ending.failure is None:
+            raise
+        _log.error("event=stop_failed error=%s", error, exc_info=trace_of(error))
+    if ending.failure is None:
+        _log.info("event=stopped node_id=%d", node.node_id)
+    return _told(ending)
+
+
+async def _live(config: ServerConfig, node: ServerNode, ending: Ending) -> None:
+    """Start, serve until there is a reason to end, hand over unless it is a failure, stop."""
     loop = asyncio.get_running_loop()
     try:
         if config.node.huge_pages:
@@ -77,24 +89,25 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
         await node.start()
         _spare_collector()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _on_signal, stopping)
+            loop.add_signal_handler(number, ending.ask)
         _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
-        reason = await stopping
-        if reason is None:
-            await node.hand_over()
+        await ending.wait()
+        if ending.failure is None:
+            await ending.unless_failed(node.hand_over())
     finally:
         await node.stop()
-    if reason is None:
-        _log.info("event=stopped node_id=%d", node.node_id)
-        return Exit.OK
-    return _failed(reason)
 
 
-def _failed(reason: BaseException) -> Exit:
-    """Say what ended the node, or kept it from opening its disk; the exit code for it."""
-    _log.critical("event=node_failed error=%s", reason, exc_info=_trace(reason))
-    print(_last_words(reason), file=sys.stderr)  # noqa: T201 - the command ends here
-    return Exit.DAMAGED if isinstance(reason, StorageError) else Exit.FAILED
+def _told(ending: Ending) -> Exit:
+    """Say what ended the node, or kept it from opening its disk; the exit code."""
+    reason = ending.failure
+    if reason is not None:
+        hint = (
+            hint_for(reason) if isinstance(reason, Exception) else "please report this with the log"
+        )
+        words = f"error: the node stopped: {reason}" + (f" ({hint})" if hint else "")
+        print(words, file=sys.stderr)  # noqa: T201 - the command ends here
+    return ending.status
 
 
 def _spare_collector() -> None:
@@ -106,22 +119,6 @@ def _spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-
-
-def _last_words(reason: BaseException) -> str:
-    hint = hint_for(reason) if isinstance(reason, Exception) else "please report this with the log"
-    return f"error: the node stopped: {reason}" + (f" ({hint})" if hint else "")
-
-
-def _on_signal(stopping: asyncio.Future[BaseException | None]) -> None:
-    if stopping.done():
-        # A second signal: the person is in a hurry.
-        raise SystemExit(Exit.FAILED)
-    stopping.set_result(None)
-
-
-def _trace(reason: BaseException) -> BaseException | None:
-    return None if isinstance(reason, QuorateError) else reason
 
 
 def _report_boot(report: BootReport) -> None:

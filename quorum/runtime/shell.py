@@ -31,7 +31,8 @@ class Shell:
     """Connects a replica to real time and a real disk. Owned by one event loop.
 
     Life-cycle: construct on the loop, hand ``submit`` and ``arm`` to the replica, ``attach``
-    it, ``start``, finally ``stop``.
+    it, ``start``, finally ``stop``. ``on_failure`` is told once, on the loop's thread, of what
+    escaped the replica or ended the writer; the replica is not called any more then.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Shell:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms: int | None = None
         self._is_stopped = False
+        self._has_failed = False
         self._writer = WriterThread(
             persistence,
             on_done=lambda done: self._from_thread(self._write_done, done),
@@ -64,13 +66,24 @@ class Shell:
         """Start the writer thread."""
         self._writer.start()
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether the writer thread is alive: after ``stop``, whether the disk still holds it."""
+        return self._writer.is_running
+
     def stop(self, timeout_s: float | None = None) -> bool:
-        """Write what is queued, then stop the thread and the timer; whether all was written."""
+        """Write what is queued, then stop the thread and the timer; whether all was written.
+
+        A failure of the writer has been told when this returns, also one of its last pass.
+        """
         is_written = self._writer.stop(timeout_s)
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._writer.failure is not None:
+            # What the thread sent us waits for a turn of the loop that may not come.
+            self._failed(self._writer.failure)
         return is_written
 
     def submit(self, group: WriteGroup) -> None:
@@ -100,20 +113,25 @@ class Shell:
         self._on_written(done)
 
     def _failed(self, error: BaseException) -> None:
-        self._on_failure(error)
+        if not self._has_failed:
+            self._has_failed = True
+            self._on_failure(error)
 
     def _from_thread(self, call: Callable[..., None], argument: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, argument)
 
     def guard(self, call: Callable[..., None], *arguments: object) -> None:
-        """The outermost frame: what escapes here ends the node, with its evidence."""
-        if self._is_stopped:
+        """The outermost frame: what escapes here ends the node, with its evidence.
+
+        After a failure nothing is called: what is left of the replica cannot be relied on.
+        """
+        if self._is_stopped or self._has_failed:
             return
         try:
             call(*arguments)
         except BaseException as error:  # noqa: BLE001 - supervisor: reports and stops, never goes on
-            self._on_failure(error)
+            self._failed(error)
 
     def _attached(self) -> Wheel:
         if self._wheel is None:

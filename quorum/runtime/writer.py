@@ -32,6 +32,9 @@ class WriterThread:
         self._on_done = on_done
         self._on_failure = on_failure
         self._queue: queue.SimpleQueue[WriteGroup | None] = queue.SimpleQueue()
+        self._has_finished = False
+        self.failure: BaseException | None = None
+        """What ended the thread; set before ``on_failure`` is called."""
         self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
 
     def start(self) -> None:
@@ -42,15 +45,21 @@ class WriterThread:
         """Queue a group for the next pass."""
         self._queue.put(group)
 
-    def stop(self, timeout_s: float | None = None) -> bool:
-        """Finish what is queued and end the thread; whether it ended in time.
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is alive: after ``stop``, whether the disk still holds it."""
+        return self._thread.is_alive()
 
-        A thread that a hung disk holds cannot be ended. It is a daemon and keeps no process.
+    def stop(self, timeout_s: float | None = None) -> bool:
+        """Finish what is queued and end the thread; whether all was written, in time.
+
+        It was not when the disk hangs, or when a failure ended the thread. A thread that a hung
+        disk holds cannot be ended. It is a daemon and keeps no process.
         """
         self._queue.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self._has_finished
 
     def _run(self) -> None:
         stopping = False
@@ -72,6 +81,8 @@ class WriterThread:
                 done = self._persistence.execute(groups)
             except BaseException as error:  # noqa: BLE001 - the thread's outermost frame reports all
                 # Anything else than reporting would leave a node that waits for its disk for ever.
+                self.failure = error
                 self._on_failure(error)
                 return
             self._on_done(done)
+        self._has_finished = True

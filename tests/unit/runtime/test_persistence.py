@@ -98,9 +98,10 @@ def test_the_writer_thread_stops_at_the_first_failure() -> None:
     writer = WriterThread(persistence, on_done=done.append, on_failure=failures.append)
     writer.submit(WriteGroup(1, (append(0),)))
     writer.start()
-    writer.stop()
+    assert not writer.stop(), "it says that all was written"
     writer.submit(WriteGroup(2, (append(1),)))
     assert done == []
+    assert [writer.failure] == failures
     assert [type(error) for error in failures] == [StorageError]
 
 
@@ -112,7 +113,7 @@ def test_a_mistake_of_ours_ends_the_writer_loudly() -> None:
     writer = WriterThread(persistence, on_done=done.append, on_failure=failures.append)
     writer.submit(WriteGroup(1, (append(7),)))
     writer.start()
-    writer.stop()
+    assert not writer.stop()
     assert done == []
     assert [type(error) for error in failures] == [QuorumUsageError]
 
@@ -125,7 +126,8 @@ def test_the_writer_thread_finishes_what_is_queued() -> None:
     for n in range(5):
         writer.submit(WriteGroup(n + 1, (append(n),)))
     writer.start()
-    writer.stop()
+    assert writer.stop()
+    assert (writer.is_running, writer.failure) == (False, None)
     assert done[-1].ticket == 5
     assert log.end.offset == 5  # type: ignore[attr-defined]
 

@@ -1,0 +1,126 @@
+"""The shell when something fails: told once, nothing called any more, also during the stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+from quorum.errors import InvariantViolation, StorageError
+from quorum.runtime.clock import SystemClock
+from quorum.runtime.persistence import Persistence
+from quorum.runtime.ports import WriteDone, WriteGroup
+from quorum.runtime.shell import Shell
+
+
+class Disk:
+    """Stands for ``Persistence``: completes what it is given, or fails."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.written: list[int] = []
+
+    def execute(self, groups: Sequence[WriteGroup]) -> WriteDone:
+        if self.failure is not None:
+            raise self.failure
+        self.written += [group.ticket for group in groups]
+        return WriteDone(groups[-1].ticket, (), flushed=True)
+
+
+class Wheel:
+    """Stands for a replica: notes what it is called with, and raises if it is to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.calls = 0
+
+    def tick(self) -> None:
+        self._called()
+
+    def write_done(self, done: WriteDone) -> None:
+        del done
+        self._called()
+
+    def _called(self) -> None:
+        self.calls += 1
+        if self.failure is not None:
+            raise self.failure
+
+
+def run(scenario: Callable[[Shell, list[BaseException]], Awaitable[None]], disk: Disk,
+        wheel: Wheel) -> list[BaseException]:  # fmt: skip
+    """What ``on_failure`` was told, once the loop has ended."""
+    told: list[BaseException] = []
+
+    async def live() -> None:
+        shell = Shell(cast("Persistence", disk), SystemClock(), on_failure=told.append)
+        shell.attach(wheel)
+        await asyncio.wait_for(scenario(shell, told), 60)
+        # Whatever the writer thread has sent is heard.
+        await asyncio.sleep(0)
+
+    asyncio.run(live())
+    return told
+
+
+def test_what_is_queued_is_written_before_the_end() -> None:
+    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+        del told
+        shell.submit(WriteGroup(1, ()))
+        shell.start()
+        assert shell.stop(60)
+        assert not shell.is_writing
+
+    disk = Disk()
+    assert run(scenario, disk, Wheel()) == []
+    assert disk.written == [1]
+
+
+def test_a_disk_that_fails_in_the_last_pass_has_been_told_when_stop_returns() -> None:
+    """Goal: whoever stops a node learns that not all was written; nobody runs the loop again."""
+    failure = StorageError("cannot sync")
+
+    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+        shell.submit(WriteGroup(1, ()))
+        shell.start()
+        assert not shell.stop(60)
+        assert told == [failure]
+        assert not shell.is_writing
+
+    assert run(scenario, Disk(failure), Wheel()) == [failure]
+
+
+def test_a_replica_that_failed_is_not_called_again() -> None:
+    """Neither by messages, nor by its timer, nor by completions of the disk."""
+    failure = InvariantViolation("two leaders")
+    wheel = Wheel(failure)
+
+    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+        shell.start()
+        shell.guard(wheel.tick)
+        shell.guard(wheel.tick)
+        shell.arm(0)
+        shell.submit(WriteGroup(1, ()))
+        await asyncio.sleep(0.01)
+        assert shell.stop(60)
+        assert told == [failure]
+
+    disk = Disk()
+    assert run(scenario, disk, wheel) == [failure]
+    assert (wheel.calls, disk.written) == (1, [1])
+
+
+def test_a_replica_is_not_called_after_its_disk_failed() -> None:
+    failure = StorageError("cannot sync")
+    wheel = Wheel()
+
+    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+        shell.submit(WriteGroup(1, ()))
+        shell.start()
+        while not told:
+            await asyncio.sleep(0.001)
+        shell.guard(wheel.tick)
+        shell.stop(60)
+
+    assert run(scenario, Disk(failure), wheel) == [failure]
+    assert wheel.calls == 0
