@@ -171,6 +171,9 @@ RAFT_SCRAPED = (
            "Streams refused since the start: a second live process with a replica's key."),
     _gauge("raft_impostors_refused",
            "Streams refused since the start: the certificate is another node's."),
+    _gauge("raft_frames_dropped",
+           "Frames to peers dropped since the start: too large, or behind others that did not "
+           "leave."),
     _gauge("raft_relay_hops", "Relays between this replica and the leader."),
     _gauge("raft_relay_downstream", "Observers that fetch from this relay."),
     _gauge("raft_relay_subtree_lag_records",

@@ -139,6 +139,7 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
         "turned_away": facts.turned_away,
         "clones_refused": facts.clones_refused,
         "impostors_refused": facts.impostors_refused,
+        "frames_dropped": facts.frames_dropped,
         "relay_hops": facts.relay_hops,
         "relay_downstream": facts.downstream,
         "relay_subtree_lag_records": facts.subtree_lag_records,

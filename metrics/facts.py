@@ -51,6 +51,8 @@ class RaftFacts:
     """Streams of a second live process with one replica key."""
     impostors_refused: int = 0
     """Streams whose other end shows another node's certificate."""
+    frames_dropped: int = 0
+    """Frames to peers that found their stream's queue full, or were too large."""
     relay_hops: int = 0
     """Relays between this replica and the leader."""
     downstream: int = 0

@@ -10,6 +10,13 @@ from dataclasses import dataclass, fields
 
 from quorum.errors import ConfigError
 
+PAYLOAD_BYTES_MAX = (16 << 20) - (64 << 10)
+"""Most record or checkpoint bytes of one answer: what a message between peers holds beside its
+header."""
+ANSWERS_BYTES_MAX = 48 << 20
+"""Most checkpoint bytes one replica may have asked for at a time; what answers a stream queues
+beyond its own bound is dropped."""
+
 _MAY_BE_ZERO = (
     "retry_backoff_ms",
     "lost_leader_jitter_ms",
@@ -106,6 +113,18 @@ class QuorumConfig:
             found.append(
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be below fetch_timeout_ms "
                 f"({self.fetch_timeout_ms}), or an idle leader looks dead"
+            )
+        found += [
+            f"{name} must be at most {PAYLOAD_BYTES_MAX}, not {getattr(self, name)}: more does "
+            "not fit one message"
+            for name in ("fetch_bytes_max", "snapshot_chunk_bytes")
+            if getattr(self, name) > PAYLOAD_BYTES_MAX
+        ]
+        if self.snapshot_requests_max * self.snapshot_chunk_bytes > ANSWERS_BYTES_MAX:
+            found.append(
+                f"snapshot_requests_max times snapshot_chunk_bytes must be at most "
+                f"{ANSWERS_BYTES_MAX}, not {self.snapshot_requests_max} times "
+                f"{self.snapshot_chunk_bytes}"
             )
         return found
 

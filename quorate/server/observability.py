@@ -67,6 +67,7 @@ class Observability:
             turned_away=self._transport.turned_away,
             clones_refused=self._transport.clones_refused,
             impostors_refused=self._transport.impostors_refused,
+            frames_dropped=self._transport.outbox_dropped,
             leader_id=node.leader_id,
             voted_id=node.voted_id,
             epoch=node.epoch,

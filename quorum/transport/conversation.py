@@ -132,7 +132,7 @@ class Conversation:
             self.is_established = True
             self.heard_at = asyncio.get_running_loop().time()
             self._link.counters.connects += 1
-            outbox = Outbox(call.write, self._link.counters)
+            outbox = Outbox(call.write, self._link.counters, self._complain)
             # Not before we read: a refusal comes right behind the hello, and of a call that found
             # its write in vain gRPC tells no other reason.
             asyncio.get_running_loop().call_soon(self._announce, outbox)
@@ -144,6 +144,10 @@ class Conversation:
                 outbox.close()
             await channel.close()
         return self._ended("the peer ended the stream")
+
+    def _complain(self, problem: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._link.complaints.complain(f"stream to {self._peer}", problem, now)
 
     def _announce(self, outbox: Outbox) -> None:
         if not outbox.is_closed:

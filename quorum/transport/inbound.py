@@ -52,7 +52,7 @@ class InboundStream:
         self._speakers = speakers
         self._on_accepted = on_accepted
         self._speaker: Speaker | None = None
-        self._outbox = Outbox(context.write, link.counters)
+        self._outbox = Outbox(context.write, link.counters, self._complain)
         self._open: dict[int, type[Request]] = {}
         self._sender = NO_NODE
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from quorum.config import PAYLOAD_BYTES_MAX
+
 ChannelOption: TypeAlias = tuple[str, int | str]
 
 FRAME_VERSION_MIN: Final = 1
 FRAME_VERSION_MAX: Final = 1
 """Frame layouts this release reads and writes, inclusive; agreed in the hello."""
 
-MESSAGE_BYTES_MAX: Final = 16 << 20
-"""Largest message either side accepts. A Fetch answer holds at least one whole batch (8 MiB by
-default), however little was asked for."""
+HEADER_BYTES_MAX: Final = 64 << 10
+"""Most bytes of a message beside the records or checkpoint bytes in it."""
+MESSAGE_BYTES_MAX: Final = PAYLOAD_BYTES_MAX + HEADER_BYTES_MAX
+"""Largest message either side accepts: 16 MiB. A Fetch answer holds at least one whole batch (8 MiB
+by default), however little was asked for."""
 
 SNAPSHOT_RESPONSE_BYTES_MAX: Final = 10 << 20
 """The server's bound on the chunks of one FetchSnapshot answer, all partitions together

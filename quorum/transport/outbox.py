@@ -20,6 +20,8 @@ from quorum.transport.limits import MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, OUTBOX_
 class Outbox:
     """The queue of one stream. Owned by the event loop.
 
+    ``on_dropped`` is told why, for every frame that is dropped while the stream lasts.
+
     A write that fails closes it. Nobody is told: the stream's reader sees the same end, and judges.
 
     Invariants:
@@ -28,10 +30,14 @@ class Outbox:
     """
 
     def __init__(
-        self, write: Callable[[bytes], Coroutine[Any, Any, None]], counters: TransportCounters
+        self,
+        write: Callable[[bytes], Coroutine[Any, Any, None]],
+        counters: TransportCounters,
+        on_dropped: Callable[[str], None],
     ) -> None:
         self._write = write
         self._counters = counters
+        self._on_dropped = on_dropped
         self._frames: deque[bytes] = deque()
         self._bytes = 0
         self._bytes_under_way = 0
@@ -47,15 +53,18 @@ class Outbox:
             False when it was dropped: the queue is full or the frame too large.
         """
         size = len(frame)
-        if (
-            size > MESSAGE_BYTES_MAX
-            or len(self._frames) >= OUTBOX_FRAMES_MAX
-            or self._bytes + size > OUTBOX_BYTES_MAX
-        ):
-            self._counters.outbox_dropped += 1
+        if size > MESSAGE_BYTES_MAX:
+            self._drop(f"a frame of {size} bytes was dropped: at most {MESSAGE_BYTES_MAX} fit")
+            return False
+        if len(self._frames) >= OUTBOX_FRAMES_MAX or self._bytes + size > OUTBOX_BYTES_MAX:
+            self._drop("frames were dropped: what was written before has not left yet")
             return False
         self._queue(frame)
         return True
+
+    def _drop(self, problem: str) -> None:
+        self._counters.outbox_dropped += 1
+        self._on_dropped(problem)
 
     def close(self) -> None:
         """The stream is over: what is queued will not leave."""

@@ -74,6 +74,15 @@ def test_records_are_served_to_held_fetches_before_they_are_flushed_here() -> No
         assert answer.serve_bytes_max == cluster.config.fetch_bytes_max
 
 
+def test_whoever_asks_for_more_is_served_no_more_than_this_leader_may_send() -> None:
+    """Goal: no answer that fits no message. Method: a Fetch for a gibibyte."""
+    cluster = led(config=QuorumConfig(fetch_bytes_max=64, append_delay_ms=0))
+    cluster.propose(1, 2)
+    for asked, served in ((1 << 30, 64), (1, 1)):
+        told = answers(fetch(cluster, 2, 3, last=1, max_bytes=asked))
+        assert [each.serve_bytes_max for each in told if each.serve_offset == 3] == [served]
+
+
 def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
     """Goal: ADR 7. Method: one voter acknowledges, the leader's disk lags."""
     cluster = led()

@@ -35,6 +35,11 @@ class Wire:
         self.sent.append(frame)
 
 
+def unheard(problem: str) -> None:
+    """Nothing is dropped in this test."""
+    raise AssertionError(problem)
+
+
 async def settle() -> None:
     """Let every task that can run do so."""
     for _ in range(20):
@@ -46,7 +51,7 @@ def test_frames_leave_in_order_one_write_at_a_time() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters())
+        box = Outbox(wire.write, TransportCounters(), unheard)
         box.push(b"0")
         await settle()
         wire.is_open.clear()
@@ -70,7 +75,7 @@ def test_a_frame_that_finds_no_write_under_way_is_written_at_once() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters())
+        box = Outbox(wire.write, TransportCounters(), unheard)
         box.push(b"1")
         assert wire.begun == [b"1"]
 
@@ -85,7 +90,8 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
 
     async def scenario() -> None:
         wire, counters = Wire(), TransportCounters()
-        box = Outbox(wire.write, counters)
+        said: list[str] = []
+        box = Outbox(wire.write, counters, said.append)
         wire.is_open.clear()
         assert box.push(b"0")
         assert not box.push(bytes(91))
@@ -95,6 +101,8 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
         assert box.push(b"3")
         assert not box.push(b"4")
         assert counters.outbox_dropped == 3
+        assert [each.split()[0] for each in said] == ["a", "frames", "frames"]
+        assert "91 bytes" in said[0]
         wire.is_open.set()
         await settle()
         assert box.push(bytes(80))
@@ -110,7 +118,7 @@ def test_finish_writes_everything_and_the_last_word(waiting: tuple[bytes, ...]) 
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters())
+        box = Outbox(wire.write, TransportCounters(), unheard)
         wire.is_open.clear()
         for frame in waiting:
             box.push(frame)
@@ -129,7 +137,7 @@ def test_closing_drops_what_waits() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters())
+        box = Outbox(wire.write, TransportCounters(), unheard)
         wire.is_open.clear()
         box.push(b"1")
         box.push(b"2")
@@ -152,7 +160,7 @@ def test_a_write_that_fails_is_the_last(failure: BaseException) -> None:
     async def scenario() -> None:
         wire = Wire()
         wire.failure = failure
-        box = Outbox(wire.write, TransportCounters())
+        box = Outbox(wire.write, TransportCounters(), unheard)
         box.push(b"1")
         box.push(b"2")
         await box.finish(b"bye")
@@ -176,7 +184,7 @@ def test_a_write_that_fails_at_once_is_the_last(failure: BaseException) -> None:
             begun.append(frame)
             raise failure
 
-        box = Outbox(refuse, TransportCounters())
+        box = Outbox(refuse, TransportCounters(), unheard)
         assert box.push(b"1")
         assert box.push(b"2")
         await box.finish(b"bye")
