@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from quorum.control import encode_control_batch
 from quorum.control_records import ControlRecord, LeaderChange, Voters
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.output import SaveElectionState
+from quorum.core.output import SaveElectionState, Truncate
+from quorum.core.progress import ReplicaProgress
 from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.reads import ReadRounds
+from quorum.core.roles import Leader
 from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
-from quorum.types import LOG_BEGINNING, ElectionState, Voter
+from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, Voter
 from tests.support.cardboard_cluster import Stage, key_of
 
 LONG_MS = 100_000
@@ -138,6 +143,58 @@ def served_another_history(stage: Stage) -> None:
     _answer(stage, 2)
 
 
+def compared_without_a_digest(stage: Stage) -> None:
+    """A Fetch with an equal digest, one without any, and what the leader makes of each."""
+    for node_id in (1, 2):
+        for offset in (0, 1):
+            stage.append(node_id, offset, 1)
+    progress = ReplicaProgress(key_of(2), is_voter=True, live_since_ms=0)
+    reads = ReadRounds(1, 0)
+    leader = Leader(epoch_start=0, granting=(), since_ms=0, reads=reads, remote={2: progress})
+    stage.replicas[1].node._core = SimpleNamespace(role=leader, election=ElectionState(1, 1))
+    proven = FetchRequest(7, "c", key_of(2), 1, 1, 1, digest=stage.folds[1])
+    stage.witness.received(1, 2, proven)
+    progress.compared_end = 1
+    unproven = FetchRequest(8, "c", key_of(2), 1, 2, 1)
+    stage.witness.received(1, 2, unproven)
+    progress.compared_end = 2
+    stage.witness.received(1, 2, unproven)
+
+
+def epoch_after_the_last(stage: Stage) -> None:
+    stage.step(1, epoch=2**31 - 2)
+    stage.step(1, epoch=2**31 - 1)
+
+
+def _diverge(stage: Stage, offset: int, epoch: int) -> None:
+    """Leader 1 holds epoch 1 up to 2 and epoch 3 up to 3, node 2 has epoch 2 where that is 1."""
+    _elect(stage, epoch=3)
+    for node_id, epochs in ((1, (1, 1, 3)), (2, (1, 2, 2))):
+        for at, each in enumerate(epochs):
+            stage.append(node_id, at, each)
+    point = OffsetAndEpoch(offset, epoch)
+    response = FetchResponse(7, ErrorCode.NONE, 1, 3, diverging=point)
+    stage.witness.sent(1, 2, response)
+    stage.witness.received(2, 1, response)
+
+
+def diverges_within_an_epoch(stage: Stage) -> None:
+    _diverge(stage, 1, 1)
+
+
+def later_epoch_is_kept(stage: Stage) -> None:
+    _diverge(stage, 2, 1)
+    stage.write(2, Truncate(2))
+
+
+def too_much_of_the_epoch_is_kept(stage: Stage) -> None:
+    for offset in (0, 1, 2):
+        stage.append(3, offset, 1)
+    response = FetchResponse(7, ErrorCode.NONE, 1, 3, diverging=OffsetAndEpoch(1, 1))
+    stage.witness.received(3, 1, response)
+    stage.write(3, Truncate(2))
+
+
 CASES = (
     (read_on_an_old_echo, "read-rounds"),
     (position_on_an_old_echo, "read-rounds"),
@@ -149,4 +206,9 @@ CASES = (
     (empty_disk_votes, "second-life"),
     (regression_is_served, "regressions"),
     (served_another_history, "same-history"),
+    (compared_without_a_digest, "compared-ends"),
+    (epoch_after_the_last, "epochs"),
+    (diverges_within_an_epoch, "lineage-cuts"),
+    (later_epoch_is_kept, "lineage-cuts"),
+    (too_much_of_the_epoch_is_kept, "lineage-cuts"),
 )

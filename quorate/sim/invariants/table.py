@@ -41,7 +41,10 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | leader-stickiness | Raft dissertation 4.2.3, 9.6 |
 | second-life | architecture, decision 9; KIP-853 |
 | regressions | architecture, decision 9; ZOOKEEPER-4882 |
-| same-history | architecture, decision 7; etcd #14039 |
+| same-history | architecture, decision 7 |
+| compared-ends | ADR 5; etcd #14039 |
+| epochs | KIP-595: an epoch is an int32 |
+| lineage-cuts | KIP-279 |
 | relay-shows-committed | ADR 27 |
 | relay-paths | ADR 27 |
 | subtree-reported | 630.5; ADR 27 |
@@ -59,9 +62,11 @@ from quorate.sim.invariants.acknowledged_survives import AcknowledgedSurvives
 from quorate.sim.invariants.bounds import Bounds
 from quorate.sim.invariants.committed_on_majority import CommittedOnMajority
 from quorate.sim.invariants.committed_stays import CommittedStays
+from quorate.sim.invariants.compared_ends import ComparedEnds
 from quorate.sim.invariants.damage_imagined import DamageImagined
 from quorate.sim.invariants.dedupe_table import DedupeTable
 from quorate.sim.invariants.durable_survives import DurableSurvives, LossesKnown
+from quorate.sim.invariants.epochs import Epochs
 from quorate.sim.invariants.equal_checkpoints import EqualCheckpoints
 from quorate.sim.invariants.equal_images import EqualImages
 from quorate.sim.invariants.hash_chain import HashChain
@@ -70,6 +75,7 @@ from quorate.sim.invariants.in_sync import InSyncBrokers
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.leader_append_only import LeaderAppendOnly
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
+from quorate.sim.invariants.lineage_cuts import LineageCuts
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.log_start_covered import LogStartCovered
 from quorate.sim.invariants.monotone import Monotone
@@ -134,6 +140,9 @@ ALL: tuple[type[Invariant], ...] = (
     SecondLife,
     Regressions,
     SameHistory,
+    ComparedEnds,
+    Epochs,
+    LineageCuts,
     RelayShowsCommitted,
     RelayPaths,
     SubtreeReported,

@@ -23,7 +23,8 @@ class Bug:
 
     ``caught_by`` are the names of the properties it may violate first. Seeds are drawn in order
     from 1; ``seeds`` is the bound within which it must be found. What no seed reaches names a
-    scenario instead: its invariants or its printed output must then differ.
+    scenario instead, whose steps one of the same properties must then refuse; that it prints
+    something else is not enough.
     """
 
     name: str

@@ -108,8 +108,8 @@ BUGS = (
     Bug(
         "epochs-without-end",
         epochs_without_end,
-        ("scenario output",),
-        "reliability, bug zoo: an epoch is 31 bits",
+        ("epochs",),
+        "KIP-595: an epoch is an int32, and one must be left",
         scenario="election/no_epoch_is_left.scn",
     ),
     Bug(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from quorate.sim.options import Options
 from quorum.core import election, leader_view, leadership, membership, replication
 from quorum.core.disk_watch import DiskWatch
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.held_fetches import NEVER_MS
+from quorum.core.progress import ReplicaProgress
 from quorum.core.state import CoreState
 from quorum.core.vote_messages import VoteRequest
 from tests.simulation.zoo.bug import Bug, Patch
@@ -34,8 +36,22 @@ def pre_vote_against_a_living_leader(patch: Patch) -> None:
 
 
 def different_digests_pass(patch: Patch) -> None:
-    """A leader that finds another history at a replica counts it as one that cannot be compared."""
+    """A leader goes on to serve a replica whose history differs from its own."""
     patch.setattr(replication, "is_same_history", lambda core, progress, request: True)
+
+
+def incomparable_digests_count_as_equal(patch: Patch) -> None:
+    """A leader that has no digest of its own, or was sent none, calls the histories equal."""
+    is_same_history = replication.is_same_history
+
+    def count_as_equal(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+        if request.digest and request.own_digest:
+            return is_same_history(core, progress, request)
+        core.chain.equal += 1
+        progress.compared_end = request.fetch_offset
+        return True
+
+    patch.setattr(replication, "is_same_history", count_as_equal)
 
 
 BUGS = (
@@ -64,8 +80,14 @@ BUGS = (
         "different-digests-pass",
         different_digests_pass,
         ("same-history",),
-        "etcd #14039: a check that could not compare was passed",
+        "architecture, decision 7",
         seeds=1_000,
         options=Options("history"),
+    ),
+    Bug(
+        "incomparable-digests-count-as-equal",
+        incomparable_digests_count_as_equal,
+        ("compared-ends",),
+        "etcd #14039: a check that could not compare was passed",
     ),
 )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from quorate.controller.controller import Controller
-from quorum.core import read_confirmation, read_forwarding, replication, snapshot_serving
+from quorum.core import following, read_confirmation, read_forwarding, replication, snapshot_serving
 from quorum.core.output import ReadConfirmed
 from quorum.core.progress import ReplicaProgress
-from quorum.core.read_messages import ReadPositionRequest, ReadRound
+from quorum.core.read_messages import NO_ROUND, ReadPositionRequest, ReadRound
 from quorum.core.reads import PendingRead, ReadRounds
-from quorum.core.roles import Leader
+from quorum.core.roles import Follower, Leader
 from quorum.core.state import CoreState
 from quorum.errors import ErrorCode
+from quorum.types import NodeId
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -63,6 +65,30 @@ def any_fetch_confirms_reads(patch: Patch) -> None:
 
     patch.setattr(replication, "note_echo", note_newest)
     patch.setattr(snapshot_serving, "note_echo", note_newest)
+
+
+def round_of_an_earlier_epoch_counts(patch: Patch) -> None:
+    """Read rounds go by their numbers alone: an echo of what an earlier leader began counts."""
+    fetch_from = following._fetch_from
+
+    def fetch_with_old_round(core: Any, peer: NodeId) -> None:
+        role = core.role
+        if isinstance(role, Follower):
+            if role.read_round == NO_ROUND:
+                role.read_round = getattr(core, "heard_of_last", NO_ROUND)
+            core.heard_of_last = role.read_round
+        fetch_from(core, peer)
+
+    def note_number(
+        core: CoreState, leader: Leader, progress: ReplicaProgress, echo: ReadRound
+    ) -> None:
+        if progress.is_voter and echo.number > progress.read_round:
+            progress.read_round = echo.number
+            read_confirmation.confirm_reads(core, leader)
+
+    patch.setattr(following, "_fetch_from", fetch_with_old_round)
+    patch.setattr(replication, "note_echo", note_number)
+    patch.setattr(snapshot_serving, "note_echo", note_number)
 
 
 def read_before_own_commit(patch: Patch) -> None:
@@ -125,6 +151,13 @@ BUGS = (
         any_fetch_confirms_reads,
         ("read-rounds", "confirmed-reads", "history"),
         "Raft dissertation 6.4: a round of its own",
+    ),
+    Bug(
+        "round-of-an-earlier-epoch-counts",
+        round_of_an_earlier_epoch_counts,
+        ("read-rounds", "confirmed-reads", "history"),
+        "Raft dissertation 6.4; ADR 9: a round belongs to an epoch",
+        seeds=1_000,
     ),
     Bug(
         "read-before-own-commit",

@@ -102,7 +102,7 @@ BUGS = (
     Bug(
         "divergence-keeps-too-much",
         divergence_keeps_too_much,
-        ("scenario output",),
+        ("lineage-cuts",),
         "KIP-279",
         scenario="divergence/279_scenario_3.scn",
     ),

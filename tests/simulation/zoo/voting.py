@@ -137,7 +137,7 @@ BUGS = (
     Bug(
         "vote-floor-bounded-by-the-epoch-file",
         vote_floor_bounded_by_the_epoch_file,
-        ("leader-completeness", "committed-stays", "scenario output"),
+        ("leader-completeness", "committed-stays"),
         "found by the simulation, seed 120 of an earlier state",
         scenario="damage/floor_with_an_older_epoch_file.scn",
     ),
