@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.main import main
+from quorate.sim import enforcement
 from quorate.sim.invariants.reads import ConfirmedReads
 from quorate.sim.lanes import run_lane
 from quorate.sim.options import Options
@@ -60,12 +61,51 @@ def test_a_replay_is_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_too_little_happening_fails(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Method: so few seeds that they are made quickly, and a bound between two such numbers."""
-    monkeypatch.setattr("quorate.cli.sim.MINIMA_FROM_SEEDS", 3)
-    arguments = ["sim", "run", "--jobs", "1", "--events", "1", "--seeds"]
+    """Method: so few seeds that they are made quickly, and bounds between such numbers."""
+    monkeypatch.setattr(enforcement, "MINIMA_FROM_SEEDS", 3)
+    monkeypatch.setattr(enforcement, "MINIMA_FROM_EVENTS", 1)
+    monkeypatch.setattr(enforcement, "MINIMA", {"default": {"leaders": 100_000}})
+    arguments = ["sim", "run", "--jobs", "1", "--events", "20", "--seeds"]
     assert main([*arguments, "2"]) == 0
+    capsys.readouterr()
     assert main([*arguments, "3"]) == 3
-    assert "too little happened: " in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "too little happened: leaders: " in told.err
+    assert "in 3 seeds, at least 30 are needed" in told.err
+    assert rows_of(told.out)["leaders"][-1] == "30"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--seeds", "2"), "2 seeds are fewer than 50"),
+        (("--seeds", "50", "--voters", "1"), "only in clusters of the usual shape"),
+        (("--seeds", "2", "--observers", "0"), "usual shape everything may happen; 2 seeds"),
+        (("--seeds", "50"), "storms of 20 events are shorter than 1000"),
+    ],
+)
+def test_minima_that_are_not_enforced_are_not_shown_as_if_they_were(
+    arguments: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["sim", "run", "--jobs", "1", "--events", "20", "--faults", "network", *arguments]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert f"not enforced: {reason}" in printed or reason in printed
+    rows = rows_of(printed)
+    assert rows["events"][-1].isdigit()
+    assert rows["leaders"][-2:] == ["not", "enforced"]
+    assert main([*command, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["minima"].startswith("not enforced: ")
+    assert reason in found["minima"]
+    least = {row["what"]: row["least"] for row in found["rows"]}
+    assert least.pop("events") == 20 * found["seeds"]
+    assert set(least.values()) == {"not enforced"}
+
+
+def rows_of(printed: str) -> dict[str, list[str]]:
+    """The words of each line behind its first."""
+    return {words[0]: words[1:] for line in printed.splitlines() if (words := line.split())}
 
 
 def test_minutes_end_a_run() -> None:
