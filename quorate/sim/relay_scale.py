@@ -1,10 +1,12 @@
 """What observers cost their leader, with and without relays, by number of observers.
 
 ``python -m quorate.sim.relay_scale [COUNT ...]`` prints one line per tree, with ``-o json`` all of
-them as a document. Every node is the production ``RaftNode``; disks are instant, messages take 0.3
-to 1.5 ms, and records are only counted. Messages and bytes are those the leader sends or receives,
-framed as on the peer stream; lag is the time from the leader's commit to the observer's knowing of
-it.
+them as a document. Exit code 1 when an observer missed a commit, or when behind relays the
+leader's messages or bytes grow by more than 5 % with the observers.
+
+Every node is the production ``RaftNode``; disks are instant, messages take 0.3 to 1.5 ms, and
+records are only counted. Messages and bytes are those the leader sends or receives, framed as on
+the peer stream; lag is the time from the leader's commit to the observer's knowing of it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from quorum.config import QuorumConfig
@@ -43,6 +46,8 @@ BATCH_BYTES = 300
 WRITES_PER_S = 4
 WARM_UP_US = 3_000_000
 MEASURED_US = 3_000_000
+GROWTH_MAX = 0.05
+"""By this share the leader's load may grow from the fewest observers behind relays to the most."""
 _FIRST_OBSERVER = 10
 
 
@@ -251,19 +256,49 @@ def row_of(load: Load, *, with_relays: bool, took_s: float) -> dict[str, object]
     }
 
 
+def problems(direct: Sequence[Load], behind_relays: Sequence[Load]) -> list[str]:
+    """One sentence for each tree that lost commits, and each that cost its leader more with relays.
+
+    Growth is judged against the tree with the fewest observers that has every relay at the leader:
+    fewer observers than that are themselves what the leader's load is made of.
+    """
+    found = [
+        f"{load.observers} observers, {load.fetching_directly} of them at the leader: "
+        f"{load.missing} commits were not heard of"
+        for load in (*direct, *behind_relays)
+        if load.missing
+    ]
+    trees = sorted(
+        (load for load in behind_relays if load.observers >= TOP_RELAYS),
+        key=lambda load: load.observers,
+    )
+    for load in trees[1:]:
+        for name in ("messages", "bytes"):
+            least, most = getattr(trees[0], name), getattr(load, name)
+            if most > least * (1 + GROWTH_MAX):
+                found.append(
+                    f"the leader's {name} grew from {least} with {trees[0].observers} observers "
+                    f"to {most} with {load.observers}, by more than {GROWTH_MAX:.0%}"
+                )
+    return found
+
+
 def main(arguments: list[str]) -> int:
-    """Print the table."""
+    """Print the table; 1 if there are ``problems``, which standard error then names."""
     parser = argparse.ArgumentParser(prog="quorate.sim.relay_scale", description=__doc__)
     parser.add_argument("counts", nargs="*", type=int, metavar="COUNT")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     options = parser.parse_args(arguments)
     rows: list[dict[str, object]] = []
+    behind_relays: list[Load] = []
+    direct: list[Load] = []
     for with_relays in (False, True):
         for count in options.counts or [100, 1_000, 10_000]:
             if not with_relays and count > TOP_RELAYS * FAN_OUT:
                 continue
             began = time.perf_counter()
             load = Tree(count, with_relays=with_relays).measure()
+            (behind_relays if with_relays else direct).append(load)
             row = row_of(load, with_relays=with_relays, took_s=time.perf_counter() - began)
             if options.output == "table":
                 if not rows:
@@ -273,7 +308,10 @@ def main(arguments: list[str]) -> int:
             rows.append(row)
     if options.output == "json":
         sys.stdout.write(json.dumps({"rows": rows}, indent=1) + "\n")
-    return 0
+    found = problems(direct, behind_relays)
+    for sentence in found:
+        sys.stderr.write(f"{sentence}\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
