@@ -9,7 +9,7 @@ from quorate.history import log_order, real_time
 from quorate.history.exactly_once import log_violations, write_violations
 from quorate.history.hints import Places, places_in
 from quorate.history.history import History
-from quorate.history.operation import Operation
+from quorate.history.operation import Operation, Outcome
 from quorate.history.search import STEPS_MAX, Verdict
 from quorate.history.timeline import draw
 from quorate.history.violation import Violation
@@ -25,6 +25,9 @@ class Report:
 
     unit: str
     operations: int = 0
+    answered: int = 0
+    """Operations of which the client knows what they did: reads and writes that were answered,
+    writes that were refused. Not those without an answer, nor those that were never sent."""
     keys: int = 0
     batches: int = 0
     gaps: int = 0
@@ -32,6 +35,7 @@ class Report:
     unread: int = 0
     """Offsets in them, and below the first that was read."""
     handed: int = 0
+    """What watchers were handed: deliveries, which are no operations of clients."""
     steps: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     """By action or read level, and outcome."""
@@ -65,6 +69,7 @@ def check(history: History, *, steps_max: int = STEPS_MAX) -> Report:
     report = Report(
         unit=history.unit,
         operations=len(operations),
+        answered=sum(map(_is_answered, operations)),
         batches=len(history.log),
         gaps=len(history.gaps),
         unread=sum(gap.end - gap.base for gap in history.gaps)
@@ -106,6 +111,13 @@ def _check_key(
         report.violations.append(log_order.explain(key, operations, in_log))
     if Verdict.UNKNOWN in (in_time.verdict, in_log.verdict):
         report.undecided.append(key)
+
+
+def _is_answered(operation: Operation) -> bool:
+    if operation.outcome is Outcome.FAILED:
+        # A read that failed showed nothing; a write without a code was never sent.
+        return not operation.is_read and bool(operation.error)
+    return operation.outcome is Outcome.OK
 
 
 def _kind(operation: Operation) -> str:

@@ -13,10 +13,17 @@ from tests.chaos.run import Result, Run, default_folder
 
 
 def main() -> int:
-    """0: all well; 3: something was violated or undecided; the folder is kept then."""
+    """0: all well; 3: something was violated or undecided; the folder is kept then.
+
+    1: nothing was, but there were fewer faults or answered operations than were asked for.
+    """
     parser = argparse.ArgumentParser(prog="tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3.0, help="how long faults go on")
     parser.add_argument("--seed", type=int, help="repeats a schedule; drawn when not given")
+    parser.add_argument("--faults-min", type=int, default=0, help="fail with fewer faults")
+    parser.add_argument(
+        "--operations-min", type=int, default=0, help="fail with fewer answered operations"
+    )
     parser.add_argument("--voters", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where logs and the history go")
     parser.add_argument("--keep", action="store_true", help="keep the folder in any case")
@@ -47,9 +54,12 @@ def main() -> int:
         complain("\n".join([*result.report.explanation(), *result.problems]))
         tell_how_to_look(folder, seed, given.minutes)
         return 3
+    shortfalls = result.shortfalls(faults_min=given.faults_min, operations_min=given.operations_min)
+    for shortfall in shortfalls:
+        complain(f"too little happened: {shortfall}")
     if not given.keep and given.folder is None:
         shutil.rmtree(folder)
-    return 0
+    return 1 if shortfalls else 0
 
 
 def say(text: str) -> None:
@@ -78,8 +88,9 @@ def table(result: Result) -> list[str]:
     lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.faults.items())]
     lines += [f"{'all':44} {document['faults']:5}", "", f"{'OPERATIONS':44} COUNT"]
     lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.report.outcomes.items())]
-    lines += [f"{'watched changes':44} {result.report.handed:5}"]
-    for name in ("checked", "keys", "log_batches", "log_gaps", "log_offsets_unread", "lost",
+    lines += [f"{'answered operations':44} {result.report.answered:5}"]
+    lines += [f"{'watched changes, not counted above':44} {result.report.handed:5}"]
+    for name in ("keys", "log_batches", "log_gaps", "log_offsets_unread", "lost",
                  "duplicated", "stale", "not_linearizable", "check_seconds",
                  "verdict"):  # fmt: skip
         lines.append(f"{name.replace('_', ' '):44} {document[name]:>5}")

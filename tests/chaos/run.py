@@ -26,6 +26,9 @@ from tests.chaos.schedule import NETWORK, PROCESS, Weights
 from tests.chaos.workload import Work
 from tests.integration.write_check import log_violations, read_log
 
+LONG_FAULTS_MIN = 300
+LONG_OPERATIONS_MIN = 500_000
+"""What half an hour must come to: operations of clients that were answered, no deliveries."""
 WATCHERS = 2
 SETTLE_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.1
@@ -47,6 +50,18 @@ class Result:
     def is_good(self) -> bool:
         return self.report.verdict is Verdict.VALID and not self.problems
 
+    def shortfalls(self, *, faults_min: int, operations_min: int) -> list[str]:
+        """One sentence for each of these that the run did not reach, deliveries not counted."""
+        found = []
+        if (faults := sum(self.faults.values())) < faults_min:
+            found.append(f"{faults:,} faults, at least {faults_min:,} are needed")
+        if self.report.answered < operations_min:
+            found.append(
+                f"{self.report.answered:,} answered operations of clients, "
+                f"at least {operations_min:,} are needed"
+            )
+        return found
+
     def count(self, *rules: str) -> int:
         return sum(each.rule in rules for each in self.report.violations)
 
@@ -59,13 +74,13 @@ class Result:
             "faults": sum(self.faults.values()),
             "faults_by_kind": self.faults,
             "operations": report.operations,
+            "answered": report.answered,
             "operations_by_outcome": report.outcomes,
             "keys": report.keys,
             "log_batches": report.batches,
             "log_gaps": report.gaps,
             "log_offsets_unread": report.unread,
             "watched": report.handed,
-            "checked": report.operations + report.handed,
             "lost": self.count("lost-write"),
             "duplicated": self.count("applied-twice"),
             "stale": self.count("stale-read", "stale-write", "session-went-back", "at-least"),

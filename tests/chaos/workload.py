@@ -25,9 +25,9 @@ from tests.chaos.cluster import ChaosCluster
 from tests.chaos.patience import within
 from tests.chaos.requests import CONFIGS, METRICS, TOPIC, command, read, resource, written
 
-WORKERS = 96
-CLIENTS = 6
-KEYS = {TOPIC: 16, METRICS: 16}
+WORKERS = 160
+CLIENTS = 8
+KEYS = {TOPIC: 27, METRICS: 27}
 KEY_OPERATIONS_MAX = 300
 READ_SHARE = 0.5
 TIMEOUT_SECONDS = 10.0

@@ -9,6 +9,7 @@ from enum import Enum
 from bench.failover_bounds import LONGEST_MAX_MS, P50_MAX_MS
 from quorate.sim.explore.models import MODELS
 from quorate.sim.profiles import PROFILES
+from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN
 
 QUICK_SEEDS = 300
 FULL_SEEDS = 2_000
@@ -74,9 +75,10 @@ def _tests(name: str, shows: str, *arguments: str) -> Lane:
     return Lane(name, shows, common, common, Figures.JUNIT)
 
 
-def _chaos(minutes: int) -> tuple[str, ...]:
+def _chaos(minutes: int, *least: str) -> tuple[str, ...]:
     return (
-        "tests.chaos", "--minutes", str(minutes), "--seed", str(CHAOS_SEED), "--quiet", "--json",
+        "tests.chaos", "--minutes", str(minutes), "--seed", str(CHAOS_SEED), *least,
+        "--quiet", "--json",
     )  # fmt: skip
 
 
@@ -105,7 +107,10 @@ LANES: tuple[Lane, ...] = (
         "chaos",
         "real processes under faults: nothing lost, nothing twice, nothing stale",
         _chaos(3),
-        _chaos(30),
+        _chaos(
+            30,
+            *("--faults-min", str(LONG_FAULTS_MIN), "--operations-min", str(LONG_OPERATIONS_MIN)),
+        ),
         Figures.PRINTED,
     ),
     Lane(

@@ -145,10 +145,10 @@ def models(entries: Entries) -> str:
 def _chaos(entry: Entry) -> str:
     figures = entry.figures
     names = (
-        "seed", "faults", "operations", "watched", "checked", "log_batches", "lost", "duplicated",
+        "seed", "faults", "operations", "answered", "watched", "log_batches", "lost", "duplicated",
         "stale", "not_linearizable", "verdict",
     )  # fmt: skip
-    parts = [_pairs((name.replace("_", " "), figures.get(name, "")) for name in names)]
+    parts = [_pairs((name.replace("_", " "), figures[name]) for name in names if name in figures)]
     for head, name in (("Fault", "faults_by_kind"), ("Operations", "operations_by_outcome")):
         rows = sorted(figures.get(name, {}).items())
         parts.append(table([head, "Count"], [(each, shown(count)) for each, count in rows]))

@@ -183,3 +183,19 @@ def test_of_what_was_trimmed_unread_nothing_is_said_and_it_is_counted() -> None:
 
     assert report.verdict is Verdict.VALID, report.explanation()
     assert (report.gaps, report.unread) == (1, 3)
+
+
+def test_what_clients_were_answered_is_counted_without_deliveries() -> None:
+    """Goal: only operations of known outcome count. Method: one of each sort, and deliveries."""
+    s = Script()
+    s.set("c1", "1", (0, 1))
+    s.get("c2", "1", (2, 3))
+    s.refused("c1", Action.DELETE, "UNKNOWN_TOPIC_OR_PARTITION", (4, 5))
+    s.set("c1", "2", (6, None), **UNKNOWN)
+    s.refused("c1", Action.DELETE, "", (7, 8))
+    s.refused("c2", Action.READ, "UnavailableError", (9, 10), level=Level.LOCAL)
+    s.handed(("state", -1, 0), ("batch", 0, 1))
+
+    report = s.check()
+
+    assert (report.operations, report.answered, report.handed) == (6, 3, 2)
