@@ -7,8 +7,9 @@ its listener closes.
 
 from __future__ import annotations
 
-import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from quorate.services.foreign import ForeignServices
 
 PROCESS = ""
 READINESS = "quorate.readiness"
@@ -23,7 +24,7 @@ class HealthBoard:
         self._service_names = service_names
         self._servicer = health.aio.HealthServicer()
 
-    def register(self, server: grpc.aio.Server) -> None:
+    def register(self, server: ForeignServices) -> None:
         """Add the health service to a server that has not started."""
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import grpc
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha.reflection_pb2_grpc import add_ServerReflectionServicer_to_server
 
 from quorate.client.limits import SERVER_OPTIONS
 from quorate.services import admin, metadata
@@ -14,6 +15,7 @@ from quorate.services.admin import AdminService
 from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.calls import CallPolicy, OnFailure
 from quorate.services.closing import Closing
+from quorate.services.foreign import ForeignServices
 from quorate.services.health import HealthBoard
 from quorate.services.metadata import MetadataService
 from quorate.services.ports import ServedNode
@@ -56,10 +58,13 @@ class ClientServices:
         server.add_generic_rpc_handlers(
             (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
-        self.health.register(server)
+        foreign = ForeignServices(server, self._policy.cluster_id)
+        self.health.register(foreign)
         if with_reflection:
             names = (*self._service_names, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, server)
+            add_ServerReflectionServicer_to_server(
+                reflection.aio.ReflectionServicer(names), foreign
+            )
 
     async def start(self) -> None:
         """Announce the services as served; the node is not ready until told."""

@@ -16,6 +16,8 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 from quorate.client.errors import DETAILS_KEY
 from quorate.client.limits import COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX
@@ -34,7 +36,7 @@ CALL_SECONDS = 2.0
 CONNECT_SECONDS = 60.0
 METHODS: list[MethodDescriptor] = [
     method
-    for module in (raft_pb2, metadata_pb2, admin_pb2)
+    for module in (raft_pb2, metadata_pb2, admin_pb2, health_pb2, reflection_pb2)
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 ]

@@ -16,6 +16,7 @@ import pytest
 
 from quorate.cli.exits import Exit
 from quorate.demo.local_cluster import HOST, LocalNode
+from quorum.log.side_file import seal
 from tests.chaos import disk as chaos_disk
 from tests.integration.processes import Ended, Processes, running
 from tests.integration.traffic import config_value, write_configs
@@ -145,7 +146,7 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
     fields = json.loads(sound.splitlines()[0])
     if damage == "future":
         fields["data_version"] = 9
-        path.write_text(json.dumps(fields))
+        path.write_bytes(seal(json.dumps(fields)))
     elif damage == "flipped":
         path.write_bytes(sound.replace(b'"leaderEpoch":', b'"leaderEpoch":1', 1))
     elif damage == "empty":
@@ -157,6 +158,8 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
         path.mkdir()
     ended = refuse(cluster, node)
     assert_refused(ended, Exit.DAMAGED, str(path), "docs/operations.md")
+    if damage == "future":
+        assert "data_version 9" in ended.err
 
 
 def test_a_disk_that_fails_while_the_node_starts(cluster: Processes, node: LocalNode) -> None:
