@@ -15,9 +15,18 @@ from quorate.sim.scenario.runner import run_file
 @click.command()
 @click.option("--rewrite", is_flag=True, help="Replace outputs by what was seen; read the diff.")
 @click.option("--coverage", "counts", is_flag=True, help="Print what the runs have shown.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument(
+    "paths",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+)
 def main(paths: tuple[Path, ...], *, rewrite: bool, counts: bool) -> None:
-    """Run scenario FILES; exits with 1 when an output is not the expected one."""
+    """Run scenario files; exits with 1 when an output is not the expected one.
+
+    A file that is no scenario counts as one that differs; the others are run all the same.
+    """
     has_failed = False
     coverage = Coverage()
     for path in paths:

@@ -59,9 +59,21 @@ def run_scenario(
 def run_file(
     path: Path, *, rewrite: bool = False, coverage: Coverage | None = None
 ) -> list[Difference]:
-    """Run a scenario file; with ``rewrite`` its outputs become what was seen."""
-    scenario = parse(path, path.read_text(encoding="utf-8"))
-    seen, differences = run_scenario(scenario, coverage)
+    """Run a scenario file; with ``rewrite`` its outputs become what was seen.
+
+    Raises:
+        ScenarioError: It cannot be read or rewritten, or is no scenario.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: not a scenario: no UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from error
+    seen, differences = run_scenario(parse(path, text), coverage)
     if rewrite:
-        path.write_text(seen.text(), encoding="utf-8")
+        try:
+            path.write_text(seen.text(), encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError(f"{path}: cannot be rewritten: {error.strerror}") from error
     return differences

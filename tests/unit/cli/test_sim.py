@@ -143,6 +143,24 @@ def test_a_scenario_that_differs_fails(tmp_path: Path) -> None:
     assert "differs.scn" in done.output
 
 
+def test_what_is_no_scenario_is_said_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are run all the same."""
+    binary = tmp_path / "binary.scn"
+    binary.write_bytes(b"# \xff\x00\n")
+    copy = tmp_path / "differs.scn"
+    copy.write_text(SCENARIO.read_text(encoding="utf-8").replace("ok\n", "no\n", 1))
+    with pytest.raises(SystemExit) as ended:
+        main(["sim", "scenario", str(binary), str(copy)])
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert said.err == f"{binary}: not a scenario: no UTF-8 at byte 2\n"
+    assert "differs.scn" in said.out
+    assert main(["sim", "scenario", str(tmp_path)]) == 2
+    assert "is a directory" in capsys.readouterr().err
+
+
 def _sim() -> click.Group:
     from quorate.cli.sim import sim
 
