@@ -42,7 +42,11 @@ def describe() -> None:
 @click.option("--any-node", is_flag=True, help="Ask the node named, not the leader.")
 @pass_session
 def status(session: Session, any_node: bool) -> None:
-    """Show leader, epoch, high watermark, lag and members."""
+    """Show leader, epoch, high watermark, lag and members.
+
+    ``pending_change`` is the change of voters that the answering node has under way as leader,
+    ``removed_voters`` whom its voter set does not let back in without ``add-voter --readmit``.
+    """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
     session.show(Result("QuorumStatus", status_fields(answer)))
     advise(session, answer)
@@ -91,6 +95,11 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "max_follower_lag_time_ms": lag_ms,
         "current_voters": _members(answer.voters, addresses),
         "barred_voters": barred_voters(answer),
+        "pending_change": answer.pending_change or None,
+        "removed_voters": [
+            {"id": each.node_id, "directory_id": uuid_to_text(each.directory_id)}
+            for each in answer.removed
+        ],
         "current_observers": _members(answer.observers, addresses),
         "answered_by": answer.node_id,
         "relay_low": answer.relay_low_offset if answer.HasField("relay_low_offset") else None,

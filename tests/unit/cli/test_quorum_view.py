@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from quorate.cli.broker import parse_listener
 from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.main import main
 from quorate.cli.quorum import replication_rows, status_fields
 from quorate.cli.quorum_barred import advise
 from quorate.cli.quorum_support import unsupported_levels, warnings_about_versions
@@ -173,6 +176,28 @@ def test_what_is_known_of_differing_logs_is_shown() -> None:
     answer.dispute = "the log differs from that of node 1: asking the other voters"
     assert status_fields(answer)["dispute"] == answer.dispute
     assert [row["compared_end"] for row in replication_rows(answer)] == [-1, 60, 0]
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_a_pending_change_and_removed_voters_are_shown(
+    output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After an unknown outcome these two tell what became of the change."""
+    answer = quorum(replica(1, 90), replica(2, 90))
+    assert status_fields(answer)["pending_change"] is None
+    assert status_fields(answer)["removed_voters"] == []
+    answer.pending_change = "remove node 1, written at 90"
+    answer.removed.add(node_id=3, directory_id=b"d" * 16)
+    monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: answer)
+    assert main(["quorum", "describe", "status", "-o", output]) == 0
+    shown = capsys.readouterr().out
+    directory = uuid_to_text(b"d" * 16)
+    if output == "json":
+        found = json.loads(shown)
+        assert found["pending_change"] == "remove node 1, written at 90"
+        assert found["removed_voters"] == [{"id": 3, "directory_id": directory}]
+    assert "remove node 1, written at 90" in shown
+    assert directory in shown
 
 
 def test_a_barred_voter_is_marked_and_the_way_back_told(capsys: pytest.CaptureFixture[str]) -> None:
