@@ -124,9 +124,10 @@ class Standing:
 
 def objections_to_adding(before: Standing, voter: Replica) -> list[str]:
     """Why this replica should not become a voter now; empty when it may."""
-    found = []
     if before.find(voter.id) is not None:
-        found.append(f"node {voter.id} is a voter already")
+        # Its leader lists it among the voters, so nothing that an observer is asked applies.
+        return [f"node {voter.id} is a voter already"]
+    found = []
     if voter.condition is Condition.UNKNOWN:
         found.append(f"node {voter.id} does not fetch from the leader, or has not yet")
     elif not voter.is_able:

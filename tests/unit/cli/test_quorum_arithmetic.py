@@ -123,6 +123,13 @@ def test_who_is_not_added(voter: Replica, words: str) -> None:
     assert any(words in each for each in found)
 
 
+@pytest.mark.parametrize("voter", [unheard(2), level(2)])
+def test_nothing_else_is_said_of_who_votes_already(voter: Replica) -> None:
+    """A voter is not among the observers, so its candidate looks like one that never fetched."""
+    wounded = standing(leader(1), level(2), silent(3))
+    assert objections_to_adding(wounded, voter) == ["node 2 is a voter already"]
+
+
 def test_removing() -> None:
     well = standing(leader(1), level(2), level(3))
     assert objections_to_removing(well, 1) == []
