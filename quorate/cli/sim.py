@@ -100,7 +100,11 @@ def _shape(command: Any) -> Any:
     help="The first N seeds, or A..B without B.",
 )
 @_shape
-@click.option("--minutes", type=click.FloatRange(min=0.0), help="Go on with new seeds so long.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.0, min_open=True),
+    help="Go on with new seeds so long.",
+)
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes at a time (default: all processors)."
 )
@@ -137,7 +141,7 @@ def run(
             told = now
 
         report = run_lane(
-            _until(seeds, end), options, jobs=jobs or os.cpu_count() or 1, on_result=advance
+            seeds_until(seeds, end), options, jobs=jobs or os.cpu_count() or 1, on_result=advance
         )
     seconds = time.monotonic() - began
     shortfalls = report.shortfalls()
@@ -155,7 +159,7 @@ def _total(seeds: range, minutes: float | None) -> float:
     return len(seeds) if minutes is None else minutes
 
 
-def _until(seeds: range, end: float | None) -> Iterator[int]:
+def seeds_until(seeds: range, end: float | None) -> Iterator[int]:
     """The seeds; with an end in time, those after them as well until it has come."""
     if end is None:
         yield from seeds

@@ -69,8 +69,11 @@ class LaneReport:
     def shortfalls(self) -> list[str]:
         """What happened less often than it must, one sentence each.
 
-        Of a lane that is not held to the minima (see ``enforcement``) only the length of storms.
+        Of a lane that is not held to the minima (see ``enforcement``) only the length of storms;
+        a lane without a seed shows nothing.
         """
+        if not self.seeds:
+            return ["no seed was run"]
         seen = self.counts.numbers()
         return [
             f"{name}: {seen.get(name, 0)} in {self.seeds} seeds, at least {needed} are needed"

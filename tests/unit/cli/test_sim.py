@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.main import main
+from quorate.cli.sim import seeds_until
 from quorate.sim import enforcement
 from quorate.sim.invariants.reads import ConfirmedReads
 from quorate.sim.lanes import run_lane
@@ -108,10 +111,18 @@ def rows_of(printed: str) -> dict[str, list[str]]:
     return {words[0]: words[1:] for line in printed.splitlines() if (words := line.split())}
 
 
-def test_minutes_end_a_run() -> None:
+def test_minutes_go_on_with_new_seeds_until_they_are_over() -> None:
+    assert list(islice(seeds_until(range(5, 7), math.inf), 4)) == [5, 6, 7, 8]
+    assert list(seeds_until(range(5, 7), -math.inf)) == []
+    assert list(seeds_until(range(5, 7), None)) == [5, 6]
     report = run_lane(iter([5]), Options(events=200, voters=(1,)), jobs=1)
     assert (report.seeds, report.failures) == (1, [])
-    assert main(["sim", "run", "--minutes", "0", "--jobs", "1"]) == 0
+
+
+def test_a_run_without_a_seed_proves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The time is over before the first seed could begin."""
+    assert main(["sim", "run", "--minutes", "1e-9", "--jobs", "1"]) == 3
+    assert "too little happened: no seed was run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -122,6 +133,7 @@ def test_minutes_end_a_run() -> None:
         (("--voters", "0"), "each must be 1 to 9"),
         (("--observers", "1,b"), "no list of numbers"),
         (("--faults", "hail"), "'hail' is not one of"),
+        (("--minutes", "0"), "not in the range x>0"),
     ],
 )
 def test_wrong_arguments_are_refused(
