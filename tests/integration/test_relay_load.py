@@ -1,20 +1,50 @@
-"""Real processes: what twenty observers behind two relays cost the leader."""
+"""Real processes: what twenty observers behind two relays cost the leader, under write load.
+
+Figures are per acknowledged write at a fixed pace, and of one run: what the machine does besides
+meets both sides alike. Of the leader's bytes only those of replicas count, not the test's own.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
+from quorate.client.client import Client
 from quorate.demo.local_cluster import LocalNode
+from quorum.v1 import commands_pb2 as wire
 from tests.integration.processes import Processes, running
+from tests.integration.socket_bytes import bytes_by_peer, grown
 
 RELAYS = (11, 12)
 BELOW = range(21, 39)
-MEASURED_SECONDS = 5.0
+WRITES = 400
+PAUSE_SECONDS = 0.025
+"""Between an answer and the next write: one at a time, so that every write is sent on by itself."""
+VALUE_BYTES = 200
 RESULTS = ("equal", "different", "too_early", "unknown")
+LOAD_GROWTH_MAX = 1.2
+"""Fetches and bytes: twenty that fetch directly cost five times as much as two and two voters."""
+CPU_GROWTH_MAX = 1.6
+"""Eighteen more processes on the same processors make each of them dearer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one acknowledged write cost the leader."""
+
+    fetches: float
+    bytes: float
+    cpu_ms: float
+
+    def __str__(self) -> str:
+        return f"{self.fetches:.2f} Fetches, {self.bytes:.0f} bytes, {self.cpu_ms:.2f} ms"
 
 
 def fetches(cluster: Processes, leader: LocalNode) -> float:
@@ -26,11 +56,47 @@ def fetches(cluster: Processes, leader: LocalNode) -> float:
     return sum(count or 0 for count in counts)
 
 
-def fetches_per_second(cluster: Processes, leader: LocalNode) -> float:
-    """The leader's load, while nothing but its own idle records is written."""
-    before, began = fetches(cluster, leader), time.monotonic()
-    time.sleep(MEASURED_SECONDS)  # not a wait for something: the length of the measurement
-    return (fetches(cluster, leader) - before) / (time.monotonic() - began)
+def bytes_of_replicas(leader: LocalNode) -> dict[int, int]:
+    """By connection to the leader, without those of this process."""
+    own = {each.laddr.port for each in psutil.Process().net_connections("tcp") if each.laddr}
+    counted = bytes_by_peer(int(leader.address.rpartition(":")[2]))
+    return {peer: count for peer, count in counted.items() if peer not in own}
+
+
+def cpu_ms(leader: LocalNode) -> float:
+    """Processor time of the leader's life."""
+    assert leader.process is not None
+    times = psutil.Process(leader.process.pid).cpu_times()
+    return (times.user + times.system) * 1000
+
+
+def cost_of_writes(cluster: Processes, leader: LocalNode, numbers: itertools.count[int]) -> Cost:
+    """Write at a fixed pace, and read the leader's counts around it."""
+
+    async def write() -> Cost:
+        async with Client(cluster.addresses, client_id="load", timeout_seconds=60) as client:
+
+            async def one() -> None:
+                await client.set_config(
+                    wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS,
+                    "subscription",
+                    "metrics",
+                    f"{next(numbers)}".rjust(VALUE_BYTES, "v"),
+                )
+
+            await one()
+            before = fetches(cluster, leader), bytes_of_replicas(leader), cpu_ms(leader)
+            for _ in range(WRITES):
+                await one()
+                await asyncio.sleep(PAUSE_SECONDS)  # the pace of the load, not a wait
+            after = fetches(cluster, leader), bytes_of_replicas(leader), cpu_ms(leader)
+            return Cost(
+                (after[0] - before[0]) / WRITES,
+                grown(before[1], after[1]) / WRITES,
+                (after[2] - before[2]) / WRITES,
+            )
+
+    return asyncio.run(write())
 
 
 def join(cluster: Processes, node_id: int, settings: dict[str, object]) -> LocalNode:
@@ -47,29 +113,36 @@ def join(cluster: Processes, node_id: int, settings: dict[str, object]) -> Local
 def test_twenty_observers_behind_two_relays_cost_what_two_cost(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """Goal: the leader's Fetches per second do not grow. Method: 2 relays, then 18 more below."""
+    """Goal: the leader's Fetches, bytes and CPU per write do not grow. Method: 2, then 18 more."""
     with running(tmp_path) as cluster:
+        numbers = itertools.count(1)
         relays = [join(cluster, each, {"relay.enable": True}) for each in RELAYS]
-        cluster.wait_ready(relays, 60)
+        cluster.wait_ready(relays, 120)
         leader = cluster.leader()
-        with_two = fetches_per_second(cluster, leader)
+        began = time.monotonic()
+        with_two = cost_of_writes(cluster, leader, numbers)
         addresses = [relay.address for relay in relays]
         below = [
             join(cluster, each, {"relay.fetch_from": addresses[each % 2 :] + addresses[: each % 2]})
             for each in BELOW
         ]
-        cluster.wait_ready(below, 120)
+        cluster.wait_ready(below, 300)
+        with_twenty = cost_of_writes(cluster, leader, numbers)
         assert cluster.leader().id == leader.id, "a change of leader spoils the figures"
-        with_twenty = fetches_per_second(cluster, leader)
         served = [cluster.metric(relay, "quorate_raft_relay_downstream") for relay in relays]
         print(
-            f"Fetches/s at the leader: {with_two:.1f} with 2, {with_twenty:.1f} with 20; {served}"
+            f"per write at the leader, with 2: {with_two}; with 20: {with_twenty}; below the "
+            f"relays {served}; {time.monotonic() - began:.0f} s"
         )
-        record_property("leader_fetches_per_s_with_2_observers", round(with_two, 1))
-        record_property("leader_fetches_per_s_with_20_observers", round(with_twenty, 1))
+        for count, cost in ((2, with_two), (20, with_twenty)):
+            for name, value in asdict(cost).items():
+                record_property(f"leader_{name}_per_write_with_{count}_observers", round(value, 2))
         assert [cluster.metric(each, "quorate_raft_relay_hops") for each in below] == [1.0] * len(
             below
         )
         assert sum(count or 0 for count in served) >= len(below)
-        assert with_two > 0
-        assert with_twenty <= with_two * 1.2
+        assert with_two.fetches >= 1
+        assert with_two.bytes > 2 * VALUE_BYTES
+        assert with_twenty.fetches <= with_two.fetches * LOAD_GROWTH_MAX
+        assert with_twenty.bytes <= with_two.bytes * LOAD_GROWTH_MAX
+        assert with_twenty.cpu_ms <= with_two.cpu_ms * CPU_GROWTH_MAX
