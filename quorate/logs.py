@@ -44,9 +44,14 @@ def configure_logging(level: str, form: str) -> None:
     handler.setFormatter(_JsonLines() if form == "json" else _TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    set_level(level)
     # Its debug lines tell about its own insides, hundreds of them.
     logging.getLogger("grpc").setLevel(logging.WARNING)
+
+
+def set_level(level: str) -> None:
+    """From now on tell what is at least as grave as ``level``."""
+    logging.getLogger().setLevel(level.upper())
 
 
 def log_event(event: events.Event) -> None:

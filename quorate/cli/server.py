@@ -36,6 +36,8 @@ def server(
     """Run one node until it is told to stop.
 
     SIGTERM or SIGINT hands leadership over, drains and stops; a second one stops at once.
+    SIGHUP reads the configuration again: the log level changes, and the log names what else
+    would need a restart.
     """
     if unsafe_found_without is not None:
         settings += (f"bootstrap.unsafe_found_without={unsafe_found_without}",)
@@ -52,4 +54,4 @@ def server(
         )
     from quorate.server import run
 
-    context.exit(run(loaded.config))
+    context.exit(run(loaded, lambda: load(file, settings)))

@@ -15,14 +15,17 @@ import random
 import secrets
 import signal
 import sys
+from collections.abc import Callable
 
 from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
+from quorate.config_load import LoadedConfig
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
 from quorate.server.ending import Ending, trace_of
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
+from quorate.server.reload import Reload
 from quorum.errors import ConfigError, IdentityError, StorageError
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
@@ -32,12 +35,17 @@ _log = logging.getLogger("quorate.server")
 _GC_THRESHOLDS = (50_000, 20, 100)
 
 
-def run(config: ServerConfig) -> int:
+def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig]) -> int:
     """Run one node in the foreground and return the exit code.
+
+    Args:
+        loaded: What to run it with.
+        load: Reads the same sources again, for ``Reload``.
 
     Raises:
         QuorateError: The node could not be started; the message says what to do.
     """
+    config = loaded.config
     configure_logging(config.logging.level, config.logging.format)
     fs = _filesystem(config.node.filesystem)
     if not config.node.data_dir.is_dir():
@@ -45,19 +53,19 @@ def run(config: ServerConfig) -> int:
             "there is no such data directory; make one with `quorate format`", config.node.data_dir
         )
     with DirectoryLock(config.node.data_dir):
-        return _run_loop(config, fs)
+        return _run_loop(config, fs, Reload(loaded, load))
 
 
-def _run_loop(config: ServerConfig, fs: FileSystem) -> int:
+def _run_loop(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:
-        return asyncio.run(_serve(config, fs))
+        return asyncio.run(_serve(config, fs, reload))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, fs))
+        return runner.run(_serve(config, fs, reload))
 
 
-async def _serve(config: ServerConfig, fs: FileSystem) -> int:
+async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     ending = Ending()
     rng = random.Random(secrets.randbits(64))
     try:
@@ -70,7 +78,7 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
         return _told(ending)
     _report_boot(node.boot_report)
     try:
-        await _live(config, node, ending)
+        await _live(config, node, ending, reload)
     except Exception as error:
         if ending.failure is None:
             raise
@@ -80,7 +88,7 @@ async def _serve(config: ServerConfig, fs: FileSystem) -> int:
     return _told(ending)
 
 
-async def _live(config: ServerConfig, node: ServerNode, ending: Ending) -> None:
+async def _live(config: ServerConfig, node: ServerNode, ending: Ending, reload: Reload) -> None:
     """Start, serve until there is a reason to end, hand over unless it is a failure, stop."""
     loop = asyncio.get_running_loop()
     try:
@@ -90,6 +98,7 @@ async def _live(config: ServerConfig, node: ServerNode, ending: Ending) -> None:
         _spare_collector()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ending.ask)
+        loop.add_signal_handler(signal.SIGHUP, reload)
         _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
         await ending.wait()
         if ending.failure is None:
