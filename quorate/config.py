@@ -96,15 +96,24 @@ class ServerConfig:
         ]
 
     def _impatience(self) -> list[str]:
-        """A chain of idle relays, each held up by the next, must not look cut off."""
+        """A chain of idle relays, each held up by the next, must not look cut off; and whoever
+        lost an answer must still find the checkpoint.
+        """
         quorum = self.quorum
         least = (quorum.relay_hops_max + 1) * quorum.fetch_max_wait_ms
-        if not self.relay.enable or quorum.relay_age_max_ms >= least:
-            return []
-        return [
-            f"quorum.relay_age_max_ms must be at least (quorum.relay_hops_max + 1) times "
-            f"quorum.fetch_max_wait_ms, {least}, not {quorum.relay_age_max_ms}"
-        ]
+        found = []
+        if self.relay.enable and quorum.relay_age_max_ms < least:
+            found.append(
+                f"quorum.relay_age_max_ms must be at least (quorum.relay_hops_max + 1) times "
+                f"quorum.fetch_max_wait_ms, {least}, not {quorum.relay_age_max_ms}"
+            )
+        if self.snapshot.lease_ms < quorum.request_timeout_ms:
+            found.append(
+                f"snapshot.lease_ms ({self.snapshot.lease_ms}) must be at least "
+                f"quorum.request_timeout_ms ({quorum.request_timeout_ms}), or a checkpoint goes "
+                "while somebody waits for a slice of it"
+            )
+        return found
 
     def _clashes(self) -> list[str]:
         used: dict[str, str] = {}

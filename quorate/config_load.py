@@ -19,6 +19,7 @@ from quorum.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "QUORATE__"
 DEFAULT_ORIGIN = "default"
+_BITS_MAX = 256
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -173,6 +174,9 @@ def _to_number(raw: object, *, whole: bool) -> int | float:
         number = int(raw) if whole else float(raw)
     except ValueError:
         raise ValueError(f"must be {name}, not {raw!r}") from None
+    if isinstance(number, int) and number.bit_length() > _BITS_MAX:
+        # Some of them have more digits than anybody can be shown.
+        raise ValueError(f"must be a number of at most {_BITS_MAX} bits")
     if number != number or number in (float("inf"), float("-inf")):
         raise ValueError(f"must be {name}, not {raw!r}")
     return number

@@ -7,12 +7,15 @@ is written in the file. What each key is for stands in ``quorate.config_settings
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Final
 
 from quorate.config_addresses import WILDCARD_HOSTS, parse_address, parse_voter
 from quorum.errors import ConfigError
+from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
 from quorum.transport.node_names import names_by
 from statemachine.sections.producers import PRODUCER_WINDOW
 
@@ -23,6 +26,28 @@ RELAYS_MAX = 64
 BATCH_BYTES_MAX_MIN = 64 << 10
 BATCH_BYTES_MAX_MAX = 8 << 20
 """Beyond it a Fetch answer with one batch no longer fits a message between peers."""
+NODE_ID_MAX = (1 << 31) - 1
+"""Node ids travel in 32 bits with a sign."""
+
+RANGES: Final[Mapping[str, Mapping[str, Range]]] = {
+    "node": {"id": Range(0, NODE_ID_MAX)},
+    "cluster": {
+        "producer_window": Range(1, PRODUCER_WINDOW),
+        "batch_bytes_max": Range(BATCH_BYTES_MAX_MIN, BATCH_BYTES_MAX_MAX),
+    },
+    "scrub": {
+        "bytes_per_second": Range(0, BYTES_MAX),
+        "pause_ms": Range(1000, CENTURY_MS),
+    },
+    "limits": {
+        "write_streams_max": Range(1, COUNT_MAX),
+        "watches_max": Range(1, COUNT_MAX),
+        "unary_calls_max": Range(1, COUNT_MAX),
+        "disk_free_bytes_min": Range(0, 1 << 62),
+        "shutdown_ms_max": Range(0, HOUR_MS),
+    },
+}
+"""Every number of each section in this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +70,7 @@ class ClusterConfig:
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
         found = _one_of("cluster.record_codec", self.record_codec, RECORD_CODECS)
-        found += _between("cluster.producer_window", self.producer_window, 1, PRODUCER_WINDOW)
-        found += _between(
-            "cluster.batch_bytes_max",
-            self.batch_bytes_max,
-            BATCH_BYTES_MAX_MIN,
-            BATCH_BYTES_MAX_MAX,
-        )
-        return found
+        return found + out_of_range(self, RANGES["cluster"], "cluster.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +86,10 @@ class NodeConfig:
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        found = []
         if self.id < 0:
-            found.append("node.id must be set, to a number of 0 or above")
+            found = ["node.id must be set, to a number of 0 or above"]
+        else:
+            found = out_of_range(self, RANGES["node"], "node.")
         if self.data_dir == Path():
             found.append("node.data_dir must be set, to the folder formatted for this node")
         module, colon, name = self.filesystem.partition(":")
@@ -191,10 +210,7 @@ class ScrubConfig:
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        return [
-            *_at_least("scrub.bytes_per_second", self.bytes_per_second, 0),
-            *_at_least("scrub.pause_ms", self.pause_ms, 1000),
-        ]
+        return out_of_range(self, RANGES["scrub"], "scrub.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +271,7 @@ class LimitsConfig:
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        found = []
-        for key in ("write_streams_max", "watches_max", "unary_calls_max"):
-            found += _at_least(f"limits.{key}", getattr(self, key), 1)
-        for key in ("disk_free_bytes_min", "shutdown_ms_max"):
-            found += _at_least(f"limits.{key}", getattr(self, key), 0)
-        return found
+        return out_of_range(self, RANGES["limits"], "limits.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,16 +293,6 @@ def _address(key: str, text: str) -> list[str]:
     except ValueError as error:
         return [f"{key}: {error}"]
     return []
-
-
-def _at_least(key: str, value: float, least: float) -> list[str]:
-    return [] if value >= least else [f"{key} must be at least {least}, not {value}"]
-
-
-def _between(key: str, value: float, least: float, most: float) -> list[str]:
-    if least <= value <= most:
-        return []
-    return [f"{key} must be from {least} to {most}, not {value}"]
 
 
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> list[str]:

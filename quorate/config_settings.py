@@ -6,13 +6,20 @@ people. docs/operations.md shows the same table, and a test compares the two.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import get_args, get_type_hints
 
+from quorate import config_sections
 from quorate.config import ServerConfig
+from quorate.controller import config as controller_config
+from quorum import config as quorum_config
+from quorum.log import config as log_config
+from quorum.ranges import Range
+from snapshot import config as snapshot_config
 
 Value = int | float | bool | str | Path | tuple[str, ...] | None
 _SCALARS = (bool, int, float, str, Path)
@@ -141,6 +148,14 @@ TABLE: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 """Dotted key -> (meaning, nearest key of Kafka)."""
 
+_RANGES: Mapping[str, Mapping[str, Range]] = {
+    **config_sections.RANGES,
+    "quorum": quorum_config.RANGES,
+    "controller": controller_config.RANGES,
+    "log": log_config.RANGES,
+    "snapshot": snapshot_config.RANGES,
+}
+
 # Identity and kraft.version come from the data directory; the others follow from [cluster].
 _DERIVED = {
     "controller.cluster_id",
@@ -163,6 +178,8 @@ class Setting:
     default: Value
     help: str
     kafka: str
+    range: Range | None = None
+    """From where to where a number may lie, both included; None for what is no number."""
 
     @property
     def key(self) -> str:
@@ -190,8 +207,9 @@ def settings() -> dict[str, Setting]:
             meaning, kafka = TABLE.get(key, ("", ""))
             kind, is_optional = _plain_kind(kinds[field.name])
             found[key] = Setting(
-                section, field.name, kind, is_optional, field.default, meaning, kafka
-            )
+                section, field.name, kind, is_optional, field.default, meaning, kafka,
+                _RANGES[section].get(field.name) if section in _RANGES else None,
+            )  # fmt: skip
     return found
 
 

@@ -6,9 +6,12 @@ Read by ``quorum.core`` and ``quorum.runtime``. Reading files, environment and f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from quorum.errors import ConfigError
+from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
 
 PAYLOAD_BYTES_MAX = (16 << 20) - (64 << 10)
 """Most record or checkpoint bytes of one answer: what a message between peers holds beside its
@@ -17,16 +20,46 @@ ANSWERS_BYTES_MAX = 48 << 20
 """Most checkpoint bytes one replica may have asked for at a time; what answers a stream queues
 beyond its own bound is dropped."""
 
-_MAY_BE_ZERO = (
-    "retry_backoff_ms",
-    "lost_leader_jitter_ms",
-    "fetch_max_wait_ms",
-    "high_watermark_delay_ms",
-    "append_delay_ms",
-    "standstill_ms",
-)
+RELAY_HOPS_MAX = 64
+"""Most relays that an answer can name on its way."""
 
-_SWITCHES = ("auto_join",)
+_WAIT = Range(1, HOUR_MS)
+_WAIT_OR_NONE = Range(0, HOUR_MS)
+_AGE = Range(1, CENTURY_MS)
+_PAYLOAD = Range(1, PAYLOAD_BYTES_MAX)
+_COUNT = Range(1, COUNT_MAX)
+
+RANGES: Final[Mapping[str, Range]] = {
+    "election_timeout_ms": _WAIT,
+    "fetch_timeout_ms": _WAIT,
+    "election_backoff_max_ms": _WAIT,
+    "fetch_max_wait_ms": _WAIT_OR_NONE,
+    "high_watermark_delay_ms": _WAIT_OR_NONE,
+    "append_delay_ms": _WAIT_OR_NONE,
+    "fetch_bytes_max": _PAYLOAD,
+    "snapshot_chunk_bytes": _PAYLOAD,
+    "request_timeout_ms": _WAIT,
+    "retry_backoff_ms": _WAIT_OR_NONE,
+    "lost_leader_jitter_ms": _WAIT_OR_NONE,
+    "lost_leader_retry_ms": _WAIT,
+    "transfer_timeout_ms": _WAIT,
+    "disk_stall_ms": _AGE,
+    "standstill_ms": _WAIT_OR_NONE,
+    "observer_session_ms": _AGE,
+    "start_offset_lag_max_ms": _AGE,
+    "observers_max": _COUNT,
+    "held_fetches_max": _COUNT,
+    "uncommitted_bytes_max": Range(1, BYTES_MAX),
+    "pending_reads_max": _COUNT,
+    "high_watermark_store_ms": _WAIT,
+    "relay_hops_max": Range(1, RELAY_HOPS_MAX),
+    "relay_age_max_ms": _WAIT,
+    "relay_patience_ms": _WAIT,
+    "relay_retry_ms": _WAIT,
+    "unwritten_chunks_max": Range(1, 1024),
+    "snapshot_requests_max": Range(1, 64),
+}
+"""Every number of ``QuorumConfig``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +132,27 @@ class QuorumConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""
-        found = [
-            f"{field.name} must be at least 1, not {getattr(self, field.name)}"
-            for field in fields(self)
-            if field.name not in (*_MAY_BE_ZERO, *_SWITCHES) and getattr(self, field.name) < 1
-        ]
-        found += [
-            f"{name} must be at least 0, not {getattr(self, name)}"
-            for name in _MAY_BE_ZERO
-            if getattr(self, name) < 0
-        ]
+        return out_of_range(self, RANGES) + self._contradictions()
+
+    def _contradictions(self) -> list[str]:
+        """Settings that are possible each, and not together."""
+        found = []
         if self.fetch_max_wait_ms >= self.fetch_timeout_ms:
             found.append(
                 f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be below fetch_timeout_ms "
                 f"({self.fetch_timeout_ms}), or an idle leader looks dead"
             )
-        found += [
-            f"{name} must be at most {PAYLOAD_BYTES_MAX}, not {getattr(self, name)}: more does "
-            "not fit one message"
-            for name in ("fetch_bytes_max", "snapshot_chunk_bytes")
-            if getattr(self, name) > PAYLOAD_BYTES_MAX
-        ]
+        if 5 * self.request_timeout_ms < 6 * self.fetch_max_wait_ms:
+            found.append(
+                f"request_timeout_ms ({self.request_timeout_ms}) must be at least a fifth above "
+                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}), or answers that were held are "
+                "given up on their way"
+            )
+        if self.observer_session_ms <= self.fetch_max_wait_ms:
+            found.append(
+                f"observer_session_ms ({self.observer_session_ms}) must be above fetch_max_wait_ms "
+                f"({self.fetch_max_wait_ms}), or a replica is called gone while its Fetch is held"
+            )
         if self.snapshot_requests_max * self.snapshot_chunk_bytes > ANSWERS_BYTES_MAX:
             found.append(
                 f"snapshot_requests_max times snapshot_chunk_bytes must be at most "

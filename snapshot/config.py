@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from quorum.errors import ConfigError
+from quorum.ranges import BYTES_MAX, CENTURY_MS, HOUR_MS, Range, out_of_range
+
+RANGES: Final[Mapping[str, Range]] = {
+    "min_changed_records_ratio": Range(0, 1),
+    "max_bytes_between": Range(1, BYTES_MAX),
+    "interval_ms": Range(1, CENTURY_MS),
+    "lease_ms": Range(1, HOUR_MS),
+}
+"""Every number of ``SnapshotConfig``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +33,7 @@ class SnapshotConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""
-        found = []
-        if not 0 <= self.min_changed_records_ratio <= 1:
-            found.append(
-                "min_changed_records_ratio must be within 0 and 1, not "
-                f"{self.min_changed_records_ratio}"
-            )
-        if self.max_bytes_between < 1:
-            found.append(f"max_bytes_between must be at least 1, not {self.max_bytes_between}")
-        if self.interval_ms is not None and self.interval_ms < 1:
-            found.append(f"interval_ms must be at least 1 or absent, not {self.interval_ms}")
-        if self.lease_ms < 1:
-            found.append(f"lease_ms must be at least 1, not {self.lease_ms}")
-        return found
+        return out_of_range(self, RANGES)
 
     def validate(self) -> None:
         """Check all settings together.

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from quorum.errors import ConfigError
+from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
 from statemachine.sections.producers import PRODUCER_WINDOW
 from statemachine.sessions import DEFAULT_SESSION_TIMEOUT_MS
 
-_POSITIVE = (
-    "producer_window",
-    "batch_bytes_max",
-    "queue_commands_max",
-    "group_commands_max",
-    "group_bytes_max",
-    "groups_unflushed_max",
-    "groups_in_flight_max",
-    "waits_max",
-    "session_timeout_ms",
-    "producer_expiry_check_ms",
-    "producer_expiration_ms",
-)
+_COUNT = Range(1, COUNT_MAX)
+_BYTES = Range(1, BYTES_MAX)
+_AGE = Range(1, CENTURY_MS)
+
+RANGES: Final[Mapping[str, Range]] = {
+    "producer_window": Range(1, PRODUCER_WINDOW),
+    "batch_bytes_max": _BYTES,
+    "queue_commands_max": _COUNT,
+    "group_commands_max": _COUNT,
+    "group_bytes_max": _BYTES,
+    "groups_unflushed_max": _COUNT,
+    "groups_in_flight_max": _COUNT,
+    "waits_max": _COUNT,
+    "session_timeout_ms": _AGE,
+    "idle_interval_ms": Range(0, HOUR_MS),
+    "producer_expiration_ms": _AGE,
+    "producer_expiry_check_ms": Range(1, HOUR_MS),
+}
+"""Every number of ``ControllerConfig`` but the version in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +69,6 @@ class ControllerConfig:
     producer_expiry_check_ms: int = 60_000
 
     def __post_init__(self) -> None:
-        problems = [
-            f"{name}={getattr(self, name)} is not above 0"
-            for name in _POSITIVE
-            if getattr(self, name) <= 0
-        ]
-        if self.idle_interval_ms < 0:
-            problems.append(f"idle_interval_ms={self.idle_interval_ms} is below 0")
+        problems = out_of_range(self, RANGES)
         if problems:
             raise ConfigError(problems)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from quorum.errors import ConfigError
+from quorum.ranges import Range, out_of_range
 
 SEGMENT_BYTES_MAX = (1 << 31) - 1
 """Positions in Kafka's index are signed 32-bit numbers."""
+
+RANGES: Final[Mapping[str, Range]] = {
+    "segment_bytes": Range(1, SEGMENT_BYTES_MAX),
+    "index_interval_bytes": Range(0, SEGMENT_BYTES_MAX),
+    "scan_bytes": Range(1, SEGMENT_BYTES_MAX),
+}
+"""Every number of ``LogConfig``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +34,7 @@ class LogConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""
-        found = []
-        if not 1 <= self.segment_bytes <= SEGMENT_BYTES_MAX:
-            found.append(
-                f"segment_bytes must be in 1 to {SEGMENT_BYTES_MAX}, not {self.segment_bytes}"
-            )
-        if self.index_interval_bytes < 0:
-            found.append(
-                f"index_interval_bytes must be at least 0, not {self.index_interval_bytes}"
-            )
-        if self.scan_bytes < 1:
-            found.append(f"scan_bytes must be at least 1, not {self.scan_bytes}")
-        return found
+        return out_of_range(self, RANGES)
 
     def validate(self) -> None:
         """Check all settings together.

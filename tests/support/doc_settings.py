@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quorate.cli.exits import Exit
 from quorate.config_settings import settings
+from quorum.ranges import Range
 from tests.support.doc_regions import table
 
 
@@ -21,11 +22,21 @@ def _code(text: str) -> str:
     return f"`{text}`" if text else ""
 
 
+def _shown_range(found: Range | None) -> str:
+    return f"{found.least} to {found.most}" if found is not None else ""
+
+
 def settings_table() -> str:
     return table(
-        ["Key", "Default", "Kafka's key", "Meaning"],
+        ["Key", "Default", "Range", "Kafka's key", "Meaning"],
         [
-            [f"`{key}`", _code(shown_default(each.default)), _code(each.kafka), each.help]
+            [
+                f"`{key}`",
+                _code(shown_default(each.default)),
+                _shown_range(each.range),
+                _code(each.kafka),
+                each.help,
+            ]
             for key, each in settings().items()
         ],
     )

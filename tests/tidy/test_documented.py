@@ -54,7 +54,7 @@ def test_documented_defaults_and_equivalents_are_true() -> None:
     table = {cells[0].strip("`"): cells for cells in rows(OPERATIONS, "")}
     for key, setting in settings().items():
         assert table[key][1].strip("`") == shown_default(setting.default), key
-        assert table[key][2].strip("`") == setting.kafka, key
+        assert table[key][3].strip("`") == setting.kafka, key
 
 
 def test_every_setting_is_read_by_somebody() -> None:

@@ -37,7 +37,9 @@ def test_defaults_are_kafkas(tmp_path: Path) -> None:
 
 
 def test_later_sources_win_and_origins_say_so(tmp_path: Path) -> None:
-    file = write(tmp_path, MINIMAL + "[quorum]\nfetch_timeout_ms = 3000\nrequest_timeout_ms = 1\n")
+    file = write(
+        tmp_path, MINIMAL + "[quorum]\nfetch_timeout_ms = 3000\nrequest_timeout_ms = 700\n"
+    )
     loaded = load_config(
         file,
         environment={

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.config import ANSWERS_BYTES_MAX, PAYLOAD_BYTES_MAX, QuorumConfig
+from quorum.config import ANSWERS_BYTES_MAX, PAYLOAD_BYTES_MAX, RELAY_HOPS_MAX, QuorumConfig
 from quorum.core.fetch_messages import FetchResponse
 from quorum.core.read_messages import ReadRound
 from quorum.core.snapshot_messages import FetchSnapshotResponse
@@ -27,7 +27,6 @@ from tests.support.peer_harness import answer_to, fetch, replica, run
 ENDPOINTS = (Endpoint("n" * 255, "h" * HOST_BYTES_MAX, 65535),) * ENDPOINTS_MAX
 SNAPSHOT = OffsetAndEpoch(1 << 62, 1 << 30)
 ROUND = ReadRound(1 << 30, 1 << 62)
-HOPS = 64
 
 
 def largest_fetch_answer() -> FetchResponse:
@@ -41,7 +40,7 @@ def largest_fetch_answer() -> FetchResponse:
         read_round=ROUND,
         leader_endpoints=ENDPOINTS,
         leader_age_ms=1 << 40,
-        path=(ReplicaKey(1 << 30, bytes(16)),) * HOPS,
+        path=(ReplicaKey(1 << 30, bytes(16)),) * RELAY_HOPS_MAX,
         contact_age_ms=1 << 40,
     )
 
@@ -75,7 +74,7 @@ def test_checkpoint_slices_under_way_leave_room_in_a_queue_for_a_fetch_answer() 
 @pytest.mark.parametrize("name", ["fetch_bytes_max", "snapshot_chunk_bytes"])
 def test_sizes_that_fit_no_message_are_refused_by_name(name: str) -> None:
     assert replace(QuorumConfig(), **{name: PAYLOAD_BYTES_MAX}).problems() == []
-    (problem, *_) = replace(QuorumConfig(), **{name: PAYLOAD_BYTES_MAX + 1}).problems()
+    (problem,) = replace(QuorumConfig(), **{name: PAYLOAD_BYTES_MAX + 1}).problems()
     assert problem.startswith(f"{name} must be at most {PAYLOAD_BYTES_MAX}, ")
 
 
