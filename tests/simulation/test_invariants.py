@@ -278,6 +278,11 @@ def one_producer_id_twice(stage: Stage) -> None:
     stage.commit_records(InitProducerRecord(7, 0), base=1)
 
 
+def producer_with_the_fencing_epoch(stage: Stage) -> None:
+    stage.commit_records(InitProducerRecord(7, 2**15 - 2))
+    stage.commit_records(InitProducerRecord(7, 2**15 - 1), base=1)
+
+
 def one_broker_epoch_twice(stage: Stage) -> None:
     for base, broker_id in enumerate((1, 2)):
         stage.commit_records(
@@ -327,6 +332,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (command_not_remembered, "dedupe-table"),
     (one_topic_id_twice, "unique-ids"),
     (one_producer_id_twice, "unique-ids"),
+    (producer_with_the_fencing_epoch, "unique-ids"),
     (one_broker_epoch_twice, "broker-epochs"),
     (wrong_digest, "hash-chain"),
     *cases_of_images.CASES,

@@ -9,9 +9,15 @@ from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
 from statemachine.records import InitProducerRecord, RegisterBrokerRecord, TopicRecord
 
+PRODUCER_EPOCH_LAST = 2**15 - 1
+"""The largest that a batch can name."""
+
 
 class UniqueIds(Invariant):
-    """No two committed records give out one topic id, or one producer id with one epoch."""
+    """No two committed records give out one topic id, or one producer id with one epoch.
+
+    The last epoch of a producer id is nobody's: it is there to fence whoever has the one before.
+    """
 
     name = "unique-ids"
 
@@ -30,6 +36,12 @@ class UniqueIds(Invariant):
                     key = (record.producer_id, record.producer_epoch)
                     first = self.producers.setdefault(key, batch.end_offset)
                     self._require(first, batch, f"producer id and epoch {key}")
+                    self.require(
+                        0 <= record.producer_epoch < PRODUCER_EPOCH_LAST,
+                        "an epoch that no producer may have",
+                        producer=key,
+                        end_offset=batch.end_offset,
+                    )
 
     def _require(self, first: int, batch: Batch, what: str) -> None:
         self.require(

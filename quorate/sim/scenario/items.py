@@ -10,7 +10,7 @@ from quorum.control import decode_control
 from statemachine.codec import decode_record, encode_record
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from statemachine.image import MetadataImage
-from statemachine.records import ConfigRecord
+from statemachine.records import ConfigRecord, InitProducerRecord
 
 _KIND = int(ResourceType.CLIENT_METRICS)
 _KEY = "match"
@@ -24,6 +24,12 @@ def set_item(name: str, value: str) -> IncrementalAlterConfigs:
 def item_batch(name: str, *, offset: int, epoch: int) -> bytes:
     """A batch of one item, as a leader of ``epoch`` would have written it."""
     value = encode_record(ConfigRecord(_KIND, name, _KEY, name))
+    return encode_batch([value], base_offset=offset, epoch=epoch, timestamp=1000 + offset)
+
+
+def producer_batch(producer_id: int, producer_epoch: int, *, offset: int, epoch: int) -> bytes:
+    """A batch that gives out a producer id with an epoch, by a leader of ``epoch``."""
+    value = encode_record(InitProducerRecord(producer_id, producer_epoch))
     return encode_batch([value], base_offset=offset, epoch=epoch, timestamp=1000 + offset)
 
 

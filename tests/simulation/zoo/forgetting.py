@@ -13,6 +13,7 @@ from quorum.core.state import CoreState
 from quorum.log import epoch_file, retention, segmented_log, side_file
 from quorum.ports import FileSystem
 from quorum.types import NodeId, ReplicaKey
+from statemachine.prepare import producer_ids
 from tests.simulation.zoo.bug import Bug, Patch
 from tests.simulation.zoo.replicating import cut
 
@@ -65,6 +66,11 @@ def epochs_without_end(patch: Patch) -> None:
         patch.setattr(module, "EPOCH_MAX", 1 << 40)
 
 
+def producer_epochs_without_end(patch: Patch) -> None:
+    """A producer that has used up its epochs gets the one kept for fencing, and no new id."""
+    patch.setattr(producer_ids, "EPOCH_EXHAUSTED", 1 << 40)
+
+
 def healthy_follower_cuts(patch: Patch) -> None:
     """A follower that its leader tells of another history cuts its own, and fetches it anew."""
 
@@ -111,6 +117,13 @@ BUGS = (
         ("epochs",),
         "KIP-595: an epoch is an int32, and one must be left",
         scenario="election/no_epoch_is_left.scn",
+    ),
+    Bug(
+        "producer-epochs-without-end",
+        producer_epochs_without_end,
+        ("unique-ids",),
+        "KAFKA-20090: an exhausted producer epoch is not rotated",
+        scenario="replication/producer_epochs_rotate.scn",
     ),
     Bug(
         "healthy-follower-cuts",

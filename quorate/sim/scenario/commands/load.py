@@ -1,7 +1,8 @@
-"""load N 1:a 1*10 3:b [epoch=4] [voted=2] [leader=3] [hw=5]
+"""load N 1:a 1*10 3:b [epoch=4] [voted=2] [leader=3] [hw=5] [producer=7/32766]
 
 Give node N a new disk whose log holds these records (epoch:item, or epoch*count for items
-named after epoch and offset) and start it anew. ``epoch``, ``voted`` and ``leader`` go into
+named after epoch and offset) and start it anew. With ``producer`` the last record gives out that
+producer id with that epoch instead. ``epoch``, ``voted`` and ``leader`` go into
 quorum-state; without them the epoch is that of the last record.
 """
 
@@ -12,7 +13,7 @@ from dataclasses import replace
 from quorate.sim.invariants.mirror import LogMirror
 from quorate.sim.invariants.witness import Witness
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
-from quorate.sim.scenario.items import item_batch
+from quorate.sim.scenario.items import item_batch, producer_batch
 from quorate.sim.scenario.member import DIRECTORY, FOUNDED, key_of
 from quorate.sim.scenario.world import World
 from quorum.log.election_store import ElectionFile
@@ -33,6 +34,7 @@ def run(world: World, args: Arguments) -> None:
     if state.epoch == 0:
         state = replace(state, founding=FOUNDED.founding)
     high_watermark = args.number("hw", 0)
+    producer = args.text("producer")
     args.finish()
     old = world.member(node_id)
     old.replica = None
@@ -44,7 +46,10 @@ def run(world: World, args: Arguments) -> None:
     epoch_before = 0
     for offset, (epoch, name) in enumerate(records):
         starts = (EpochStart(epoch, offset),) if epoch != epoch_before else ()
-        batch = item_batch(name or f"e{epoch}o{offset}", offset=offset, epoch=epoch)
+        if producer and offset == len(records) - 1:
+            batch = producer_batch(*_producer(args, producer), offset=offset, epoch=epoch)
+        else:
+            batch = item_batch(name or f"e{epoch}o{offset}", offset=offset, epoch=epoch)
         log.append(batch, base_offset=offset, end_offset=offset + 1, epochs=starts)
         epoch_before = epoch
         _lay_down(world.witness, past, batch)
@@ -65,6 +70,11 @@ def _lay_down(witness: Witness, past: LogMirror, data: bytes) -> None:
         if witness.positions.setdefault(key, past.chain) != past.chain:
             raise ScenarioError(f"load: {key} has another history on another node")
         witness.batches[key] = batch
+
+
+def _producer(args: Arguments, text: str) -> tuple[int, int]:
+    producer_id, _, epoch = text.partition("/")
+    return args.number_in("a producer id", producer_id), args.number_in("its epoch", epoch)
 
 
 def _records(args: Arguments, word: str) -> list[tuple[int, str]]:
