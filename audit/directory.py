@@ -9,6 +9,9 @@ How far a log is committed (docs/audit.md):
 - A stored high watermark says so, and so does every checkpoint.
 - Without one (Kafka stores none): up to the log end if this node is the only voter, else up to
   the newest checkpoint; the rest can be asked for and is marked.
+
+A damaged log is an error and never a shorter answer, unless it is asked for what lies before the
+damage. A torn tail is what a crash leaves, and is none of the log.
 """
 
 from __future__ import annotations
@@ -25,12 +28,10 @@ from quorum.control import SnapshotHeader, decode_control
 from quorum.control_records import LeaderChange, Voters
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import LogDamagedError, SnapshotCorruptError, StorageError
-from quorum.log.config import LogConfig
 from quorum.log.digest_file import read_digest_file
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name, partition_directory
-from quorum.log.readonly import ReadOnlyLog, open_readonly
-from quorum.log.scan import SegmentScan, scan_segment
+from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_judge
 from quorum.log.trail import Trail
 from quorum.ports import FileSystem
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId
@@ -41,27 +42,32 @@ LOOKS_MAX = 5
 """Times that a running node may change its files under one look before planning gives up."""
 
 
-def plan_source(source: Path, *, with_unknown: bool = False) -> ReadPlan:
+def plan_source(
+    source: Path, *, with_unknown: bool = False, only_before_damage: bool = False
+) -> ReadPlan:
     """What can be read of a directory or file now.
 
-    ``with_unknown`` also takes in what is not known to be committed. Segments and checkpoints are
-    those of one moment, also while a node freezes checkpoints and trims its log.
+    ``with_unknown`` also takes in what is not known to be committed. ``only_before_damage`` plans,
+    of a damaged log, what lies before the damage; ``ReadPlan.damage`` names it. Segments and
+    checkpoints are those of one moment, also while a node freezes checkpoints and trims its log.
 
     Raises:
         AuditError: There is nothing to read, or the files changed under every look.
-        LogDamagedError: The log is damaged below where it is known to be committed.
+        LogDamagedError: The log is damaged, or ends below where it is known to be committed.
         StorageError: A file cannot be read.
     """
     if source.is_dir():
-        return _plan_directory(source, with_unknown=with_unknown)
+        return _plan_directory(
+            source, with_unknown=with_unknown, only_before_damage=only_before_damage
+        )
     if not source.exists():
         raise AuditError(f"{source}: no such file or directory")
     if _is_checkpoint(source):
         return _plan_checkpoint(source)
-    return _plan_segment(source, with_unknown=with_unknown)
+    return _plan_segment(source, with_unknown=with_unknown, only_before_damage=only_before_damage)
 
 
-def _plan_directory(source: Path, *, with_unknown: bool) -> ReadPlan:
+def _plan_directory(source: Path, *, with_unknown: bool, only_before_damage: bool) -> ReadPlan:
     fs = OsFileSystem()
     partition = partition_directory(source)
     partition = partition if fs.exists(partition) else source
@@ -71,7 +77,13 @@ def _plan_directory(source: Path, *, with_unknown: bool) -> ReadPlan:
         names = fs.list_directory(partition)
         checkpoints = _checkpoints(partition, names)
         try:
-            plan = _planned(source, fs, checkpoints, with_unknown=with_unknown)
+            plan = _planned(
+                source,
+                fs,
+                checkpoints,
+                with_unknown=with_unknown,
+                only_before_damage=only_before_damage,
+            )
         except StorageError:
             # A file that was trimmed away under the scan is missed; damage stays where it is.
             if look == LOOKS_MAX or fs.list_directory(partition) == names:
@@ -97,7 +109,12 @@ def _has_moved_on(
 
 
 def _planned(
-    source: Path, fs: FileSystem, checkpoints: list[CheckpointFile], *, with_unknown: bool
+    source: Path,
+    fs: FileSystem,
+    checkpoints: list[CheckpointFile],
+    *,
+    with_unknown: bool,
+    only_before_damage: bool,
 ) -> ReadPlan:
     log = open_readonly(source, fs)
     try:
@@ -108,7 +125,8 @@ def _planned(
         raise AuditError(f"{source}: neither log segments nor checkpoints are there")
     problems = list(log.problems)
     start, end = log.start.offset, log.end.offset
-    if segments and log.high_watermark is not None and log.high_watermark <= end:
+    is_whole = log.high_watermark is not None and log.high_watermark <= end
+    if segments and (is_whole or log.damage is not None):
         # A fetched checkpoint is there before the log is replaced by it: what the log still has
         # comes first, or it would never be read.
         checkpoints = [file for file in checkpoints if file.end_offset <= end]
@@ -117,8 +135,12 @@ def _planned(
         problems.append(f"{log.directory}: the log ends before checkpoint {newest}, it is left out")
         segments, start, end = (), newest, newest
     committed = max(newest, _committed(log, segments, checkpoints, problems))
+    damage = log.damage
     if committed > end:
-        _explain_damage(log, committed)
+        damage = damage or _ends_early(log, committed)
+        committed = end
+    if damage is not None and not only_before_damage:
+        raise damage
     reached = end if with_unknown else min(committed, end)
     return ReadPlan(
         str(source),
@@ -132,11 +154,12 @@ def _planned(
         ),
         epochs=log.epochs,
         problems=tuple(problems),
+        damage=str(damage) if damage is not None else "",
     )
 
 
-def _explain_damage(log: ReadOnlyLog, committed: int) -> None:
-    raise LogDamagedError(
+def _ends_early(log: ReadOnlyLog, committed: int) -> LogDamagedError:
+    return LogDamagedError(
         f"readable up to offset {log.end.offset} only, committed up to {committed}: "
         + "; ".join(log.problems or ["the segments end there"]),
         path=log.directory,
@@ -244,9 +267,18 @@ def _plan_checkpoint(path: Path) -> ReadPlan:
     )
 
 
-def _plan_segment(path: Path, *, with_unknown: bool) -> ReadPlan:
-    segment, scan = _scan(path)
-    problems = [] if scan.problem is None else [str(scan.problem)]
+def _plan_segment(path: Path, *, with_unknown: bool, only_before_damage: bool) -> ReadPlan:
+    with closing(OsFileSystem().open(path)) as file:
+        first = file.read_at(0, HEADER_BYTES)
+        if len(first) < HEADER_BYTES or peek_size(first, path=path) is None:
+            raise AuditError(f"{path}: too short for a log segment")
+        base = int.from_bytes(first[:8], "big")
+        digest = EMPTY_LOG_DIGEST if base == 0 else b""
+        scan, damage = scan_and_judge(file, path, Trail(base, 0, 0, digest))
+    if damage is not None and not only_before_damage:
+        raise damage
+    problems = [] if scan.problem is None else [str(damage or scan.problem)]
+    segment = SegmentFile(str(path), base, base, scan.trail.end_offset, digest)
     committed = segment.end_offset
     if not _is_sole_voter((segment,), [], None):
         committed = segment.base_offset
@@ -260,22 +292,5 @@ def _plan_segment(path: Path, *, with_unknown: bool) -> ReadPlan:
         segments=_clipped((segment,), segment.base_offset, end),
         epochs=tuple(scan.epochs),
         problems=tuple(problems),
+        damage="" if damage is None else str(damage),
     )
-
-
-def _scan(path: Path) -> tuple[SegmentFile, SegmentScan]:
-    config = LogConfig()
-    with closing(OsFileSystem().open(path)) as file:
-        first = file.read_at(0, HEADER_BYTES)
-        if len(first) < HEADER_BYTES or peek_size(first, path=path) is None:
-            raise AuditError(f"{path}: too short for a log segment")
-        base = int.from_bytes(first[:8], "big")
-        digest = EMPTY_LOG_DIGEST if base == 0 else b""
-        scan = scan_segment(
-            file,
-            path,
-            Trail(base, 0, 0, digest),
-            window_bytes=config.scan_bytes,
-            index_interval=config.index_interval_bytes,
-        )
-    return SegmentFile(str(path), base, base, scan.trail.end_offset, digest), scan

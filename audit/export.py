@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,6 +45,8 @@ class ExportReport:
     """Leftovers of an interrupted run that were removed."""
     problems: tuple[str, ...] = ()
     """What is wrong or missing in the source."""
+    damage: str = ""
+    """Why it ends before the log does; only with ``only_before_damage``."""
 
 
 def export_log(
@@ -51,6 +54,7 @@ def export_log(
     target: Path,
     *,
     with_unknown: bool = False,
+    only_before_damage: bool = False,
     rows_per_file: int = ROWS_PER_FILE,
     progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
@@ -60,24 +64,30 @@ def export_log(
     planning and reading, planning starts over (``PLANS_MAX`` times at most).
 
     ``with_unknown`` takes in what is not known to be committed; such rows are marked and may
-    turn out to be cut from the log later. ``progress`` is told offsets done and offsets in all.
+    turn out to be cut from the log later. ``only_before_damage`` exports, of a
+    damaged log, what lies before the damage, which the report names. ``progress`` is told offsets
+    done and offsets in all.
 
     Raises:
         LogTruncatedError: The log no longer contains what was exported.
         AuditError: Nothing to read; the log lost offsets before they were exported; the export
             is of another cluster, was changed by hand, or is being written by another process.
-        LogDamagedError, CorruptBatchError, SnapshotCorruptError: The source is damaged. Ranges
-            before the damage may have been exported.
+        LogDamagedError: The log is damaged; nothing was written.
+        CorruptBatchError, SnapshotCorruptError: A file holds what this release does not know, or
+            rotted while it was read. Ranges before that may have been exported.
         StorageError: A file cannot be read or written.
     """
+    look = partial(
+        plan_source, source, with_unknown=with_unknown, only_before_damage=only_before_damage
+    )
     for _ in range(PLANS_MAX - 1):
         before = _file_names(source)
         try:
-            return _export_planned(source, target, with_unknown, rows_per_file, progress)
+            return _export_planned(look, target, rows_per_file, progress)
         except StorageError:
             if _file_names(source) == before:
                 raise
-    return _export_planned(source, target, with_unknown, rows_per_file, progress)
+    return _export_planned(look, target, rows_per_file, progress)
 
 
 def _file_names(source: Path) -> list[str]:
@@ -86,13 +96,12 @@ def _file_names(source: Path) -> list[str]:
 
 
 def _export_planned(
-    source: Path,
+    look: Callable[[], ReadPlan],
     target: Path,
-    with_unknown: bool,  # noqa: FBT001 - handed on as it came
     rows_per_file: int,
     progress: Callable[[int, int], None] | None,
 ) -> ExportReport:
-    plan = plan_source(source, with_unknown=with_unknown)
+    plan = look()
     folder = ExportFolder(target)
     with folder.locked():
         removed = folder.remove_unfinished()
@@ -101,11 +110,12 @@ def _export_planned(
         start = ranges[-1].end if ranges else plan.first_offset
         if start < plan.start_offset and plan.baseline is None:
             raise AuditError(
-                f"{source}: the log begins at {plan.start_offset} and no checkpoint stands for "
-                f"offsets {start} to {plan.start_offset}, which are not exported"
+                f"{plan.source}: the log begins at {plan.start_offset} and no checkpoint stands "
+                f"for offsets {start} to {plan.start_offset}, which are not exported"
             )
         first = ranges[0].start if ranges else plan.first_offset
         report = ExportReport(first, start, removed=removed, problems=plan.problems)
+        report.damage = plan.damage
         if plan.end_offset > start:
             _Exporter(plan, folder, report, rows_per_file).run(start, progress)
     return report

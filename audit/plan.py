@@ -66,6 +66,8 @@ class ReadPlan:
     epochs: tuple[EpochStart, ...] = ()
     problems: tuple[str, ...] = ()
     """What is wrong or missing in the source, one sentence each."""
+    damage: str = ""
+    """What ends the plan before the log ends; only where that was asked for."""
 
     @property
     def baseline(self) -> CheckpointFile | None:

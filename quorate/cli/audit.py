@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quorate.cli.audit_extra import need_arrow
+from quorate.cli.audit_extra import need_arrow, reported_damage
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -127,9 +127,12 @@ def _answer(
     if (folder is None) == (log is None):
         raise CliError("name either --export or --log", code=Exit.USAGE)
     need_arrow()
-    from audit.session import local_session
+    from audit.session import local_session, require_pyspark
     from audit.views import LATEST, tables_of_export, tables_of_log
 
+    require_pyspark()
+    if log is not None:
+        _warn_of_problems(session, log)
     with session.progress("asking Spark", None), local_session() as spark:
         if folder is not None:
             tables = tables_of_export(spark, folder)
@@ -138,6 +141,16 @@ def _answer(
         found = ask(tables, LATEST if as_of is None else as_of).collect()
     rows = [{name: _plain(value) for name, value in row.asDict().items()} for row in found]
     session.show(Result(kind, rows=rows, columns=columns))
+
+
+def _warn_of_problems(session: Session, log: Path) -> None:
+    """Before Spark: it would wrap what is wrong into an error of its own, and starts slowly."""
+    from audit.directory import plan_source
+
+    with reported_damage():
+        problems = plan_source(log).problems
+    for problem in problems:
+        session.warn(problem)
 
 
 def _plain(value: Any) -> object:

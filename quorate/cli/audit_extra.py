@@ -1,4 +1,4 @@
-"""What commands over the audit trail share: the extra they need, and how truncation is told."""
+"""What commands over the audit trail share: the extra they need, and how their errors are told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from quorate.cli.exits import CliError, Exit
+from quorum.errors import LogDamagedError
+
+DAMAGE_HINT = (
+    "leave the file as it is and read another replica's directory; "
+    "see docs/operations.md, section Damage"
+)
 
 
 def need_arrow() -> None:
@@ -36,3 +42,16 @@ def reported_truncation() -> Iterator[None]:
             hint="keep the export as evidence and begin a new one in another folder",
             code=Exit.UNHEALTHY,
         ) from error
+
+
+@contextmanager
+def reported_damage() -> Iterator[None]:
+    """Say what to do about a damaged log before what is wrong with it is all there is to read.
+
+    Raises:
+        CliError: The log is damaged.
+    """
+    try:
+        yield
+    except LogDamagedError as error:
+        raise CliError(str(error), hint=DAMAGE_HINT, code=Exit.DAMAGED) from error

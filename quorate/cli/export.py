@@ -6,7 +6,12 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.audit_extra import need_arrow, reported_truncation
+from quorate.cli.audit_extra import (
+    DAMAGE_HINT,
+    need_arrow,
+    reported_damage,
+    reported_truncation,
+)
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -35,6 +40,11 @@ _COLUMNS = ("table", "rows")
     is_flag=True,
     help="Also export what is not known to be committed; such rows are marked.",
 )
+@click.option(
+    "--only-before-damage",
+    is_flag=True,
+    help="Export what lies before the damage of a damaged log; the exit code stays 8.",
+)
 @pass_session
 def export(
     session: Session,
@@ -42,13 +52,15 @@ def export(
     source: Path | None,
     target: Path,
     uncommitted: bool,
+    only_before_damage: bool,
 ) -> None:
     """Export the metadata log in DIRECTORY as Parquet files. Needs no running node and no Java.
 
     DIRECTORY is a node's data directory, ours or a Kafka controller's, a copy of one, or a single
     segment or checkpoint file. Running it again exports what is new; nothing is written twice.
 
-    Exit code 3 says that the log no longer contains what was exported, and from where on.
+    Exit code 3 says that the log no longer contains what was exported, and from where on; 8 that
+    the log is damaged, and where. Then nothing is written without --only-before-damage.
     """
     if (directory is None) == (source is None):
         raise CliError("name one directory to export, either way", code=Exit.USAGE)
@@ -63,12 +75,17 @@ def export(
             bar.advance((offsets - done) / max(total, 1))
             done = offsets
 
-        with reported_truncation():
+        with reported_truncation(), reported_damage():
             report = export_log(
-                directory or source or Path(), target, with_unknown=uncommitted, progress=advance
+                directory or source or Path(),
+                target,
+                with_unknown=uncommitted,
+                only_before_damage=only_before_damage,
+                progress=advance,
             )
     for problem in report.problems:
-        session.say(f"note: {problem}")
+        if problem != report.damage:
+            session.warn(problem)
     for name in report.removed:
         session.say(f"removed the leftover {name} of an interrupted export")
     session.show(
@@ -83,3 +100,9 @@ def export(
             columns=_COLUMNS,
         )
     )
+    if report.damage:
+        raise CliError(
+            f"exported below offset {report.end_offset} only: {report.damage}",
+            hint=DAMAGE_HINT,
+            code=Exit.DAMAGED,
+        )

@@ -60,6 +60,10 @@ class Session:
         if not self.is_quiet:
             click.echo(text, err=True)
 
+    def warn(self, text: str) -> None:
+        """Why the result says less than it seems to; ``--quiet`` does not silence it."""
+        click.echo(f"warning: {text}", err=True)
+
     def servers(self) -> tuple[str, ...]:
         """The bootstrap servers given.
 

@@ -2,7 +2,7 @@
 
 For tools. Takes no lock and writes nothing, so it works on a directory that a node is using:
 what is being appended meanwhile is seen or not, but always as whole batches. Nothing here is
-fit for taking part in a quorum: damage is described, not judged.
+fit for taking part in a quorum: damage is told from a torn tail, and left as it is.
 
 See: KIP-595, KIP-866 (files of a Kafka controller), docs/formats.md.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import ElectionStateError, IdentityError, LogDamagedError, QuorumUsageError
 from quorum.log.config import LogConfig
+from quorum.log.damage import judge
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks
@@ -25,12 +26,12 @@ from quorum.log.index import decode_index
 from quorum.log.layout import INDEX_SUFFIX, partition_directory, segment_bases, segment_path
 from quorum.log.log_start_file import LogStartFile
 from quorum.log.retention import covered_bases
-from quorum.log.scan import scan_segment
+from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment import Segment
 from quorum.log.segment_list import SegmentList
 from quorum.log.side_file import read_file
 from quorum.log.trail import Trail
-from quorum.ports import FileSystem
+from quorum.ports import File, FileSystem
 from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
 
 
@@ -52,6 +53,8 @@ class ReadOnlyLog:
     size_bytes: int = 0
     problems: list[str] = field(default_factory=list)
     """What is wrong or missing, one sentence each with file and position."""
+    damage: LogDamagedError | None = None
+    """Why reading ends before the log does; among ``problems`` too. None for a torn tail."""
     segments: SegmentList | None = None
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
@@ -88,7 +91,8 @@ def open_readonly(
     """Open a data directory, or the partition directory in it, for reading.
 
     Every batch is proven by its checksum; reading ends before the first one that is not
-    whole, and ``problems`` says where. ``check_indexes`` compares the ``.index`` files, which
+    whole, and ``problems`` says where; ``damage`` says so unless a crash explains it, by the same
+    judgement as at a node's start. ``check_indexes`` compares the ``.index`` files, which
     nothing relies on, with the segments.
 
     Raises:
@@ -99,7 +103,7 @@ def open_readonly(
     if not fs.exists(partition):
         partition = directory
     log = ReadOnlyLog(partition)
-    _read_side_files(fs, log)
+    durable_offset = _read_side_files(fs, log)
     stored_start = log.start
     bases = segment_bases(fs.list_directory(partition))
     bases = bases[len(covered_bases(bases, stored_start.offset)) :]
@@ -110,7 +114,7 @@ def open_readonly(
     if bases[0] > stored_start.offset:
         # Kafka does not store its log start: it is where the first segment begins.
         log.start = OffsetAndEpoch(bases[0], 0)
-    segments, changes = _open_segments(fs, log, bases)
+    segments, changes = _open_segments(fs, log, bases, durable_offset)
     log.segments = SegmentList(segments)
     log.end = segments[-1].trail.end
     log.size_bytes = log.segments.size_bytes
@@ -121,7 +125,8 @@ def open_readonly(
     return log
 
 
-def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> None:
+def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:
+    """Fill in what lies beside the segments; returns the stored durable end, 0 if there is none."""
     directory = log.directory
     try:
         log.identity = load_foreign_identity(fs, directory.parent)
@@ -146,12 +151,12 @@ def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> None:
             log.problems.append(f"{directory}: replacement by snapshot {stored.start} unfinished")
     marks = load_watermarks(fs, directory)
     log.high_watermark = None if marks is None else marks.high_watermark
+    return 0 if marks is None else marks.durable_offset
 
 
 def _open_segments(
-    fs: FileSystem, log: ReadOnlyLog, bases: list[int]
+    fs: FileSystem, log: ReadOnlyLog, bases: list[int], durable_offset: int
 ) -> tuple[list[Segment], list[EpochStart]]:
-    config = LogConfig()
     segments: list[Segment] = []
     changes: list[EpochStart] = []
     first = log.start.epoch if bases[0] == log.start.offset else 0
@@ -159,25 +164,73 @@ def _open_segments(
     for base in bases:
         path = segment_path(log.directory, base)
         if base != trail.end_offset:
-            log.problems.append(f"{path}: begins at {base}, where {trail.end_offset} follows")
+            log.damage = LogDamagedError(
+                f"begins at {base}, where {trail.end_offset} follows",
+                path=path,
+                position=0,
+                offset=trail.end_offset,
+            )
+            log.problems.append(str(log.damage))
             break
         file = fs.open(path)
         trail = trail._replace(position=0, unindexed_bytes=0)
-        scan = scan_segment(
-            file,
-            path,
-            trail,
-            window_bytes=config.scan_bytes,
-            index_interval=config.index_interval_bytes,
+        scan, log.damage = scan_and_judge(
+            file, path, trail, is_newest=base == bases[-1], durable_offset=durable_offset
         )
         segments.append(Segment(file, path, trail, scan.index, scan.trail))
         changes += scan.epochs
         log.batch_count += scan.batch_count
         trail = scan.trail
         if scan.problem is not None:
-            log.problems.append(str(scan.problem))
+            log.problems.append(str(log.damage or scan.problem))
             break
     return segments, changes
+
+
+def scan_and_judge(
+    file: File, path: Path, start: Trail, *, is_newest: bool = True, durable_offset: int = 0
+) -> tuple[SegmentScan, LogDamagedError | None]:
+    """Follow the batches of a segment that a node may be appending to.
+
+    ``start`` is the state before it. ``is_newest`` and ``durable_offset`` are what is known of
+    the log around it, as for ``damage.judge``.
+
+    Returns:
+        What is there, and the damage that ended it; None at the end or before a torn tail.
+
+    Raises:
+        StorageError: The file could not be read.
+    """
+    scan = _scan(file, path, start)
+    while scan.problem is not None:
+        damage = judge(
+            scan.problem,
+            file,
+            path,
+            end_offset=scan.trail.end_offset,
+            is_newest=is_newest,
+            durable_offset=durable_offset,
+        )
+        if damage is None:
+            break
+        # Bytes are appended in order: once anything valid is seen behind them, those before it
+        # are all there, so what is still bad at a second look was not half written at the first.
+        again = _scan(file, path, start)
+        if again.problem is not None and again.trail.position <= scan.trail.position:
+            return again, damage
+        scan = again
+    return scan, None
+
+
+def _scan(file: File, path: Path, start: Trail) -> SegmentScan:
+    config = LogConfig()
+    return scan_segment(
+        file,
+        path,
+        start,
+        window_bytes=config.scan_bytes,
+        index_interval=config.index_interval_bytes,
+    )
 
 
 def _index_problems(fs: FileSystem, segment: Segment) -> Iterator[str]:

@@ -24,6 +24,7 @@ from audit.views import (
     tables_of_export,
     tables_of_log,
 )
+from quorum.log.layout import WATERMARK_NAME
 from quorum.types import uuid_to_text
 from statemachine.image import MetadataImage
 from statemachine.records import (
@@ -210,6 +211,20 @@ def test_a_stream_follows_the_log_and_stops_at_truncation(spark: Any, tmp_path: 
     recovered.home.rename(log.home)
     with pytest.raises(Exception, match=f"LOG_TRUNCATED.*offset is {cut} "):
         follow(spark, log.home, tmp_path, limit=12)
+
+
+def test_spark_names_the_damage_of_a_log(spark: Any, tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1, voters=(1,))
+    log.world(8, 30)
+    log.commit()
+    (log.partition / WATERMARK_NAME).unlink()
+    path = next(log.partition.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(Exception, match=rf"{path.name}: damaged batch"):
+        config_changes(tables_of_log(spark, log.home)).collect()
 
 
 def follow(spark: Any, source: Path, folder: Path, *, limit: int) -> list[int]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import audit.session
+from audit.errors import AuditError
 from quorate.cli.main import main
+from quorum.log.layout import WATERMARK_NAME
 from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog
+
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "kafka-kraft-log"
 
 
 @pytest.fixture
@@ -57,6 +63,70 @@ def test_damage_is_exit_code_8(
     path.write_bytes(data)
     assert main(["export", str(log.home), "--to", str(tmp_path / "out")]) == 8
     assert path.name in capsys.readouterr().err
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A controller's directory: no stored high watermark says that anything is missing."""
+    home = tmp_path / "kafka"
+    shutil.copytree(SAMPLE, home)
+    path = home / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[1500] ^= 4
+    path.write_bytes(data)
+    return home
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_damaged_foreign_log_is_exported_before_the_damage_only_on_demand(
+    damaged: Path, tmp_path: Path, quiet: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out"
+    arguments = ["export", str(damaged), "--to", str(target), "-o", "json", *quiet]
+    assert main(arguments) == 8
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    for part in (f"{0:020d}.log", "damaged batch", "position 1", "valid batch", "section Damage"):
+        assert part in captured.err
+    assert not list(target.rglob("*.parquet"))
+    assert main([*arguments, "--only-before-damage"]) == 8
+    captured = capsys.readouterr()
+    end = json.loads(captured.out)["end_offset"]
+    assert 0 < end < 43
+    assert f"exported below offset {end} only" in captured.err
+    # What was exported is the beginning of the log all the same: a sound replica continues it.
+    assert main(["export", str(SAMPLE), "--to", str(target), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["end_offset"] == 43
+
+
+@pytest.mark.parametrize("question", ["configs", "leaders", "partitions"])
+def test_no_question_is_answered_from_a_damaged_log(
+    damaged: Path, question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", question, "--log", str(damaged), "--quiet"]) == 8
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    for part in (f"{0:020d}.log", "damaged batch", "position 1", "section Damage"):
+        assert part in captured.err
+
+
+def test_what_is_missing_is_told_to_quiet_people_too(
+    log: AuditLog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (log.partition / WATERMARK_NAME).unlink()
+    said = "no high watermark is stored"
+    assert main(["export", str(log.home), "--to", str(tmp_path / "out"), "--quiet"]) == 0
+    assert said in capsys.readouterr().err
+
+    def no_spark() -> None:
+        raise AuditError("no Spark here")
+
+    monkeypatch.setattr(audit.session, "local_session", no_spark)
+    assert main(["audit", "configs", "--log", str(log.home), "--quiet"]) == 1
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

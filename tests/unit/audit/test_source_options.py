@@ -13,6 +13,8 @@ from audit.errors import AuditError, LogTruncatedError
 from audit.plan import CheckpointFile, ReadPlan
 from audit.source import ClusterMetadataSource
 from audit.source_stream import HistoryStream, check_position
+from quorum.errors import LogDamagedError
+from quorum.log.layout import WATERMARK_NAME
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.audit_log import AuditLog
 
@@ -50,6 +52,25 @@ def test_a_bad_option_is_named(options: dict[str, str], problem: str, tmp_path: 
 def test_a_stream_refuses_what_it_cannot_have(option: str) -> None:
     with pytest.raises(AuditError, match=f"a stream has no {option}"):
         source(path="p", **{option: "1"}).streamReader(NO_SCHEMA)
+
+
+def test_a_damaged_log_ends_a_query_and_a_stream(tmp_path: Path) -> None:
+    """Also where no high watermark says that anything is missing."""
+    log = AuditLog(tmp_path)
+    log.elect(1, voters=(1,))
+    log.world(1, 20)
+    log.commit()
+    (log.partition / WATERMARK_NAME).unlink()
+    path = next(log.partition.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(LogDamagedError, match="valid batch"):
+        source(path=str(tmp_path)).reader(NO_SCHEMA)
+    stream = source(path=str(tmp_path)).streamReader(NO_SCHEMA)
+    assert isinstance(stream, HistoryStream)
+    with pytest.raises(LogDamagedError, match="valid batch"):
+        stream.latestOffset({"offset": 0, "epoch": 0}, ReadAllAvailable())
 
 
 def test_options_ignore_case(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from quorum.batch import scan_batches
 from quorum.errors import QuorumUsageError
+from quorum.log import readonly
 from quorum.log.readonly import open_readonly
 from quorum.types import ElectionState, EpochStart, OffsetAndEpoch, ReplicaKey
 from tests.support.log_builder import HOME, LogBench, contents
@@ -102,6 +103,73 @@ def test_what_is_wrong_is_described_and_the_rest_read(kafka):
     with pytest.raises(QuorumUsageError, match="below log start"):
         log.read(-1, 10)
     log.close()
+
+
+@pytest.mark.parametrize("flipped", [9, 800, 3000])
+def test_a_bad_batch_before_a_valid_one_is_damage(kafka, flipped):
+    path = kafka / "__cluster_metadata-0" / SAMPLE.name
+    data = bytearray(path.read_bytes())
+    data[flipped] ^= 0x10
+    path.write_bytes(data)
+    log = open_readonly(kafka)
+    log.close()
+    assert str(log.damage) in log.problems
+    assert f"(offset {log.end.offset})" in str(log.damage)
+    assert "a valid batch" in str(log.damage)
+    assert path.name in str(log.damage)
+
+
+def test_a_torn_tail_is_none(kafka):
+    path = kafka / "__cluster_metadata-0" / SAMPLE.name
+    path.write_bytes(SAMPLE.read_bytes() + SAMPLE.read_bytes()[:70] + bytes(4096))
+    log = open_readonly(kafka)
+    log.close()
+    assert (log.end.offset, log.damage, len(log.problems)) == (43, None, 1)
+
+
+def test_a_missing_segment_is_damage():
+    bench = LogBench(segment_bytes=600, index_interval_bytes=150)
+    for _ in range(9):
+        bench.fill(1, 2)
+    bases = bench.log.segment_bases
+    assert len(bases) > 2
+    bench.fs.unlink(HOME / f"{bases[1]:020d}.log")
+    log = open_readonly(HOME.parent, bench.fs)
+    log.close()
+    assert log.damage.offset == log.end.offset == bases[1]
+
+
+def test_a_tail_below_the_stored_durable_end_is_damage():
+    bench = LogBench(segment_bytes=100_000)
+    for _ in range(9):
+        bench.fill(1, 2)
+    bench.log.flush()
+    bench.log.store_high_watermark(2)
+    path = HOME / f"{0:020d}.log"
+    bench.fs.open(path, writable=True).truncate(len(bench.fs.read_bytes(path)) - 3)
+    log = open_readonly(HOME.parent, bench.fs)
+    log.close()
+    assert "the log was on disk up to offset 18" in str(log.damage)
+
+
+def test_what_is_being_appended_is_no_damage(kafka, monkeypatch):
+    """The first look ends inside a batch; by the time it is judged, more has been written."""
+    path = kafka / "__cluster_metadata-0" / SAMPLE.name
+    whole = SAMPLE.read_bytes()
+    path.write_bytes(whole[:2000])
+    judged = []
+
+    def judge_later(problem, *rest, **facts):
+        path.write_bytes(whole)
+        judged.append(original(problem, *rest, **facts))
+        return judged[-1]
+
+    original = readonly.judge
+    monkeypatch.setattr(readonly, "judge", judge_later)
+    log = open_readonly(kafka)
+    log.close()
+    assert (log.end.offset, log.damage, log.problems) == (43, None, [])
+    assert [found is not None for found in judged] == [True]
 
 
 def test_an_empty_directory_is_a_problem_not_an_error(tmp_path):
