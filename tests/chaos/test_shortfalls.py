@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from quorate.history.check import Report
+from tests.chaos import __main__ as command
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result
 from tests.evidence.lanes import BY_NAME
 
@@ -29,6 +35,27 @@ def test_only_faults_and_answered_operations_count(result: Result, found: list[s
     assert found == result.shortfalls(
         faults_min=LONG_FAULTS_MIN, operations_min=LONG_OPERATIONS_MIN
     )
+
+
+@pytest.mark.parametrize(
+    ("least", "status"), [((), 0), (("300", "500"), 0), (("301", "500"), 1), (("300", "501"), 1)]
+)
+def test_the_command_fails_where_too_little_happened(
+    least: tuple[str, ...],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(*_: object, **__: Callable[[str], None]) -> SimpleNamespace:
+        return SimpleNamespace(execute=lambda: of(300, 500))
+
+    names = ("--faults-min", "--operations-min")
+    given = [word for pair in zip(names, least, strict=False) for word in pair]
+    monkeypatch.setattr(command, "Run", run)
+    monkeypatch.setattr(sys, "argv", ["chaos", "--folder", str(tmp_path), *given])
+    assert command.main() == status
+    assert ("too little happened" in capsys.readouterr().err) == bool(status)
 
 
 def test_the_half_hour_of_the_evidence_is_held_to_them() -> None:
