@@ -10,6 +10,7 @@ from quorate.cli.command import SessionCommand
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.doctor import foreign_packages
+from quorate.early_stop import EarlyStop, early_stop
 
 _RISK = (
     "UNSAFE: a new quorum may be founded without voters {}. If one of them has ever voted or "
@@ -39,6 +40,16 @@ def server(
     SIGHUP reads the configuration again: the log level changes, and the log names what else
     would need a restart.
     """
+    try:
+        with early_stop():
+            status = _run(file, settings, unsafe_found_without)
+    except EarlyStop:
+        click.echo("stopped before the node had started", err=True)
+        status = Exit.OK
+    context.exit(status)
+
+
+def _run(file: Path | None, settings: tuple[str, ...], unsafe_found_without: str | None) -> int:
     if unsafe_found_without is not None:
         settings += (f"bootstrap.unsafe_found_without={unsafe_found_without}",)
     loaded = load(file, settings)
@@ -54,4 +65,4 @@ def server(
         )
     from quorate.server import run
 
-    context.exit(run(loaded, lambda: load(file, settings)))
+    return run(loaded, lambda: load(file, settings))

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
 from quorate.config_load import LoadedConfig
+from quorate.early_stop import STOP_SIGNALS
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
 from quorate.server.ending import Ending, trace_of
@@ -44,6 +45,7 @@ def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig]) -> int:
 
     Raises:
         QuorateError: The node could not be started; the message says what to do.
+        EarlyStop: Within ``early_stop``: asked to stop before it was opened.
     """
     config = loaded.config
     configure_logging(config.logging.level, config.logging.format)
@@ -67,6 +69,7 @@ def _run_loop(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
 
 async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     ending = Ending()
+    # A stop signal that comes while the directory is opened raises ``EarlyStop``.
     rng = random.Random(secrets.randbits(64))
     try:
         node = ServerNode(config, fs, rng=rng, on_failure=ending.fail)
@@ -76,9 +79,15 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     except StorageError as error:
         ending.fail(error)
         return _told(ending)
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, ending.ask)
+    loop.add_signal_handler(signal.SIGHUP, reload)
     _report_boot(node.boot_report)
+    if config.node.huge_pages:
+        _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
     try:
-        await _live(config, node, ending, reload)
+        await live(node, ending)
     except Exception as error:
         if ending.failure is None:
             raise
@@ -88,18 +97,16 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     return _told(ending)
 
 
-async def _live(config: ServerConfig, node: ServerNode, ending: Ending, reload: Reload) -> None:
-    """Start, serve until there is a reason to end, hand over unless it is a failure, stop."""
-    loop = asyncio.get_running_loop()
+async def live(node: ServerNode, ending: Ending) -> None:
+    """Start, serve until there is a reason to end, hand over unless it is a failure, stop.
+
+    The reason may come before the start is over: the start is finished then, not broken off.
+    """
     try:
-        if config.node.huge_pages:
-            _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
         await node.start()
-        _spare_collector()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, ending.ask)
-        loop.add_signal_handler(signal.SIGHUP, reload)
-        _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
+        if not ending.is_due:
+            _spare_collector()
+            _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
         await ending.wait()
         if ending.failure is None:
             await ending.unless_failed(node.hand_over())
