@@ -14,12 +14,12 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from quorate.config import ServerConfig
 from quorate.config_addresses import parse_address
+from quorate.doctor_finding import Finding, Verdict
+from quorate.doctor_side_files import examine_side_files
 from quorum.errors import IdentityError, QuorateError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
@@ -33,24 +33,6 @@ OPEN_FILES_MIN = 4096
 SYNC_PROBES = 20
 SYNC_SLOW_S = 0.05
 _PROBE_NAME = ".quorate-doctor"
-
-
-class Verdict(Enum):
-    """How a check ended."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check: what was looked at, what was seen, and what to do about it."""
-
-    check: str
-    verdict: Verdict
-    seen: str
-    remedy: str = ""
 
 
 def foreign_packages(packages: Sequence[str] = PACKAGES) -> list[str]:
@@ -147,7 +129,9 @@ def _examine_directory(config: ServerConfig) -> Iterator[Finding]:
     enough = free >= config.limits.disk_free_bytes_min
     yield Finding("disk space", Verdict.OK if enough else Verdict.FAILED, f"{free >> 20} MiB free",
                   "" if enough else "free or add space; the node refuses writes")  # fmt: skip
-    yield from _examine_files(fs.list_directory(partition_directory(data_dir)))
+    partition = partition_directory(data_dir)
+    yield from examine_side_files(fs, partition, identity.directory_id)
+    yield from _examine_files(fs.list_directory(partition))
 
 
 def _examine_files(names: list[str]) -> Iterator[Finding]:

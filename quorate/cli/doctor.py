@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,22 +14,30 @@ from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.doctor import (
-    Finding,
-    Verdict,
     checkpoint_files,
     examine_installation,
     examine_node,
     measure_disk,
     segment_files,
 )
-from quorum.errors import QuorateError
+from quorate.doctor_finding import Finding, Verdict
+from quorum.errors import QuorateError, StorageError
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.high_watermark_file import load_watermarks
+from quorum.log.layout import partition_directory
+from quorum.log.verify import verify_log
+from quorum.types import DigestAt
 from snapshot.reader import CheckpointReader
+
+_SEE_DAMAGE = "see docs/operations.md, section Damage"
 
 
 @click.command(cls=SessionCommand)
 @config_options
 @click.option("--disk", is_flag=True, help="Also measure synced writes in the data directory.")
-@click.option("--deep", is_flag=True, help="Also read every segment and checkpoint.")
+@click.option(
+    "--deep", is_flag=True, help="Also read every segment and checkpoint, and prove the log digest."
+)
 @pass_session
 def doctor(
     session: Session, file: Path | None, settings: tuple[str, ...], disk: bool, deep: bool
@@ -67,12 +76,29 @@ def doctor(
 
 def _read_everything(session: Session, data_dir: Path) -> list[Finding]:
     segments, checkpoints = segment_files(data_dir), checkpoint_files(data_dir)
-    findings = []
+    findings = list(_read_chain(data_dir))
     with session.progress("reading", len(segments) + len(checkpoints)) as bar:
         for path in (*segments, *checkpoints):
             findings.append(_read_one(path, is_checkpoint=path in checkpoints))
             bar.advance(1)
     return findings
+
+
+def _read_chain(data_dir: Path) -> Iterator[Finding]:
+    """What no checksum of a batch covers, offsets and epochs, as far as the log is on disk."""
+    fs, partition = OsFileSystem(), partition_directory(data_dir)
+    marks = load_watermarks(fs, partition)
+    if marks is None:
+        return
+    try:
+        damage = verify_log(fs, partition, DigestAt(marks.durable_offset, marks.digest)).damage
+    except StorageError as error:
+        yield Finding("log digest", Verdict.FAILED, str(error), "check owner, mode and the disk")
+        return
+    if damage is not None:
+        yield Finding("log digest", Verdict.FAILED, str(damage), _SEE_DAMAGE)
+    else:
+        yield Finding("log digest", Verdict.OK, f"right up to offset {marks.durable_offset}")
 
 
 def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
@@ -84,5 +110,5 @@ def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
             records = sum(batch.header.record_count for batch in read_batches(path))
     except QuorateError as error:
         # The last batches of a running node's log may be half written at this moment.
-        return Finding(check, Verdict.FAILED, str(error), "see docs/operations.md, section Damage")
+        return Finding(check, Verdict.FAILED, str(error), _SEE_DAMAGE)
     return Finding(check, Verdict.OK, f"{records} records")

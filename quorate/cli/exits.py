@@ -152,6 +152,8 @@ def hint_for(error: Exception) -> str:
         return "check the folder, or make a new one with `quorate format`"
     if isinstance(error, DiskFullError):
         return "make room outside of the data directory, then start the node again"
+    if isinstance(error, ElectionStateError):
+        return "leave the file as it is; see docs/operations.md, section Election-state"
     if isinstance(error, _DAMAGE):
         return "leave the file as it is; see docs/operations.md, section Damage"
     if isinstance(error, CommandError) and error.code in RETRIABLE_CODES:

@@ -13,7 +13,10 @@ from quorate import doctor as doctor_module
 from quorate.cli.main import main
 from quorate.config import ServerConfig
 from quorate.config_sections import BootstrapConfig, NodeConfig
-from quorate.doctor import Verdict, examine_node, foreign_packages, measure_disk
+from quorate.doctor import examine_node, foreign_packages, measure_disk
+from quorate.doctor_finding import Verdict
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
 
 
 @pytest.fixture
@@ -54,6 +57,54 @@ def test_files_set_aside_are_shown(data_dir: Path) -> None:
     (data_dir / "__cluster_metadata-0" / "00000000000000000000.log.damaged").write_bytes(b"")
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
     assert verdicts(config)["quarantine"] is Verdict.WARNING
+
+
+@pytest.mark.parametrize("position", [0, 5, 30, -2])
+def test_an_election_state_that_no_start_takes(
+    data_dir: Path, position: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = data_dir / "__cluster_metadata-0" / "quorum-state"
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+    settings = ["--set", "node.id=1", "--set", f"node.data_dir={data_dir}"]
+    capsys.readouterr()
+    assert main(["doctor", "-o", "json", *settings]) == 3
+    rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["quorum-state"]["verdict"] == "failed"
+    assert "section Election-state" in rows["quorum-state"]["remedy"]
+
+
+def test_an_election_state_that_is_missing_or_older(data_dir: Path) -> None:
+    config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
+    partition = data_dir / "__cluster_metadata-0"
+    assert verdicts(config)["quorum-state"] is Verdict.OK
+    file = HighWatermarkFile(OsFileSystem(), partition)
+    file.store_durably(Watermarks(0, 0, 7))
+    file.close()
+    assert verdicts(config)["quorum-state"] is Verdict.FAILED
+    (partition / "quorum-state").unlink()
+    assert verdicts(config)["quorum-state"] is Verdict.FAILED
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "verdict"),
+    [
+        ("log-start", "log-start", Verdict.FAILED),
+        ("partition.metadata", "partition.metadata", Verdict.FAILED),
+        ("condemned", "condemned", Verdict.FAILED),
+        ("high-watermark", "high-watermark", Verdict.WARNING),
+        ("leader-epoch-checkpoint", "leader-epoch-checkpoint", Verdict.WARNING),
+        ("00000000000000000000.digest", "digests", Verdict.WARNING),
+    ],
+)
+def test_every_side_file_is_read(data_dir: Path, name: str, check: str, verdict: Verdict) -> None:
+    config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
+    assert verdicts(config)[check] is Verdict.OK
+    (data_dir / "__cluster_metadata-0" / name).write_bytes(b"nonsense")
+    found = verdicts(config)
+    assert found[check] is verdict
+    assert [other for other, seen in found.items() if seen is not Verdict.OK] == [check]
 
 
 def test_names_that_do_not_resolve_and_even_voters(data_dir: Path) -> None:
