@@ -61,9 +61,10 @@ def _simulation(profile: str) -> Lane:
 
 def _exploration(model: str) -> Lane:
     arguments = ("quorate", "sim", "explore", model, "-o", "json")
+    left_out = f"; without {', '.join(without)}" if (without := MODELS[model].left_out()) else ""
     return Lane(
         f"model-{model}",
-        f"every interleaving of: {MODELS[model].goal}",
+        f"every interleaving of: {MODELS[model].goal}{left_out}",
         arguments,
         arguments,
         Figures.PRINTED,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from quorate.sim.explore import node, space
-from quorate.sim.explore.model import Model
+from quorate.sim.explore.model import LATE_ALL, Model
 from quorate.sim.explore.models import MODELS
 from quorate.sim.explore.space import Space, State
 from quorate.sim.explore.values import Local
@@ -53,10 +53,10 @@ def _reached(model: Model) -> tuple[Space, set[State]]:
     return explored, seen
 
 
-def _settled(model: Model, look: Look) -> set[object]:
+def _settled(model: Model, look: Look) -> set[tuple[Any, ...]]:
     """What the states look like in which no answer and no write is under way."""
     explored, seen = _reached(model)
-    table, found = explored.table, set()
+    table, found = explored.table, set[tuple[Any, ...]]()
     for state in seen:
         nodes = [table.locals[number] for number in state.locals]
         packets = [table.packets[number] for number in state.packets]
@@ -86,7 +86,7 @@ def _compare(model: Model, look: Look) -> int:
     return len(whole)
 
 
-RECORDS = replace(MODELS["records"], alike=())
+RECORDS = replace(MODELS["records"], alike=(), late=0)
 CRASHES = replace(MODELS["crashes"], alike=())
 
 
@@ -97,6 +97,29 @@ def test_answers_at_once_or_never_reach_the_same_states() -> None:
 def test_writes_at_once_or_lost_reach_the_same_states() -> None:
     """Crashes included: leaders serve what their own disks then lose."""
     assert _compare(replace(CRASHES, epochs=1, records=0), _all_but_knowledge) > 300
+
+
+def test_late_requests_reach_the_same_states() -> None:
+    """Nobody crashes: what a deposed node has sent arrives in both alike."""
+    assert _compare(replace(RECORDS, epochs=1, records=1, late=LATE_ALL), _everything) > 300
+
+
+def test_late_requests_and_crashes_reach_the_same_states() -> None:
+    """The same, or the same with more under way: a request that a crash of its receiver would
+    have destroyed stays, because a crash that loses no more than that is left out. What may come
+    is not what must come, so more is reached from there, and no less."""
+    model = replace(CRASHES, epochs=1, records=0, late=LATE_ALL)
+    whole = _settled(replace(model, in_full=True), _all_but_knowledge)
+    reduced = _settled(model, _all_but_knowledge)
+    assert reduced <= whole
+    under_way: dict[object, list[frozenset[object]]] = {}
+    for nodes, packets, *rest in reduced:
+        under_way.setdefault((nodes, *rest), []).append(packets)
+    missing = whole - reduced
+    for nodes, packets, *rest in missing:
+        assert any(packets < each for each in under_way[(nodes, *rest)])
+    assert len(reduced) > 300
+    assert len(missing) < len(whole) / 10
 
 
 @pytest.mark.nightly

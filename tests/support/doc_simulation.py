@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
+from quorate.sim.explore.models import MODELS
 from quorate.sim.harm.table import ACTS
 from quorate.sim.invariants import table as invariants
 from quorate.sim.minima import MINIMA
@@ -59,6 +60,17 @@ def invariants_table() -> str:
     return table(["Property", "Source"], [[f"`{row[0]}`", row[1]] for row in rows[1:]])
 
 
+def models_table() -> str:
+    """What no model's interleavings contain, beside its bounds."""
+    return table(
+        ["Model", "Left out"],
+        [
+            [f"`{name}`", ", ".join(model.left_out()) or "nothing of these"]
+            for name, model in MODELS.items()
+        ],
+    )
+
+
 def zoo_table() -> str:
     """As ``python -m tests.simulation.zoo --publish`` found it."""
     return table(
@@ -94,6 +106,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "acts": acts_table,
     "minima": minima_table,
     "invariants": invariants_table,
+    "models": models_table,
     "zoo": zoo_table,
     "zoo-figures": zoo_figures,
 }

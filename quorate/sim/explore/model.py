@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from quorate.sim.explore.disk import Disk, Log
 from quorum.types import NodeId, SnapshotId
 
+LATE_ALL = 99
+"""More than any model has under way: every late request is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -27,7 +30,8 @@ class Model:
     """Removals of a voter that are asked for, over the whole run."""
     removable: tuple[NodeId, ...] = ()
     late: int = 0
-    """Requests under way at the same time whose sender no longer waits for the answer."""
+    """Requests under way at the same time whose sender no longer waits for the answer, because it
+    has crashed or left its role; of more than that the ones made first are kept."""
     in_full: bool = False
     """Whether answers and disks take their time in every order; otherwise an answer comes at once
     or never, and a write is done at once or lost in a crash (``space``)."""
@@ -60,6 +64,19 @@ class Model:
         first = self.epochs - len(self.reigns) + 1
         return epoch < first or not self.reigns or self.reigns[epoch - first] == node_id
 
+    def left_out(self) -> tuple[str, ...]:
+        """What could happen to such a cluster and is not tried, apart from longer runs."""
+        late = f"more than {self.late} late requests at once" if self.late else "late requests"
+        said = (
+            (late, self.late < LATE_ALL),
+            ("lost pre-votes", not self.has_pre_votes),
+            ("refusals", not self.has_refusals),
+            ("farewells", not self.has_farewells),
+            ("resignations", not self.resigns),
+            ("commits told without records", not self.tells_commits),
+        )
+        return tuple(what for what, is_left_out in said if is_left_out)
+
     def bounds(self) -> dict[str, object]:
         """The bounds, for a report."""
         return {
@@ -77,4 +94,5 @@ class Model:
             "refusals": self.has_refusals,
             "commits_told_at_once": self.tells_commits,
             "leaders_resign": self.resigns,
+            "left_out": ", ".join(self.left_out()),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from quorate.sim.explore.disk import Disk, Entry, Log, end_of
-from quorate.sim.explore.model import Model
+from quorate.sim.explore.model import LATE_ALL, Model
 from quorate.sim.explore.node import key_of
 from quorum.types import ElectionState, Founding, NodeId, ReplicaKey, Voter
 
@@ -70,7 +70,7 @@ MODELS: dict[str, Model] = {
             "three voters elect; pre-votes, refusals and farewells are messages, leaders resign",
             _fresh(3),
             epochs=1,
-            late=99,
+            late=LATE_ALL,
             in_full=True,
             has_pre_votes=True,
             has_farewells=True,
@@ -81,10 +81,11 @@ MODELS: dict[str, Model] = {
         ),
         Model(
             "records",
-            "three voters, two epochs, three records of clients, nobody crashes",
+            "three voters, two epochs, three records of clients, late requests arrive, no crash",
             _fresh(3),
             epochs=2,
             records=3,
+            late=LATE_ALL,
             alike=((1, 2, 3),),
         ),
         Model(
@@ -94,6 +95,16 @@ MODELS: dict[str, Model] = {
             epochs=2,
             records=3,
             crashes=1,
+            alike=((1, 2, 3),),
+        ),
+        Model(
+            "crashes-late",
+            "three voters, two epochs, one record, one crash of each, late requests arrive",
+            _fresh(3),
+            epochs=2,
+            records=1,
+            crashes=1,
+            late=LATE_ALL,
             alike=((1, 2, 3),),
         ),
         Model(
