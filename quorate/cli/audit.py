@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.audit_extra import need_arrow, reported_damage
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -55,7 +55,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=LocalGroup)
 def audit() -> None:
     """Ask who did what to the metadata, and when. Needs Java, or the extra `spark`."""
 

@@ -2,7 +2,8 @@
 
 ``quorate -o json topic list`` and ``quorate topic list -o json`` mean the same: the options
 belong to the root and to every command, and all of them fill in one ``Session``. The later one
-written wins, and any written one wins over the environment.
+written wins, and any written one wins over the environment. Those that say how to reach a cluster
+belong to the root and to the commands that reach one.
 """
 
 from __future__ import annotations
@@ -60,16 +61,16 @@ def _tls_option(attribute: str, flag: str, text: str) -> click.Option:
     )
 
 
-def shared_options() -> list[click.Option]:
-    """Fresh instances of the options that every command takes."""
+_CLUSTER_FLAGS = {
+    "bootstrap": "--bootstrap",
+    "timeout_s": "--timeout",
+    **{attribute: flag for attribute, flag, _ in _TLS_OPTIONS},
+}
+
+
+def cluster_options() -> list[click.Option]:
+    """Fresh instances of the options of every command that reaches a cluster."""
     return [
-        click.Option(
-            ["-o", "--output"],
-            type=click.Choice(FORMATS),
-            expose_value=False,
-            callback=_remember("output"),
-            help="How to show the result (default: table).",
-        ),
         click.Option(
             ["--bootstrap"],
             metavar="HOST:PORT,...",
@@ -87,6 +88,19 @@ def shared_options() -> list[click.Option]:
             help="Give up after this long (default: 10).",
         ),
         *(_tls_option(*texts) for texts in _TLS_OPTIONS),
+    ]
+
+
+def output_options() -> list[click.Option]:
+    """Fresh instances of the options of every command."""
+    return [
+        click.Option(
+            ["-o", "--output"],
+            type=click.Choice(FORMATS),
+            expose_value=False,
+            callback=_remember("output"),
+            help="How to show the result (default: table).",
+        ),
         click.Option(
             ["--quiet"],
             is_flag=True,
@@ -106,21 +120,48 @@ def shared_options() -> list[click.Option]:
     ]
 
 
-class SessionCommand(click.Command):
-    """A command that also takes the shared options."""
+class LocalCommand(click.Command):
+    """A command that reaches no cluster: it takes the options about output only."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.params.extend(shared_options())
+        self.params.extend(output_options())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; an option before it that has no meaning here is not passed over in silence."""
+        session = ctx.ensure_object(Session)
+        unused = [flag for name, flag in _CLUSTER_FLAGS.items() if name in session.written]
+        if unused:
+            session.say(
+                f"note: {', '.join(unused)} not used: {ctx.command_path} reaches no cluster"
+            )
+        return super().invoke(ctx)
+
+
+class SessionCommand(click.Command):
+    """A command that reaches a cluster: it takes all shared options."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.extend((*cluster_options(), *output_options()))
 
 
 class NounGroup(click.Group):
-    """``quorate topic ...``: a noun whose verbs take the shared options."""
+    """``quorate topic ...``: a noun whose verbs reach a cluster."""
 
     command_class = SessionCommand
 
 
 NounGroup.group_class = NounGroup
+
+
+class LocalGroup(click.Group):
+    """``quorate log ...``: a noun whose verbs reach no cluster."""
+
+    command_class = LocalCommand
+
+
+LocalGroup.group_class = LocalGroup
 
 
 class RootGroup(click.Group):
@@ -134,7 +175,7 @@ class RootGroup(click.Group):
         places: Mapping[str, tuple[str, str]] = settings.pop("places")
         super().__init__(*arguments, **settings)
         self._places = places
-        self.params.extend(shared_options())
+        self.params.extend((*cluster_options(), *output_options()))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order of the table."""

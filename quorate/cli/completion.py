@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from quorate.cli.command import SessionCommand
+from quorate.cli.command import LocalCommand
 
 
-@click.command(cls=SessionCommand)
+@click.command(cls=LocalCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -14,7 +14,7 @@ from quorate.config_settings import Value
 from quorate.config_settings import settings as all_settings
 
 
-@click.command("show", cls=SessionCommand)
+@click.command("show", cls=LocalCommand)
 @config_options
 @click.option("--origin", is_flag=True, help="Also show which source set each value.")
 @click.option("--changed", is_flag=True, help="Only values that some source set.")

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError
 from quorate.cli.session import Session
 
 
-@click.command("demo", cls=SessionCommand)
+@click.command("demo", cls=LocalCommand)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),

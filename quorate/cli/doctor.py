@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.dump import read_batches
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
@@ -32,7 +32,7 @@ from snapshot.reader import CheckpointReader
 _SEE_DAMAGE = "see docs/operations.md, section Damage"
 
 
-@click.command(cls=SessionCommand)
+@click.command(cls=LocalCommand)
 @config_options
 @click.option("--disk", is_flag=True, help="Also measure synced writes in the data directory.")
 @click.option(

@@ -12,7 +12,7 @@ from quorate.cli.audit_extra import (
     reported_damage,
     reported_truncation,
 )
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -20,7 +20,7 @@ from quorate.cli.session import Session
 _COLUMNS = ("table", "rows")
 
 
-@click.command("export", cls=SessionCommand)
+@click.command("export", cls=LocalCommand)
 @click.argument("directory", required=False, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--from",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.cli.output import Result
@@ -21,7 +21,7 @@ from quorum.log.identity import draw_directory_id
 from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
 
 
-@click.command("format", cls=SessionCommand)
+@click.command("format", cls=LocalCommand)
 @config_options
 @click.option(
     "--cluster-id", required=True, metavar="ID", help="The cluster's id, equal on all nodes."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -27,7 +27,7 @@ _COLUMNS = (
 )
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=LocalGroup)
 def history() -> None:
     """Check recorded client histories. Needs no running node."""
 

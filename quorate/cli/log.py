@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.log_verify import verify
@@ -15,7 +15,7 @@ from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory, segment_bases, segment_path
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=LocalGroup)
 def log() -> None:
     """Read log segments and checkpoints, ours or Kafka's. Needs no running node."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -20,7 +20,7 @@ from quorum.ports import FileSystem
 from quorum.types import DigestAt
 
 
-@click.command("verify", cls=SessionCommand)
+@click.command("verify", cls=LocalCommand)
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @pass_session
 def verify(session: Session, directory: Path) -> None:

@@ -6,14 +6,14 @@ import os
 
 import click
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorum.log.identity import draw_directory_id
 from quorum.types import uuid_to_text
 
 
-@click.command("random-uuid", cls=SessionCommand)
+@click.command("random-uuid", cls=LocalCommand)
 @pass_session
 def random_uuid(session: Session) -> None:
     """Print a new random id, usable as cluster id and as directory id."""

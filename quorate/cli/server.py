@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import SessionCommand
+from quorate.cli.command import LocalCommand
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.doctor import foreign_packages
@@ -20,7 +20,7 @@ _RISK = (
 )
 
 
-@click.command(cls=SessionCommand)
+@click.command(cls=LocalCommand)
 @config_options
 @click.option(
     "--unsafe-found-without",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -23,7 +23,7 @@ from quorate.sim.scenario.command_line import main as scenario
 _FAILURES_SHOWN = 3
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=LocalGroup)
 def sim() -> None:
     """Run the cluster's own code on simulated time, network and disks, and do it harm."""
 

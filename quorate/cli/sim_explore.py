@@ -6,7 +6,7 @@ import time
 
 import click
 
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -19,7 +19,7 @@ STATES_MAX = 10_000_000
 """About 4 GB."""
 
 
-@click.command("explore", cls=SessionCommand)
+@click.command("explore", cls=LocalCommand)
 @click.argument("model", type=click.Choice(sorted(MODELS)))
 @click.option(
     "--states",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -20,7 +20,7 @@ from snapshot.reader import CheckpointReader
 _COLUMNS = ("end_offset", "epoch", "state", "bytes", "records", "kraft_version", "digest", "file")
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=LocalGroup)
 def snapshot() -> None:
     """List and read checkpoint files. Needs no running node."""
 

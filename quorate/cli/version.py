@@ -9,13 +9,13 @@ import google.protobuf
 import grpc
 
 from quorate import __version__
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.features import SUPPORTED_FEATURES
 
 
-@click.command(cls=SessionCommand)
+@click.command(cls=LocalCommand)
 @pass_session
 def version(session: Session) -> None:
     """Print versions of the program, its libraries and the features it supports."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from quorate import __version__
 from quorate.cli import command as command_module
 from quorate.cli.command import SessionCommand
-from quorate.cli.main import main
+from quorate.cli.main import cli, main
 from quorate.cli.session import Session
 from quorum.errors import InvariantViolation
 
@@ -36,6 +38,62 @@ def test_shared_options_stand_before_or_after(
 def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "-o", "table", "random-uuid", "-o", "json")
     assert len(json.loads(out)["uuid"]) == 22
+
+
+_REACHING = {"quorum", "topic", "broker", "feature", "import"}
+_CONFIG_REACHING = {"get", "set", "delete"}
+
+
+def leaves() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command of the whole tree with its words."""
+
+    def below(
+        words: tuple[str, ...], found: click.Command
+    ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+        if not isinstance(found, click.Group):
+            yield words, found
+            return
+        context = click.Context(found)
+        for name in found.list_commands(context):
+            inner = found.get_command(context, name)
+            assert inner is not None
+            yield from below((*words, name), inner)
+
+    return below((), cli)
+
+
+def test_only_who_reaches_a_cluster_takes_the_options_for_it() -> None:
+    """An option that is parsed and not honoured is a promise that is not kept."""
+    found = dict(leaves())
+    assert len(found) > 40
+    for words, command in found.items():
+        options = {name for each in command.params for name in each.opts}
+        reaches = words[0] in _REACHING or (words[0] == "config" and words[1] in _CONFIG_REACHING)
+        for option in ("--bootstrap", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"):
+            assert (option in options) == reaches, (words, option)
+        if words != ("sim", "scenario"):
+            assert {"-o", "--quiet", "--no-color"} <= options, words
+
+
+def test_an_option_for_a_cluster_that_is_not_reached_is_refused_or_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment may name a cluster all the time: nothing is said of it."""
+    assert run(capsys, "random-uuid", "--timeout", "1")[0] == 2
+    status, _, err = run(capsys, "--timeout", "1", "--bootstrap", "n1:1", "random-uuid")
+    assert status == 0
+    assert err == "note: --bootstrap, --timeout not used: quorate random-uuid reaches no cluster\n"
+    assert run(capsys, "--timeout", "1", "--quiet", "random-uuid")[2] == ""
+    monkeypatch.setenv("QUORATE_BOOTSTRAP", "n1:9190")
+    assert run(capsys, "random-uuid")[2] == ""
+
+
+def test_completion_does_not_offer_what_has_no_meaning() -> None:
+    complete = ShellComplete(cli, {}, "quorate", "_QUORATE_COMPLETE")
+    assert complete.get_completions(["sim", "run"], "--t") == []
+    assert [each.value for each in complete.get_completions(["topic", "list"], "--time")] == [
+        "--timeout"
+    ]
 
 
 _SHARED = [
