@@ -54,9 +54,9 @@ def run_lanes(names: list[str], scale: str) -> int:
         click.echo(f"{name}: {lane.command(scale)}", err=True)
         entry, told = collect(lane, scale)
         # Read again: somebody may have recorded another lane meanwhile.
-        entries = load() | {name: entry}
-        save(entries.values())
-        render(entries)
+        save((load() | {name: entry}).values())
+        # From the record, whose order of figures is its own: the page must come out so again.
+        render(load())
         verdict = "passed" if entry.has_passed else f"FAILED ({entry.exit_code})"
         click.echo(f"{name}: {verdict} in {entry.seconds:.0f} s", err=True)
         if not entry.has_passed:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.evidence import __main__ as command
 from tests.evidence import readers, tables
 from tests.evidence.collect import collect
 from tests.evidence.lanes import BY_NAME, LANES, Figures, Lane
@@ -69,6 +70,21 @@ def test_a_record_survives_and_others_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"version": 2, "entries": []}))
     with pytest.raises(ValueError, match="version 1"):
         load(path)
+
+
+def test_the_page_after_a_run_is_that_of_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: figures in another order than the record keeps them in."""
+    figures = {"tests": 1, "passed": 1, "recorded": {"b": 1, "a": 2}}
+    entry = replace(ENTRY, lane="kill-nine", figures=figures)
+    path, pages = tmp_path / "evidence.json", []
+    monkeypatch.setattr(command, "collect", lambda lane, scale: (entry, ""))
+    monkeypatch.setattr(command, "load", lambda: load(path))
+    monkeypatch.setattr(command, "save", lambda entries: save(entries, path))
+    monkeypatch.setattr(command, "render", lambda entries: pages.append(tables.kill_nine(entries)))
+    assert command.run_lanes(["kill-nine"], "quick") == 0
+    assert pages == [tables.kill_nine(load(path))]
 
 
 def test_the_page_says_what_was_not_run_and_what_failed() -> None:
