@@ -20,7 +20,8 @@ _STOP_GRACE_S = 0.2
 class Listeners:
     """Owned by the event loop. Life-cycle: construct, ``start``, ``stop``.
 
-    With equal addresses one server serves both; its message limits are the larger ones.
+    With equal addresses one server serves both, and gRPC's limit is that of peers, the larger one;
+    the services hold clients to theirs.
     """
 
     def __init__(
@@ -42,11 +43,14 @@ class Listeners:
         self._raft = raft
         self._running = RunningCalls()
         interceptors = (self._running, *interceptors)
-        options = tuple({**dict(CLIENT_SERVER_OPTIONS), **dict(PEER_SERVER_OPTIONS)}.items())
+        is_shared = peer_address == client_address
+        options = CLIENT_SERVER_OPTIONS
+        if is_shared:
+            options = tuple({**dict(CLIENT_SERVER_OPTIONS), **dict(PEER_SERVER_OPTIONS)}.items())
         server = aio.server(options=options, interceptors=interceptors)
         services.register(server)
         self._servers = [server]
-        if peer_address == client_address:
+        if is_shared:
             server.add_generic_rpc_handlers((raft.handlers(),))
         else:
             peers = aio.server(options=PEER_SERVER_OPTIONS, interceptors=interceptors)

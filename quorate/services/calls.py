@@ -4,8 +4,9 @@ A servicer's method below this module sees only well-formed messages and raises 
 ``QuorateError``; what a client sends can neither crash us nor reach a log with a traceback.
 
 Invariant: bytes that are not the expected message end in INVALID_ARGUMENT, a missing deadline
-too, a deadline already past in DEADLINE_EXCEEDED, a stopping node's in UNAVAILABLE, each with an
-``ErrorInfo``. Every answer names the cluster it comes from.
+too, messages and answers larger than clients exchange in RESOURCE_EXHAUSTED, a deadline already
+past in DEADLINE_EXCEEDED, a stopping node's in UNAVAILABLE, each with an ``ErrorInfo``. Every
+answer names the cluster it comes from.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from quorate.client.cluster import CLUSTER_ID_KEY
+from quorate.client.limits import MESSAGE_BYTES_MAX
 from quorate.services.admission import Gate
 from quorate.services.closing import Closing
 from quorate.services.errors import DETAILS_KEY, code_of, rich_status
@@ -46,16 +48,30 @@ _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Stands for a message whose bytes could not be decoded."""
+    """Stands for a message whose bytes could not be decoded, or are too many."""
 
     cause: str
+    code: ErrorCode = ErrorCode.INVALID_REQUEST
+
+
+def oversized(data: bytes) -> Malformed | None:
+    """What stands for a message that no client may send.
+
+    Asked here because on a port that also serves peers gRPC lets larger messages through.
+    """
+    if len(data) <= MESSAGE_BYTES_MAX:
+        return None
+    cause = f"{len(data)} bytes, more than {MESSAGE_BYTES_MAX}"
+    return Malformed(cause, ErrorCode.MESSAGE_TOO_LARGE)
 
 
 def decoder(kind: type[RequestT]) -> Callable[[bytes], RequestT | Malformed]:
-    """A deserializer that answers ``Malformed`` where protobuf would raise."""
+    """A deserializer that answers ``Malformed`` where protobuf would raise, and for too much."""
     parse = kind.FromString
 
     def decode(data: bytes) -> RequestT | Malformed:
+        if too_large := oversized(data):
+            return too_large
         try:
             message: RequestT = parse(data)
         except DecodeError as error:
@@ -77,13 +93,28 @@ def well_formed(message: RequestT | Malformed, kind: type[RequestT]) -> RequestT
     """The message itself.
 
     Raises:
-        CommandError: INVALID_REQUEST when its bytes could not be decoded.
+        CommandError: INVALID_REQUEST when its bytes could not be decoded, MESSAGE_TOO_LARGE when
+            they were too many.
     """
     if isinstance(message, Malformed):
-        raise CommandError(
-            ErrorCode.INVALID_REQUEST, f"not a {kind.DESCRIPTOR.name}: {message.cause}"
-        )
+        raise CommandError(message.code, f"not a {kind.DESCRIPTOR.name}: {message.cause}")
     return message
+
+
+def _fitting(message: Message | bytes, name: str) -> bytes:
+    """The answer of method ``name``, serialized.
+
+    Raises:
+        CommandError: MESSAGE_TOO_LARGE when its client could not receive it.
+    """
+    data = encode(message)
+    if len(data) > MESSAGE_BYTES_MAX:
+        raise CommandError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the answer of {name} has {len(data)} bytes, more than {MESSAGE_BYTES_MAX}; "
+            "ask for less at a time",
+        )
+    return data
 
 
 async def fail(context: Context, error: QuorateError, cluster_id: str) -> None:
@@ -128,13 +159,14 @@ def unary(
     """
     interrupted = ErrorCode.OUTCOME_UNKNOWN if is_change else ErrorCode.BROKER_NOT_AVAILABLE
 
-    async def handle(request: RequestT | Malformed, context: Context) -> ResponseT | None:
+    async def handle(request: RequestT | Malformed, context: Context) -> bytes | None:
         context.set_trailing_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
         with policy.closing.call():
             try:
                 seconds_left(context)
                 with policy.gate.passing(), policy.closing.waiting(interrupted):
-                    return await method(well_formed(request, request_type), context)
+                    answer = await method(well_formed(request, request_type), context)
+                    return _fitting(answer, name)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))
                 await fail(context, error, policy.cluster_id)

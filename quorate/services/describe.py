@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from immutables import Map
 
+from quorate.client.limits import MESSAGE_BYTES_MAX
 from quorum.types import METADATA_TOPIC, Uuid
 from quorum.v1 import admin_pb2, commands_pb2, common_pb2, metadata_pb2
 from statemachine.commands import FeatureRange, ResourceType
@@ -18,6 +19,9 @@ LISTED_TOPICS_MAX = 10_000
 """Most topics in one listing; the rest is asked for by the last name."""
 DESCRIBED_PARTITIONS_MAX = 40_000
 """Most partitions in one answer, so that it fits into a message."""
+
+DESCRIBED_CONFIG_BYTES_MAX = MESSAGE_BYTES_MAX - (1 << 16)
+"""Most bytes of configurations in one answer, for the same reason."""
 
 _Source = metadata_pb2.ConfigSource
 

@@ -14,8 +14,8 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from quorate.services.calls import Context, Malformed, fail
-from quorum.errors import CommandError, ErrorCode
+from quorate.services.calls import Context, Malformed, fail, oversized
+from quorum.errors import CommandError
 
 _Unary = Callable[[Any, Context], Awaitable[Any]]
 _Streaming = Callable[[AsyncIterator[Any], Context], AsyncIterator[Any]]
@@ -87,12 +87,14 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
 
     async def _check(self, request: Any, context: Context) -> None:
         if isinstance(request, Malformed):
-            error = CommandError(ErrorCode.INVALID_REQUEST, f"unreadable request: {request.cause}")
+            error = CommandError(request.code, f"unreadable request: {request.cause}")
             await fail(context, error, self._cluster_id)
 
 
 def _decoder(parse: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     def decode(data: bytes) -> Any:
+        if too_large := oversized(data):
+            return too_large
         try:
             return parse(data)
         except DecodeError as error:

@@ -18,6 +18,7 @@ from quorate.services.calls import (
 )
 from quorate.services.closing import Closing
 from quorate.services.describe import (
+    DESCRIBED_CONFIG_BYTES_MAX,
     DESCRIBED_PARTITIONS_MAX,
     LISTED_TOPICS_MAX,
     TopicNames,
@@ -161,17 +162,20 @@ class MetadataService:
     ) -> metadata_pb2.DescribeConfigsResponse:
         _bound(len(request.resources), RESOURCES_PER_REQUEST_MAX, "resources")
         image = await self._reads.image(request.read, context)
-        return metadata_pb2.DescribeConfigsResponse(
-            position=self._reads.position(image),
-            resources=[
-                resource_configs(image, resource, include_defaults=request.include_defaults)
-                for resource in request.resources
-            ],
-        )
+        response = metadata_pb2.DescribeConfigsResponse(position=self._reads.position(image))
+        size = 0
+        for resource in request.resources:
+            found = resource_configs(image, resource, include_defaults=request.include_defaults)
+            size += found.ByteSize()
+            # Looked at on the way: ten thousand large resources are more than memory holds.
+            _bound(size, DESCRIBED_CONFIG_BYTES_MAX, "bytes of configurations")
+            response.resources.append(found)
+        return response
 
 
 def _bound(count: int, most: int, what: str) -> None:
     if count > most:
         raise RequestRefusedError(
-            ErrorCode.MESSAGE_TOO_LARGE, f"{count} {what} in one request, more than {most}"
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{count} {what} in one request, more than {most}; ask for fewer at a time",
         )

@@ -1,0 +1,128 @@
+"""Clients and the servers that a node builds hold each other to one size of message.
+
+The ports are those of a node: one for everybody, or one for clients and one for peers. What a
+test sends is raw, by a client without limits of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import grpc
+import pytest
+
+from quorate.client.client import Client
+from quorate.client.errors import ClientError
+from quorate.client.limits import MESSAGE_BYTES_MAX
+from quorate.demo.ports import free_ports
+from quorate.server.listeners import Listeners
+from quorate.services import calls
+from quorate.services.describe import DESCRIBED_CONFIG_BYTES_MAX
+from quorate.services.registration import ClientServices
+from quorum.transport.limits import MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX
+from quorum.transport.server import RaftService
+from quorum.v1 import commands_pb2, common_pb2, metadata_pb2
+from statemachine.codec import encode_record
+from statemachine.records import ConfigRecord, TopicRecord
+from tests.support.served_node import cluster
+from tests.unit.services.test_calls import METHODS, NAMES, call
+
+METRICS = commands_pb2.CONFIG_RESOURCE_TYPE_CLIENT_METRICS
+UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+Scenario = Callable[[Any, str], Awaitable[None]]
+LAYOUTS = pytest.mark.parametrize("shares_port", [True, False], ids=["one-port", "two-ports"])
+
+
+class NoPeers:
+    """Peers' methods on a server that no peer calls."""
+
+    def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
+        return grpc.method_handlers_generic_handler("quorum.v1.RaftService", {})
+
+    async def say_goodbye(self) -> None:
+        """Nobody is there."""
+
+
+def on_listeners(scenario: Scenario, *, shares_port: bool) -> None:
+    """Run ``scenario(node, client address)`` against what a node listens with."""
+
+    async def run() -> None:
+        _, (node,) = cluster(1)
+        client, peer = (f"127.0.0.1:{port}" for port in free_ports(2))
+        services = ClientServices(node)
+        listeners = Listeners(
+            cast(RaftService, NoPeers()),
+            services,
+            client_address=client,
+            peer_address=client if shares_port else peer,
+            credentials=None,
+        )
+        node.peers, node.address = {node.node_id: node}, client
+        await listeners.start()
+        try:
+            await scenario(node, client)
+        finally:
+            await services.stop()
+            await listeners.stop()
+            services.close()
+
+    asyncio.run(run())
+
+
+@LAYOUTS
+@pytest.mark.parametrize(("path", "method"), METHODS, ids=NAMES)
+def test_what_no_client_may_send_is_refused(path: str, method: Any, shares_port: bool) -> None:
+    """Goal: the same limit on every port. Method: a byte more than a client sends."""
+
+    async def scenario(_node: Any, address: str) -> None:
+        async with grpc.aio.insecure_channel(address, options=UNLIMITED) as channel:
+            code, _ = await call(channel, path, method, bytes(MESSAGE_BYTES_MAX + 1))
+            assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    assert MESSAGE_BYTES_MAX < PEER_MESSAGE_BYTES_MAX
+    on_listeners(scenario, shares_port=shares_port)
+
+
+@LAYOUTS
+def test_an_answer_too_large_for_a_client_is_a_judgement_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, shares_port: bool
+) -> None:
+    """Goal: the client learns what to do. Method: a small limit, and a listing beyond it."""
+    monkeypatch.setattr(calls, "MESSAGE_BYTES_MAX", 64)
+
+    async def scenario(node: Any, address: str) -> None:
+        for n in range(3):
+            node.commit(encode_record(TopicRecord(f"topic-{n}", bytes([n]) * 16)))
+        async with Client([address], timeout_seconds=30) as client:
+            assert len((await client.list_topics(limit=1)).topics) == 1
+            with pytest.raises(ClientError, match="ask for less at a time") as refused:
+                await client.list_topics()
+        assert "the answer of ListTopics has " in str(refused.value)
+        assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+
+    on_listeners(scenario, shares_port=shares_port)
+
+
+@LAYOUTS
+def test_configurations_beyond_a_message_are_refused_and_fewer_are_served(
+    shares_port: bool,
+) -> None:
+    """Goal: bounded memory and a clear word. Method: nine resources of a mebibyte each."""
+    value = "x" * (1 << 20)
+    names = [f"s{n}" for n in range(9)]
+
+    async def scenario(node: Any, address: str) -> None:
+        for name in names:
+            node.commit(encode_record(ConfigRecord(int(METRICS), name, "metrics", value)))
+        async with Client([address], timeout_seconds=30) as client:
+            with pytest.raises(ClientError, match="ask for fewer at a time") as refused:
+                await client.describe_configs([(METRICS, name) for name in names])
+            assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+            answer = await client.describe_configs([(METRICS, name) for name in names[:7]])
+        assert [len(each.entries[0].value) for each in answer.resources] == [len(value)] * 7
+        assert isinstance(answer, metadata_pb2.DescribeConfigsResponse)
+        assert answer.ByteSize() < DESCRIBED_CONFIG_BYTES_MAX + (1 << 16)
+
+    on_listeners(scenario, shares_port=shares_port)
