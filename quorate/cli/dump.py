@@ -23,6 +23,8 @@ from quorum.batch import (
 from quorum.control import decode_control
 from quorum.errors import CorruptBatchError, RecordCodecError, UnknownRecordError
 from quorum.log.filesystem import OsFileSystem
+from quorum.log.layout import parse_segment_name
+from quorum.log.trail import join_problem
 from statemachine.codec import decode_record
 from statemachine.payload import bytes_text, control_payload, record_payload, written_version
 
@@ -49,25 +51,29 @@ class FoundBatch:
 def read_batches(path: Path) -> Iterator[FoundBatch]:
     """Every batch of the file in order, each with its checksum proven.
 
+    What no checksum covers is proven by what surrounds it: a batch's base offset by the batch
+    before it, or the segment's name, and its epoch by never falling. An epoch that has rotted
+    upwards is therefore found one batch late, and one of the last batch by the log digest alone.
+
     Raises:
         CorruptBatchError: At the first batch that is damaged, cut off or out of order.
         StorageError: The file cannot be read.
     """
     with closing(OsFileSystem().open(path)) as file:
-        position, end, next_offset = 0, file.size(), -1
+        position, end, epoch = 0, file.size(), 0
+        next_offset = parse_segment_name(path.name)
         while position < end:
             size = peek_size(file.read_at(position, PEEK_BYTES), path=path, base_position=position)
             data = file.read_at(position, size if size is not None else end - position)
             header = read_header(data, path=path, base_position=position)
             check_crc(data, header, path=path, base_position=position)
-            if next_offset not in (-1, header.base_offset):
-                raise CorruptBatchError(
-                    f"base offset {header.base_offset} where {next_offset} is next",
-                    path=path,
-                    position=position,
-                )
+            problem = join_problem(
+                header, header.base_offset if next_offset is None else next_offset, epoch
+            )
+            if problem:
+                raise CorruptBatchError(problem, path=path, position=position)
             yield FoundBatch(header._replace(position=position), data, path)
-            next_offset = header.end_offset
+            next_offset, epoch = header.end_offset, header.epoch
             position += header.size
 
 

@@ -44,7 +44,7 @@ def show_file(
     except CorruptBatchError as error:
         raise CliError(
             str(error),
-            hint="everything before this position is sound",
+            hint="every checksum before this position is right",
             code=Exit.DAMAGED,
         ) from error
 

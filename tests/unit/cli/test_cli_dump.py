@@ -120,8 +120,32 @@ def test_a_flipped_bit_and_a_gap_are_found(tmp_path: Path) -> None:
     with pytest.raises(CorruptBatchError, match="checksum"):
         list(read_batches(path))
     gap = encode_batch([b"\x93\x02\x00\xc0"], base_offset=9, epoch=2, timestamp=7)
-    with pytest.raises(CorruptBatchError, match="base offset 9 where 5 is next"):
+    with pytest.raises(CorruptBatchError, match="base offset 9 where 5 follows"):
         list(read_batches(segment(tmp_path, tail=gap)))
+
+
+@pytest.mark.parametrize(("number", "is_found_at"), [(0, 1), (1, 2)])
+def test_a_leader_epoch_that_rotted_is_found(
+    tmp_path: Path, number: int, is_found_at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No checksum covers it: only the next batch, of an older epoch, shows that it is wrong."""
+    path = segment(tmp_path)
+    positions = [batch.header.position for batch in read_batches(path)]
+    data = bytearray(path.read_bytes())
+    data[positions[number] + 13] ^= 0x7F
+    path.write_bytes(data)
+    status, batches, err = dumped(capsys, str(path))
+    assert (status, len(batches)) == (8, is_found_at)
+    assert f"position {positions[is_found_at]}" in err
+    assert "leader epoch" in err
+
+
+def test_a_first_offset_that_is_not_the_segments_is_found(tmp_path: Path) -> None:
+    path = segment(tmp_path)
+    with pytest.raises(CorruptBatchError, match="base offset 0 where 7 follows"):
+        list(read_batches(path.rename(tmp_path / f"{7:020d}.log")))
+    # Whatever else a copy is called says nothing.
+    assert len(list(read_batches(segment(tmp_path).rename(tmp_path / "copy.log")))) == 3
 
 
 def test_lines_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,10 @@ from quorate.config import ServerConfig
 from quorate.config_sections import BootstrapConfig, NodeConfig
 from quorate.doctor import examine_node, foreign_packages, measure_disk
 from quorate.doctor_finding import Verdict
+from quorum.batch import scan_batches
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
+from tests.support.audit_log import AuditLog
 
 
 @pytest.fixture
@@ -57,6 +59,31 @@ def test_files_set_aside_are_shown(data_dir: Path) -> None:
     (data_dir / "__cluster_metadata-0" / "00000000000000000000.log.damaged").write_bytes(b"")
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
     assert verdicts(config)["quarantine"] is Verdict.WARNING
+
+
+@pytest.mark.parametrize("with_marks", [True, False])
+def test_deep_finds_an_epoch_that_rotted(
+    data_dir: Path, with_marks: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the last batch of all, where no later one contradicts it, by the stored digest."""
+    partition = data_dir / "__cluster_metadata-0"
+    bench = AuditLog(data_dir.parent / "other")
+    for epoch in (1, 2, 3):
+        bench.elect(epoch)
+    bench.commit()
+    for name in (f"{0:020d}.log", f"{0:020d}.digest", *(["high-watermark"] if with_marks else [])):
+        shutil.copy(bench.partition / name, partition / name)
+    path = partition / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    last = scan_batches(bytes(data))[-1 if with_marks else 0].position
+    data[last + 14] ^= 1
+    path.write_bytes(data)
+    settings = ["--set", "node.id=1", "--set", f"node.data_dir={data_dir}"]
+    capsys.readouterr()
+    assert main(["doctor", "--deep", "-o", "json", *settings]) == 3
+    rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    check = "log digest" if with_marks else f"content of {path.name}"
+    assert rows[check]["verdict"] == "failed"
 
 
 @pytest.mark.parametrize("position", [0, 5, 30, -2])
