@@ -30,7 +30,7 @@ def ask_to_stop(cluster: Processes, node: LocalNode) -> None:
 
 
 def test_a_disk_that_fails_while_the_leader_hands_over(tmp_path: Path) -> None:
-    """The vote that it then gives cannot be stored: it ends with the code of a failed disk."""
+    """Whatever it stores next, a watermark or a vote, ends it with the code of a failed disk."""
     with running(tmp_path, settings=SETTINGS) as cluster:
         write_configs(cluster, ["1"])
         leader = cluster.leader()
