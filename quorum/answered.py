@@ -29,6 +29,8 @@ class Form(Enum):
     """It ends the call or stream."""
     ANSWER = "answer"
     """It stands in an answer; the call or stream goes on."""
+    PART = "part"
+    """It stands in a good answer, of one thing among those asked for."""
 
 
 class Refusal(NamedTuple):

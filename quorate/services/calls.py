@@ -21,8 +21,10 @@ from google.protobuf.message import DecodeError, Message
 from quorate.client.cluster import CLUSTER_ID_KEY
 from quorate.client.limits import MESSAGE_BYTES_MAX
 from quorate.services.admission import Gate
+from quorate.services.answers import name_refusal
 from quorate.services.closing import Closing
 from quorate.services.errors import DETAILS_KEY, code_of, rich_status
+from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode, QuorateError
 
 RequestT = TypeVar("RequestT", bound=Message)
@@ -117,9 +119,10 @@ def _fitting(message: Message | bytes, name: str) -> bytes:
     return data
 
 
-async def fail(context: Context, error: QuorateError, cluster_id: str) -> None:
-    """End the call with the rich status of ``error``. Does not return normally."""
+async def fail(context: Context, name: str, error: QuorateError, cluster_id: str) -> None:
+    """End the call of method ``name`` with the status of ``error``. Does not return normally."""
     status = rich_status(error)
+    name_refusal(name, Form.STATUS, code_of(error))
     await context.abort(
         _STATUS_BY_NUMBER[status.code],
         status.message,
@@ -169,7 +172,7 @@ def unary(
                     return _fitting(answer, name)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))
-                await fail(context, error, policy.cluster_id)
+                await fail(context, name, error, policy.cluster_id)
                 return None
 
     return grpc.unary_unary_rpc_method_handler(
@@ -193,7 +196,7 @@ def server_stream(
                 await serve(well_formed(request, request_type), context)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))
-                await fail(context, error, policy.cluster_id)
+                await fail(context, name, error, policy.cluster_id)
 
     return grpc.unary_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode
@@ -216,7 +219,7 @@ def bidirectional_stream(
                 await run(context)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))
-                await fail(context, error, policy.cluster_id)
+                await fail(context, name, error, policy.cluster_id)
 
     return grpc.stream_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type), response_serializer=encode

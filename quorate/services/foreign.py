@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from quorate.services.answers import HEALTH_AND_REFLECTION
 from quorate.services.calls import Context, Malformed, fail, oversized
 from quorum.errors import CommandError
 
@@ -88,7 +89,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
     async def _check(self, request: Any, context: Context) -> None:
         if isinstance(request, Malformed):
             error = CommandError(request.code, f"unreadable request: {request.cause}")
-            await fail(context, error, self._cluster_id)
+            await fail(context, HEALTH_AND_REFLECTION, error, self._cluster_id)
 
 
 def _decoder(parse: Callable[[bytes], Any]) -> Callable[[bytes], Any]:

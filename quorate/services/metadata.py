@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from quorate.services.admission import Gate, ServiceLimits
+from quorate.services.answers import name_refusal
 from quorate.services.calls import (
     CallPolicy,
     Context,
@@ -33,6 +34,7 @@ from quorate.services.ports import ServedNode
 from quorate.services.reads import Reads
 from quorate.services.watch import Watches
 from quorate.services.write_stream import WriteSession, write_once
+from quorum.answered import Form
 from quorum.errors import ErrorCode
 from quorum.v1 import metadata_pb2
 
@@ -154,6 +156,7 @@ class MetadataService:
         for topic in topics:
             partitions += len(topic.partitions)
             _bound(partitions, DESCRIBED_PARTITIONS_MAX, "partitions")
+            name_refusal("DescribeTopics", Form.PART, topic.error_code)
             response.topics.append(topic)
         return response
 
@@ -169,6 +172,7 @@ class MetadataService:
             size += found.ByteSize()
             # Looked at on the way: ten thousand large resources are more than memory holds.
             _bound(size, DESCRIBED_CONFIG_BYTES_MAX, "bytes of configurations")
+            name_refusal("DescribeConfigs", Form.PART, found.error_code)
             response.resources.append(found)
         return response
 

@@ -6,30 +6,40 @@ command gets its first answer. A field that an answer does not have keeps protob
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from quorum.v1.commands_pb2 import CommandResult
 
+OnError: TypeAlias = Callable[[int], None]
 RESULT_KINDS = frozenset(field.name for field in CommandResult.DESCRIPTOR.fields)
 """Kinds of commands whose answer is more than a position."""
 
 
-def to_result(kind: str | None, fields: Mapping[str, object]) -> CommandResult | None:
-    """The result message of a command of that kind; None when it has none."""
+def _ignore_error(_code: int) -> None:
+    """The default of ``on_error``: nobody counts."""
+
+
+def to_result(
+    kind: str | None, fields: Mapping[str, object], on_error: OnError = _ignore_error
+) -> CommandResult | None:
+    """The result message of a command of that kind; None when it has none.
+
+    ``on_error`` is told every error code in it, 0 too.
+    """
     if kind is None or not fields or kind not in RESULT_KINDS:
         return None
     result = CommandResult()
     target = getattr(result, kind)
     target.SetInParent()
-    fill(target, fields)
+    fill(target, fields, on_error)
     return result
 
 
-def fill(message: Message, fields: Mapping[str, Any]) -> None:
+def fill(message: Message, fields: Mapping[str, Any], on_error: OnError = _ignore_error) -> None:
     """Copy values by name: numbers, texts and bytes as they are, maps into messages."""
     for field in message.DESCRIPTOR.fields:
         value = fields.get(field.name)
@@ -40,10 +50,12 @@ def fill(message: Message, fields: Mapping[str, Any]) -> None:
             target = getattr(message, field.name)
             if is_message:
                 for item in value:
-                    fill(target.add(), item)
+                    fill(target.add(), item, on_error)
             else:
                 target.extend(value)
         elif is_message:
-            fill(getattr(message, field.name), value)
+            fill(getattr(message, field.name), value, on_error)
         else:
             setattr(message, field.name, value)
+            if field.name == "error_code":
+                on_error(value)

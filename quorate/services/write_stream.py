@@ -27,6 +27,7 @@ from quorate.client.limits import (
     IMPORT_BYTES_MAX,
 )
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
+from quorate.services.answers import name_refusal
 from quorate.services.calls import Context, Malformed, fail, well_formed
 from quorate.services.closing import Closing
 from quorate.services.commands import to_command
@@ -36,9 +37,11 @@ from quorate.services.leadership import leader_hint, not_leader
 from quorate.services.outgoing import OutgoingAnswers
 from quorate.services.ports import ServedNode
 from quorate.services.results import to_result
+from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode
 from quorum.v1 import commands_pb2, metadata_pb2
 
+_STREAM = "WriteStream"
 _REDIRECTING = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OUTCOME_UNKNOWN}
 )
@@ -83,7 +86,11 @@ async def write_once(
             tag=request.command.tag,
             offset=answer.offset,
             epoch=answer.epoch,
-            result=to_result(request.command.WhichOneof("kind"), answer.result),
+            result=to_result(
+                request.command.WhichOneof("kind"),
+                answer.result,
+                partial(name_refusal, "Write", Form.PART),
+            ),
         )
     )
 
@@ -162,7 +169,7 @@ class WriteSession:
         # From here, because the reader cannot be interrupted: its read ends with the call.
         self._is_ending = True
         self._outgoing.close()
-        await fail(self._context, self._closing.refusal(), self._node.cluster_id)
+        await fail(self._context, _STREAM, self._closing.refusal(), self._node.cluster_id)
 
     def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:
         if not first.HasField("hello"):
@@ -242,10 +249,11 @@ class WriteSession:
         if answer.code is ErrorCode.NONE:
             added = answers.add(tag=tag, offset=answer.offset, epoch=answer.epoch)
             if answer.result:
-                result = to_result(kind, answer.result)
+                result = to_result(kind, answer.result, partial(name_refusal, _STREAM, Form.PART))
                 if result is not None:
                     added.result.CopyFrom(result)
         else:
+            name_refusal(_STREAM, Form.ANSWER, answer.code)
             answers.add(
                 tag=tag,
                 error_code=answer.code,

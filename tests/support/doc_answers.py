@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quorum.core.answers import ANSWERS
+from quorate.services import answers as clients
+from quorum.core.answers import ANSWERS, Codes
 from quorum.transport.answers import STATUSES, codes_of, kind_of
 from tests.support.doc_regions import table
 
@@ -24,4 +25,32 @@ def _peer_rows() -> Iterator[list[str]]:
         yield [f"{method}: the stream itself", "", ", ".join(statuses)]
 
 
-MAKERS = {"peer-refusals": peer_refusals}
+def client_refusals() -> str:
+    """By method of the client services: what ends it, what is said of a command, and of a part."""
+    rows = []
+    for method, found in clients.ANSWERS.items():
+        shared = clients.COMMAND_CODES if method in ("Write", "WriteStream") else frozenset()
+        statuses, answers = _texts(found.statuses - shared), _texts(found.answers - shared)
+        if method == "Write":
+            statuses += "; or as a command"
+        if method == "WriteStream":
+            statuses = _texts(found.statuses)
+            answers += "; or as a command"
+        rows.append([method, statuses, answers, _texts(found.parts)])
+    return table(["Method", "Reasons that end it", "Answers", "Of a part"], rows)
+
+
+def command_refusals() -> str:
+    """What may be said of a command."""
+    return f"A command: {_texts(clients.COMMAND_CODES)}."
+
+
+def _texts(codes: Codes) -> str:
+    return ", ".join(code.name for code in sorted(codes))
+
+
+MAKERS = {
+    "peer-refusals": peer_refusals,
+    "client-refusals": client_refusals,
+    "command-refusals": command_refusals,
+}

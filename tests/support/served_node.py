@@ -149,7 +149,7 @@ class FakeNode:
     def _judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         log = self.log
         if not self.can_write:
-            on_answer(Answer(ErrorCode.NOT_CONTROLLER, "not the leader"))
+            on_answer(Answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not the leader"))
             return
         if self.refuse is not None:
             on_answer(Answer(self.refuse, "told to refuse", self.log.end, self.log.epoch))
@@ -306,12 +306,12 @@ class FakeNode:
 
 
 @asynccontextmanager
-async def serving(*nodes: FakeNode, on_failure=None, credentials=None):
+async def serving(*nodes: FakeNode, on_failure=None, credentials=None, **options):
     """Run a server per node on a free port; yields the servers, keyed by node id."""
     servers, services = {}, []
     for node in nodes:
         node.peers = {each.node_id: each for each in nodes}
-        servers[node.node_id] = await start(node, services, on_failure, credentials)
+        servers[node.node_id] = await start(node, services, on_failure, credentials, **options)
     try:
         yield servers
     finally:
@@ -323,11 +323,13 @@ async def serving(*nodes: FakeNode, on_failure=None, credentials=None):
             each.close()
 
 
-async def start(node, services, on_failure=None, credentials=None, address="127.0.0.1:0"):
+async def start(
+    node, services, on_failure=None, credentials=None, address="127.0.0.1:0", **options
+):
     """One more server for a node; its address is stored in the node."""
     running = RunningCalls()
     server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=(running,))
-    kept = ClientServices(node, **({"on_failure": on_failure} if on_failure else {}))
+    kept = ClientServices(node, **options, **({"on_failure": on_failure} if on_failure else {}))
     services.append(kept)
     kept.register(server)
     if credentials is None:

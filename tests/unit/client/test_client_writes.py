@@ -106,7 +106,7 @@ def test_an_unknown_outcome_is_asked_again_under_the_same_sequence():
         log, nodes = cluster(2)
         async with serving(*nodes), client_of(nodes) as client:
             await client.set_config(TOPIC, "warm", "retention.ms", "0")
-            outcomes = [ErrorCode.OUTCOME_UNKNOWN, ErrorCode.NOT_CONTROLLER, None]
+            outcomes = [ErrorCode.OUTCOME_UNKNOWN, ErrorCode.NOT_LEADER_OR_FOLLOWER, None]
             nodes[0].after_submit = lambda command: outcomes.pop(0)
             await client.set_config(TOPIC, "once", "retention.ms", "1")
         assert [c.resource_name for c in log.applied] == ["warm", "once"]

@@ -1,0 +1,162 @@
+"""What client services may refuse, method by method: the whole table, and its way out.
+
+A refusal is the status of a call or stream (the reason of its ``ErrorInfo``; ``errors.py`` has the
+gRPC status of each code), the answer to one command, or said of one part of a good answer.
+
+See: docs/protocol.md, "What a service refuses".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quorum.answered import Form, Refusal, Service, tell
+from quorum.core.answers import OPERATOR_ANSWERS, Codes
+from quorum.core.notices import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
+from quorum.errors import ErrorCode as Code
+
+_NONE: Codes = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Error codes of one method, by how they arrive."""
+
+    statuses: Codes
+    """That end the call or stream."""
+    answers: Codes = _NONE
+    """Of a command on a stream that goes on."""
+    parts: Codes = _NONE
+    """Of a topic, a resource or a partition in a good answer."""
+
+
+_STREAM: Codes = frozenset(
+    {
+        Code.INVALID_REQUEST,
+        Code.MESSAGE_TOO_LARGE,
+        Code.BROKER_NOT_AVAILABLE,
+        Code.RESOURCE_EXHAUSTED,
+    }
+)
+_CALL: Codes = _STREAM | {Code.REQUEST_TIMED_OUT}
+_CHANGE: Codes = _CALL | {Code.OUTCOME_UNKNOWN}
+_READ: Codes = _CALL | {Code.NOT_LEADER_OR_FOLLOWER, Code.OFFSET_NOT_AVAILABLE}
+_EPOCH: Codes = frozenset({Code.FENCED_LEADER_EPOCH, Code.UNKNOWN_LEADER_EPOCH})
+_POSITION: Codes = frozenset(
+    {Code.UNKNOWN_LEADER_EPOCH, Code.OFFSET_NOT_AVAILABLE, Code.OFFSET_OUT_OF_RANGE}
+)
+_DISK: Codes = frozenset({Code.CORRUPT_MESSAGE, Code.UNKNOWN_SERVER_ERROR})
+
+COMMAND_CODES: Codes = frozenset(
+    {
+        # By the number of its producer.
+        Code.UNKNOWN_PRODUCER_ID,
+        Code.INVALID_PRODUCER_EPOCH,
+        Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        Code.DUPLICATE_SEQUENCE_NUMBER,
+        Code.PRODUCER_WINDOW_EXCEEDED,
+        # By what it asks for.
+        Code.INVALID_REQUEST,
+        Code.POLICY_VIOLATION,
+        Code.MESSAGE_TOO_LARGE,
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        Code.UNKNOWN_TOPIC_ID,
+        Code.INCONSISTENT_TOPIC_ID,
+        Code.INVALID_TOPIC,
+        Code.TOPIC_ALREADY_EXISTS,
+        Code.INVALID_PARTITIONS,
+        Code.INVALID_REPLICATION_FACTOR,
+        Code.INVALID_REPLICA_ASSIGNMENT,
+        Code.INVALID_CONFIG,
+        Code.INVALID_UPDATE_VERSION,
+        Code.FEATURE_UPDATE_FAILED,
+        Code.UNSUPPORTED_VERSION,
+        Code.INCONSISTENT_CLUSTER_ID,
+        Code.INVALID_REGISTRATION,
+        Code.DUPLICATE_BROKER_REGISTRATION,
+        Code.BROKER_ID_NOT_REGISTERED,
+        Code.STALE_BROKER_EPOCH,
+        Code.INVALID_TRANSACTION_TIMEOUT,
+        Code.CONCURRENT_TRANSACTIONS,
+        Code.UNKNOWN_SERVER_ERROR,
+        # By where and when it came.
+        Code.NOT_LEADER_OR_FOLLOWER,
+        Code.RESOURCE_EXHAUSTED,
+        Code.OUTCOME_UNKNOWN,
+    }
+)
+"""What the controller may say of a command."""
+
+_RESULT_CODES: Codes = frozenset(
+    {
+        Code.UNKNOWN_TOPIC_ID,
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        Code.NOT_CONTROLLER,
+        Code.FENCED_LEADER_EPOCH,
+        Code.INVALID_UPDATE_VERSION,
+        Code.INVALID_REQUEST,
+        Code.INELIGIBLE_REPLICA,
+        Code.NEW_LEADER_ELECTED,
+        Code.PREFERRED_LEADER_NOT_AVAILABLE,
+        Code.BROKER_NOT_AVAILABLE,
+    }
+)
+
+HEALTH_AND_REFLECTION = "HealthAndReflection"
+"""Stands for every method of services that are not ours (``foreign.py``)."""
+
+ANSWERS: Mapping[str, Refusals] = {
+    "Write": Refusals(_CHANGE | COMMAND_CODES, parts=_RESULT_CODES),
+    "WriteStream": Refusals(
+        _STREAM | {Code.NOT_CONTROLLER}, COMMAND_CODES | {Code.QUEUE_FULL}, _RESULT_CODES
+    ),
+    "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _DISK),
+    "ListOffsets": Refusals(
+        _CALL | _EPOCH | _DISK | {Code.NOT_LEADER_OR_FOLLOWER, Code.OFFSET_NOT_AVAILABLE}
+    ),
+    "OffsetForLeaderEpoch": Refusals(_CALL | _EPOCH | {Code.NOT_LEADER_OR_FOLLOWER}),
+    "Watch": Refusals(_STREAM | _POSITION | _DISK),
+    "ListTopics": Refusals(_READ),
+    "DescribeTopics": Refusals(
+        _READ,
+        parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID}),
+    ),
+    "DescribeConfigs": Refusals(_READ, parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION})),
+    "DescribeCluster": Refusals(_READ),
+    "DescribeQuorum": Refusals(_CALL),
+    "DescribeFeatures": Refusals(_READ),
+    "DescribeImage": Refusals(_READ),
+    "DeleteRecords": Refusals(_CALL | {Code.POLICY_VIOLATION}),
+    "TransferLeadership": Refusals(
+        _CHANGE | _EPOCH | OPERATOR_ANSWERS[TransferLeadership] | {Code.NEW_LEADER_ELECTED}
+    ),
+    "AddVoter": Refusals(_CHANGE | OPERATOR_ANSWERS[AddVoter]),
+    "RemoveVoter": Refusals(_CHANGE | OPERATOR_ANSWERS[RemoveVoter]),
+    "UpdateVoter": Refusals(_CHANGE | _EPOCH | OPERATOR_ANSWERS[UpdateVoter]),
+    HEALTH_AND_REFLECTION: Refusals(frozenset({Code.INVALID_REQUEST, Code.MESSAGE_TOO_LARGE})),
+}
+"""By method of MetadataService and AdminService, whose names are all different."""
+
+_NAMES = {int(code): code.name for code in Code}
+"""A result that a later release wrote into the log may have numbers unknown here."""
+
+
+def client_refusals() -> set[Refusal]:
+    """The table as single rows."""
+    return {
+        Refusal(Service.CLIENTS, method, form, code.name)
+        for method, found in ANSWERS.items()
+        for form, codes in (
+            (Form.STATUS, found.statuses),
+            (Form.ANSWER, found.answers),
+            (Form.PART, found.parts),
+        )
+        for code in codes
+    }
+
+
+def name_refusal(method: str, form: Form, code: int) -> None:
+    """Tell listeners of a refusal that is being sent; 0 is none."""
+    if code:
+        tell(Refusal(Service.CLIENTS, method, form, _NAMES.get(code, str(code))))

@@ -1,0 +1,28 @@
+"""Client services refuse what their table says: every row is shown by a test of this folder.
+
+That nothing else is refused is checked at the end of every test (``tests/support/refusals.py``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quorate.services.answers import ANSWERS, HEALTH_AND_REFLECTION, client_refusals
+from quorum.v1 import admin_pb2, metadata_pb2
+from tests.support.refusals import shown_by
+
+
+def test_every_method_has_a_row() -> None:
+    names = [
+        method
+        for module in (metadata_pb2, admin_pb2)
+        for service in module.DESCRIPTOR.services_by_name.values()
+        for method in service.methods_by_name
+    ]
+    assert sorted(ANSWERS) == sorted([*names, HEALTH_AND_REFLECTION])
+
+
+def test_every_refusal_is_shown(tmp_path: Path) -> None:
+    """Goal: no row that nobody has seen. Method: what the tests beside this one make it send."""
+    found = shown_by("tests/unit/services", tmp_path / "refusals")
+    assert client_refusals() - found == set()
