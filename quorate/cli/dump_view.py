@@ -1,4 +1,4 @@
-"""Showing a dump: lines for people, or one JSON document per batch or record."""
+"""Showing a dump: lines for people, or rows for programs, one per batch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ def show_file(
     session: Session,
     path: Path,
     *,
+    kind: str,
     with_records: bool,
     from_offset: int = 0,
     to_offset: int | None = None,
     show_secrets: bool = False,
 ) -> None:
     """Dump one file to standard output; offsets [from_offset, to_offset) limit it.
+
+    ``kind`` names the document that JSON and YAML make of it.
 
     Raises:
         CliError: The file is damaged; what comes before has been shown.
@@ -37,10 +40,11 @@ def show_file(
         and (to_offset is None or batch.header.base_offset < to_offset)
     )
     try:
-        if session.output in ("json", "jsonl"):
-            session.stream(_documents(wanted, with_records, show_secrets))
-        else:
+        if session.output == "table":
             _lines(path, wanted, with_records, show_secrets)
+        else:
+            rows = _rows(wanted, with_records, show_secrets)
+            session.stream(kind, {"file": str(path)}, rows)
     except CorruptBatchError as error:
         raise CliError(
             str(error),
@@ -49,18 +53,18 @@ def show_file(
         ) from error
 
 
-def _documents(
+def _rows(
     batches: Iterable[FoundBatch],
     with_records: bool,
     show_secrets: bool,
 ) -> Iterator[Mapping[str, object]]:
     for batch in batches:
-        document = batch_line(batch.header)
+        row = batch_line(batch.header)
         if with_records:
-            document["records"] = [
+            row["records"] = [
                 record_line(batch, record, show_secrets=show_secrets) for record in batch.records()
             ]
-        yield document
+        yield row
 
 
 def _lines(

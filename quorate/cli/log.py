@@ -46,18 +46,22 @@ def dump(
     """Print every batch of FILES and the records inside, one line each.
 
     A data directory or metadata partition directory among FILES stands for its log segments.
-    With -o json or jsonl each batch is one document. Every checksum is proven; damage ends the
-    dump with exit code 8, naming the position.
+    With -o json or yaml each file is one document with a row per batch, with jsonl each batch is a
+    line. Every checksum is proven; damage ends the dump with exit code 8, naming the position,
+    and the document says so in its last field, error.
     """
     paths = [path for given in files for path in _files_of(given)]
     if session.output == "json" and len(paths) > 1:
         raise CliError(
-            "several files are no single JSON document", hint="use -o jsonl", code=Exit.USAGE
+            "several files are no single JSON document",
+            hint="use -o jsonl or yaml",
+            code=Exit.USAGE,
         )
     for path in paths:
         show_file(
             session,
             path,
+            kind="LogDump",
             with_records=with_records,
             from_offset=from_offset,
             to_offset=to_offset,

@@ -2,7 +2,8 @@
 
 A command makes a ``Result`` and never prints by itself. ``table`` is for people and may
 change; the others are for programs: every document names its ``kind`` and ``version``, and
-within a version fields are only added.
+within a version fields are only added. A row on a line of its own, as ``jsonl`` writes it, is no
+document and has neither.
 """
 
 from __future__ import annotations
@@ -58,6 +59,60 @@ def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> Non
         stream.write("\n".join(_yaml(result.document())) + "\n")
     else:
         _table(result, stream, colour=colour)
+
+
+def stream_rows(
+    kind: str,
+    fields: Mapping[str, object],
+    rows: Iterable[Mapping[str, object]],
+    output: str,
+    stream: IO[str],
+) -> None:
+    """Write rows as they come: for ``json`` and ``yaml`` the document of a ``Result``, else lines.
+
+    The document is whole also when ``rows`` ends with an exception, which goes on to the caller:
+    its last field ``error`` says why, and is null otherwise. A YAML document begins with ``---``,
+    so that several make a stream.
+    """
+    if output not in ("json", "yaml"):
+        write_lines(rows, stream)
+        return
+    is_json = output == "json"
+    head = {"kind": kind, "version": SCHEMA_VERSION, **fields}
+    stream.write(_json_head(head) if is_json else "\n".join(["---", *_yaml(head)]))
+    is_empty, error = True, None
+    try:
+        for row in rows:
+            if is_json:
+                stream.write(("" if is_empty else ",") + "\n    " + _json(row))
+            else:
+                stream.write("\nrows:" if is_empty else "")
+                stream.write("\n" + "\n".join(_yaml([row], "  ")))
+            is_empty = False
+    except BaseException as failure:  # one that was interrupted is not all there is either
+        error = str(failure) or type(failure).__name__
+        raise
+    finally:
+        stream.write((_json_tail if is_json else _yaml_tail)(error, is_empty=is_empty))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _json_head(head: Mapping[str, object]) -> str:
+    """The beginning of a document whose rows follow."""
+    return json.dumps({**head, "rows": []}, indent=2, ensure_ascii=False).removesuffix("]\n}")
+
+
+def _json_tail(error: str | None, *, is_empty: bool) -> str:
+    closing = "]" if is_empty else "\n  ]"
+    return f'{closing},\n  "error": {_json(error)}\n}}\n'
+
+
+def _yaml_tail(error: str | None, *, is_empty: bool) -> str:
+    rows = "\nrows: []" if is_empty else ""
+    return f"{rows}\nerror: {_yaml_scalar(error)}\n"
 
 
 def write_lines(rows: Iterable[Mapping[str, object]], stream: IO[str]) -> None:

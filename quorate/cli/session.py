@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from quorate.cli.exits import CliError, Exit
-from quorate.cli.output import Result, render, write_lines
+from quorate.cli.output import Result, render, stream_rows
 from quorate.config_addresses import parse_address
 
 TIMEOUT_DEFAULT_S = 10.0
@@ -44,16 +43,11 @@ class Session:
         colour = not self.is_colourless and sys.stdout.isatty()
         render(result, self.output, sys.stdout, colour=colour)
 
-    def stream(self, rows: Iterable[Mapping[str, object]]) -> None:
-        """Write rows as they come: JSON lines, or for ``json`` one array."""
-        if self.output != "json":
-            write_lines(rows, sys.stdout)
-            return
-        separator = "["
-        for row in rows:
-            sys.stdout.write(f"{separator}\n  {json.dumps(row, ensure_ascii=False)}")
-            separator = ","
-        sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
+    def stream(
+        self, kind: str, fields: Mapping[str, object], rows: Iterable[Mapping[str, object]]
+    ) -> None:
+        """Write rows to standard output as they come; see ``output.stream_rows``."""
+        stream_rows(kind, fields, rows, self.output, sys.stdout)
 
     def say(self, text: str) -> None:
         """A remark for a person; silent with ``--quiet``."""

@@ -87,7 +87,9 @@ def dump(session: Session, file: Path, with_records: bool, show_secrets: bool) -
     except SnapshotCorruptError as error:
         raise CliError(str(error), hint="`quorate log dump` shows what can be read",
                        code=Exit.DAMAGED) from error  # fmt: skip
-    show_file(session, file, with_records=with_records, show_secrets=show_secrets)
+    show_file(
+        session, file, kind="SnapshotDump", with_records=with_records, show_secrets=show_secrets
+    )
 
 
 def _size(path: Path) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from quorate.cli.dump import read_batches
 from quorate.cli.main import main
@@ -156,13 +158,56 @@ def test_lines_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert lines[3].startswith("| offset: 0 timestamp: 5 ")
 
 
-def test_json_is_one_array(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-o", "json", "log", "dump", str(segment(tmp_path))]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 3
+def document(
+    capsys: pytest.CaptureFixture[str], output: str, *arguments: str
+) -> tuple[int, list[dict[str, Any]]]:
+    """Exit code and documents of a dump."""
+    capsys.readouterr()
+    status = main(["-o", output, *arguments])
+    text = capsys.readouterr().out
+    return status, [json.loads(text)] if output == "json" else list(yaml.safe_load_all(text))
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_a_document_names_its_kind_and_version(
+    tmp_path: Path, output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(segment(tmp_path))
+    _, lines, _ = dumped(capsys, path)
+    status, (found,) = document(capsys, output, "log", "dump", path)
+    assert status == 0
+    assert found == {"kind": "LogDump", "version": 1, "file": path, "rows": lines, "error": None}
     empty = tmp_path / "00000000000000000009.log"
     empty.write_bytes(b"")
-    assert main(["-o", "json", "log", "dump", str(empty)]) == 0
-    assert json.loads(capsys.readouterr().out) == []
+    status, (found,) = document(capsys, output, "log", "dump", str(empty))
+    assert (status, found["rows"], found["error"]) == (0, [], None)
+    checkpoint = str(
+        format_one(tmp_path) / "__cluster_metadata-0" / file_name(OffsetAndEpoch(0, 0))
+    )
+    status, (found,) = document(capsys, output, "snapshot", "dump", checkpoint)
+    assert (status, found["kind"], len(found["rows"]) > 0) == (0, "SnapshotDump", True)
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+@pytest.mark.parametrize("sound", [0, 3])
+def test_a_document_is_whole_after_damage(
+    tmp_path: Path, output: str, sound: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = segment(tmp_path, tail=b"torn")
+    if not sound:
+        path.write_bytes(b"\x00" + path.read_bytes()[2:])
+    status, (found,) = document(capsys, output, "log", "dump", str(path))
+    assert (status, found["kind"], len(found["rows"])) == (8, "LogDump", sound)
+    assert path.name in found["error"]
+
+
+def test_several_files_are_a_stream_of_yaml(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(segment(tmp_path))
+    status, found = document(capsys, "yaml", "log", "dump", path, path)
+    assert (status, [each["kind"] for each in found]) == (0, ["LogDump", "LogDump"])
+    assert main(["-o", "json", "log", "dump", path, path]) == 2
 
 
 def test_defaults_in_tagged_fields_are_left_out() -> None:
