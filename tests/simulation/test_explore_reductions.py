@@ -127,9 +127,10 @@ def test_late_requests_and_crashes_reach_the_same_states() -> None:
     ("model", "look"),
     [
         (replace(RECORDS, epochs=2, records=0), _everything),
+        (replace(RECORDS, epochs=2, records=0, late=LATE_ALL), _everything),
         (replace(CRASHES, epochs=1, records=1), _all_but_knowledge),
     ],
-    ids=["two-epochs", "crashes-and-a-record"],
+    ids=["two-epochs", "two-epochs-and-late-requests", "crashes-and-a-record"],
 )
 def test_larger_models_reach_the_same_states(model: Model, look: Look) -> None:
     assert _compare(model, look) > 500
