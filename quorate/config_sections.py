@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from quorate.client.limits import IMPORT_BYTES_MAX
 from quorate.config_addresses import WILDCARD_HOSTS, parse_address, parse_voter
 from quorum.errors import ConfigError
 from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
@@ -24,8 +25,8 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
 RELAYS_MAX = 64
 BATCH_BYTES_MAX_MIN = 64 << 10
-BATCH_BYTES_MAX_MAX = 8 << 20
-"""Beyond it a Fetch answer with one batch no longer fits a message between peers."""
+BATCH_BYTES_MAX_MAX = IMPORT_BYTES_MAX
+"""Beyond it an answer with one batch no longer fits a message to a client that reads the log."""
 NODE_ID_MAX = (1 << 31) - 1
 """Node ids travel in 32 bits with a sign."""
 
@@ -60,7 +61,7 @@ class ClusterConfig:
 
     record_codec: str = "native"
     producer_window: int = PRODUCER_WINDOW
-    batch_bytes_max: int = 8 << 20
+    batch_bytes_max: int = BATCH_BYTES_MAX_MAX
 
     def digest(self) -> bytes:
         """BLAKE2b-128 over names and values of all settings, 16 bytes."""

@@ -17,6 +17,7 @@ from quorate.services.log_range import LogRange
 from quorate.services.ports import ServedNode
 from quorum.batch import BatchHeader, iterate_records, read_header
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
+from quorum.types import OffsetAndEpoch
 from quorum.v1 import metadata_pb2
 
 FETCH_WAIT_MS_MAX = 30_000
@@ -135,12 +136,26 @@ class LogReads:
                 committed.
             CommandError: INVALID_REQUEST for an unknown special time.
         """
+        while True:
+            start = self._node.log_start
+            try:
+                answer = await self._list_from(start, request)
+            except (StorageError, QuorumUsageError):
+                if self._node.log_start == start:
+                    raise
+            else:
+                if self._node.log_start == start:
+                    return answer
+            # Trimmed meanwhile: what was looked at is gone, and the answer may be another one.
+
+    async def _list_from(
+        self, start: OffsetAndEpoch, request: metadata_pb2.ListOffsetsRequest
+    ) -> metadata_pb2.ListOffsetsResponse:
         node = self._node
         check_epoch(node, optional(request, "current_leader_epoch"))
         require_leader(node)
         if request.timestamp < MAX_TIMESTAMP:
             raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown time {request.timestamp}")
-        start = node.log_start
         if request.timestamp == EARLIEST_TIMESTAMP:
             header = await self._header_at(start.offset)
             epoch = start.epoch if header is None else header.epoch

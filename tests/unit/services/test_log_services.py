@@ -199,6 +199,30 @@ def test_a_log_trimmed_while_it_is_read_is_out_of_range(monkeypatch):
     with_client(scenario)
 
 
+@pytest.mark.parametrize(("time", "expected"), [(-2, 4), (0, 4)])
+def test_offsets_are_listed_anew_when_the_log_is_trimmed_meanwhile(monkeypatch, time, expected):
+    """Goal: an answer that holds for the log as it is. Method: trim inside the first read.
+
+    Asked for the earliest record, and for the first one at or after the year 1970.
+    """
+
+    async def scenario(log, nodes, client):
+        for _ in range(5):
+            nodes[0].commit()
+        read = nodes[0].read_log
+
+        async def trimmed_meanwhile(offset, max_bytes, end_offset):
+            if log.start.offset < 4:
+                log.trim(4)
+                raise QuorumUsageError(f"read at {offset}, below log start 4")
+            return await read(offset, max_bytes, end_offset)
+
+        monkeypatch.setattr(nodes[0], "read_log", trimmed_meanwhile)
+        assert (await client.list_offsets(time)).offset == expected
+
+    with_client(scenario)
+
+
 def test_fetch_names_the_point_of_divergence_instead_of_records():
     """Epoch 1 ends at 2 here; a reader that has more of it, or an epoch in between, differs."""
 
