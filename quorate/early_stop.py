@@ -22,10 +22,13 @@ class EarlyStop(BaseException):
 def early_stop() -> Iterator[None]:
     """Within it the stop signals raise ``EarlyStop``, until an event loop takes them over.
 
+    SIGHUP has nobody to listen to it yet and is ignored: the configuration has just been read.
+
     For the main thread. Only for work that may be left at any instruction, which opening a data
     directory is: a crash leaves it no differently.
     """
     before = [(number, signal.signal(number, _raise)) for number in STOP_SIGNALS]
+    before.append((signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN)))
     try:
         yield
     finally:

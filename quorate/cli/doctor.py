@@ -10,6 +10,7 @@ import click
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.dump import read_batches
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.log_verify import missing_beginning
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -91,7 +92,9 @@ def _read_chain(data_dir: Path) -> Iterator[Finding]:
     if marks is None:
         return
     try:
-        damage = verify_log(fs, partition, DigestAt(marks.durable_offset, marks.digest)).damage
+        damage = verify_log(
+            fs, partition, DigestAt(marks.durable_offset, marks.digest)
+        ).damage or missing_beginning(fs, partition, marks.durable_offset)
     except StorageError as error:
         yield Finding("log digest", Verdict.FAILED, str(error), "check owner, mode and the disk")
         return

@@ -43,7 +43,7 @@ def verify(session: Session, directory: Path) -> None:
         )
     end = DigestAt(marks.durable_offset, marks.digest)
     found = verify_log(fs, partition, end)
-    damage = found.damage or _missing_beginning(fs, partition, end.offset)
+    damage = found.damage or missing_beginning(fs, partition, end.offset)
     session.show(
         Result(
             "LogVerification",
@@ -65,7 +65,7 @@ def verify(session: Session, directory: Path) -> None:
         )
 
 
-def _missing_beginning(fs: FileSystem, partition: Path, end_offset: int) -> LogDamagedError | None:
+def missing_beginning(fs: FileSystem, partition: Path, end_offset: int) -> LogDamagedError | None:
     """What is wrong when the first segments are gone; None when nothing is."""
     start = (LogStartFile(fs, partition).load() or LogStart()).start.offset
     bases = segment_bases(fs.list_directory(partition))

@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 ChannelOption: TypeAlias = tuple[str, int | str]
 
-MESSAGE_BYTES_MAX = 8 << 20
-"""Largest message in either direction."""
+IMPORT_BYTES_MAX = 8 << 20
+"""Largest command that copies a batch of another cluster's metadata, which is not ours to cut."""
+
+MESSAGE_BYTES_MAX = IMPORT_BYTES_MAX + (1 << 16)
+"""Largest message in either direction: the largest batch, and what goes around it."""
 
 COMMAND_BYTES_MAX = 1 << 20
 """Largest command, as encoded for the wire."""
-
-IMPORT_BYTES_MAX = MESSAGE_BYTES_MAX - (1 << 16)
-"""Largest command that copies a batch of another cluster's metadata, which is not ours to cut."""
 
 FETCH_BYTES_MAX = 1 << 20
 """Most record bytes in one answer, beyond the one batch that is always given."""

@@ -49,7 +49,7 @@ class ControllerConfig:
     """Finalised kraft.version that brokers must support to register."""
     producer_window: int = PRODUCER_WINDOW
     """Commands one producer may have open, at most ``PRODUCER_WINDOW``. Equal on all nodes."""
-    batch_bytes_max: int = (8 << 20) - (1 << 16)
+    batch_bytes_max: int = 8 << 20
     """A command whose batch would be larger is refused. Equal on all nodes."""
     queue_commands_max: int = 10_000
     """Commands waiting for a group; above it RESOURCE_EXHAUSTED is answered at once."""

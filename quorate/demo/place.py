@@ -50,8 +50,16 @@ def take(folder: Path) -> None:
     if pids:
         raise PlaceTakenError(
             f"{len(pids)} servers of an earlier demo still run in {folder}",
-            f"stop them with: kill {' '.join(pids)}",
+            f"stop them with: kill {' '.join(pids)}"
+            if "?" not in pids
+            else "stop them, or name another --folder",
         )
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise PlaceTakenError(
+            f"{folder} cannot be emptied: {error.strerror}", "name another --folder"
+        ) from error
     marker.touch()

@@ -16,12 +16,14 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_node_is_stopped_while_it_opens_its_log(tmp_path: Path, number: int) -> None:
+    """A signal to reload comes first: nobody hears it yet, and it ends nothing."""
     settings = {"node.filesystem": slow_opening.NAME}
     with running(tmp_path, voters=1, settings=settings, starts=False) as cluster:
         (node,) = cluster.voters
         cluster.start(node)
         cluster.until("the log", (node.folder / slow_opening.OPENING).exists)
         assert node.process is not None
+        node.process.send_signal(signal.SIGHUP)
         node.process.send_signal(number)
         assert cluster.wait_ended(node) == Exit.OK
         assert node.log_tail() == "stopped before the node had started"

@@ -86,6 +86,23 @@ def test_deep_finds_an_epoch_that_rotted(
     assert rows[check]["verdict"] == "failed"
 
 
+def test_deep_misses_no_beginning(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log of which nothing is left passes for none that reaches its stored end."""
+    partition = data_dir / "__cluster_metadata-0"
+    bench = AuditLog(data_dir.parent / "other")
+    bench.elect(1)
+    bench.commit()
+    shutil.copy(bench.partition / "high-watermark", partition / "high-watermark")
+    for path in partition.glob("*.log"):
+        path.unlink()
+    settings = ["--set", "node.id=1", "--set", f"node.data_dir={data_dir}"]
+    capsys.readouterr()
+    assert main(["doctor", "--deep", "-o", "json", *settings]) == 3
+    rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["log digest"]["verdict"] == "failed"
+    assert "no segment is left" in rows["log digest"]["seen"]
+
+
 @pytest.mark.parametrize("position", [0, 5, 30, -2])
 def test_an_election_state_that_no_start_takes(
     data_dir: Path, position: int, capsys: pytest.CaptureFixture[str]
