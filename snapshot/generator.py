@@ -99,11 +99,17 @@ class CheckpointGenerator:
     Invariant: at most one write is under way.
     """
 
-    def __init__(self, fs: FileSystem, directory: Path, clock: Clock) -> None:
-        """Write into ``directory``, which must exist; ``clock`` measures durations."""
+    def __init__(
+        self, fs: FileSystem, directory: Path, clock: Clock, *, reserve_bytes: int = 0
+    ) -> None:
+        """Write into ``directory``, which must exist; ``clock`` measures durations.
+
+        A write that would leave less than ``reserve_bytes`` free there ends as on a full disk.
+        """
         self._fs = fs
         self._directory = directory
         self._clock = clock
+        self._reserve_bytes = reserve_bytes
         self._busy = threading.Lock()
         self._cancelled = threading.Event()
         self._last: CheckpointInfo | None = None
@@ -130,7 +136,7 @@ class CheckpointGenerator:
         Raises:
             QuorumUsageError: Another write is under way, or contents that cannot be stored.
             CheckpointCancelled: ``cancel`` was called.
-            StorageError: The disk failed.
+            StorageError: The disk failed, or is full (``DiskFullError``).
         """
         self._begin()
         return self._write(request, progress)
@@ -180,6 +186,7 @@ class CheckpointGenerator:
                 tagged=request.tagged,
                 voters_tagged=request.voters_tagged,
                 removed=request.removed,
+                reserve_bytes=self._reserve_bytes,
                 progress=progress,
                 is_cancelled=self._cancelled.is_set,
             )

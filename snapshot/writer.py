@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from quorum.errors import QuorateError
+from quorum.errors import DiskFullError, QuorateError
 from quorum.ports import File, FileSystem
 from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
@@ -70,10 +70,12 @@ class PartFile:
         *,
         label: str = "",
         sync_bytes: int = SYNC_BYTES,
+        reserve_bytes: int = 0,
     ) -> None:
         """Create the file, or empty one that was left behind.
 
-        It is synced whenever ``sync_bytes`` have been added.
+        It is synced whenever ``sync_bytes`` have been added. It never grows into the last
+        ``reserve_bytes`` that are free, where the file system tells what is.
 
         Raises:
             StorageError: It cannot be created.
@@ -84,6 +86,7 @@ class PartFile:
         self._fs = fs
         self._directory = directory
         self._sync_bytes = sync_bytes
+        self._reserve_bytes = reserve_bytes
         self._unsynced = 0
         self._has_left = False
         self._file: File | None = fs.open(self.path, create=True, writable=True)
@@ -93,9 +96,12 @@ class PartFile:
         """Write at the end; synced now and then.
 
         Raises:
-            StorageError: ``DiskFullError`` when there is no space.
+            StorageError: ``DiskFullError`` when there is no space, or only what is reserved; the
+                file has its former length.
         """
         file = self._opened()
+        if self._reserve_bytes:
+            self._look_for_room(len(data))
         file.append(data)
         self.size_bytes += len(data)
         self._unsynced += len(data)
@@ -132,6 +138,16 @@ class PartFile:
             self._file = None
         self._fs.unlink(self.path)
 
+    def _look_for_room(self, size_bytes: int) -> None:
+        # Anew each time: others write to this disk as well.
+        free = self._fs.free_bytes(self._directory)
+        if free is not None and free < size_bytes + self._reserve_bytes:
+            raise DiskFullError(
+                f"{free} bytes free after {self.size_bytes} of the checkpoint, {size_bytes} more "
+                f"and {self._reserve_bytes} in reserve wanted",
+                self.path,
+            )
+
     def _opened(self) -> File:
         if self._file is None:
             raise QuorateError(f"{self.path}: no longer open for writing")
@@ -152,20 +168,23 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
     tagged: TaggedFields = (),
     voters_tagged: TaggedFields = (),
     removed: Sequence[ReplicaKey] = (),
+    reserve_bytes: int = 0,
     progress: Progress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> CheckpointInfo:
     """Write and freeze one checkpoint; on any exception nothing of it remains.
 
     ``values`` is consumed lazily, a batch at a time; whatever it raises ends the write.
-    ``state_digest`` may be a function, called once ``values`` is exhausted. ``progress`` and
-    ``is_cancelled`` are called after each batch, in the calling thread; ``progress`` may block
-    to slow the write down. A file already frozen under this id is replaced by the same bytes.
+    ``state_digest`` may be a function, called once ``values`` is exhausted. ``reserve_bytes``
+    stay free, see ``PartFile``. ``progress`` and ``is_cancelled`` are called after each batch, in
+    the calling thread; ``progress`` may block to slow the write down. A file already frozen under
+    this id is replaced by the same bytes.
 
     Raises:
         CheckpointCancelled: ``is_cancelled`` said so.
         QuorumUsageError: Contents that cannot be stored; see ``checkpoint_batches``.
-        StorageError: The disk failed. After a failed sync the caller must stop the node.
+        StorageError: The disk failed, or is full (``DiskFullError``). After a failed sync the
+            caller must stop the node.
     """
     head = CheckpointHead(
         last_contained_log_timestamp,
@@ -176,7 +195,7 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
         voters_tagged,
         tuple(removed),
     )
-    part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL)
+    part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL, reserve_bytes=reserve_bytes)
     digest = FileDigest()
     records = 0
     try:

@@ -1,8 +1,13 @@
 """Room for a checkpoint: whether the disk has it, and when to ask again after it had not.
 
 A checkpoint that does not fit costs more than itself. While it is written it takes what the log
-needs next, and a log that finds no space stops the node; so the space is looked at beforehand,
-and what failed waits before it is tried again.
+needs next, and a log that finds no space stops the node; so the log keeps a reserve, and what
+failed waits before it is tried again.
+
+How large the next one will be nobody knows. The log written since is no measure of it: one key
+changed again and again makes a long log and a small checkpoint, and to refuse that one is to
+leave the log untrimmed until the disk is full. So one is begun where another of the newest's size
+would fit, and given up once it grows into the reserve.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from pathlib import Path
 from quorum.ports import FileSystem
 
 LOG_RESERVE_BYTES = 16 << 20
-"""Left free beside a checkpoint, for what the log writes in the meantime."""
+"""Left free beside a checkpoint, begun or finished, for what the log writes in the meantime."""
 RETRY_MIN_MS = 1_000
 RETRY_MAX_MS = 60_000
 """The pause after a failure doubles from the one to the other."""
@@ -35,12 +40,12 @@ class CheckpointSpace:
         """Whether the pause after a failure is not over."""
         return bool(self.failures) and self._now_ms() < self._retry_at_ms
 
-    def shortage(self, checkpoint_bytes: int) -> str:
-        """Why a checkpoint of about this size would not fit; empty when it would, or when the
-        file system does not tell.
+    def shortage(self, newest_bytes: int) -> str:
+        """Why none may be begun after one of this size; empty when one may, or when the file
+        system does not tell what is free.
         """
         free = self._fs.free_bytes(self._directory)
-        wanted = checkpoint_bytes + LOG_RESERVE_BYTES
+        wanted = newest_bytes + LOG_RESERVE_BYTES
         if free is None or free >= wanted:
             return ""
         return f"{self._directory}: {free} bytes free, {wanted} wanted"

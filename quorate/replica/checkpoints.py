@@ -15,7 +15,7 @@ from concurrent.futures import Executor, Future
 from quorate.controller.controller import Controller
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoint_proof import CheckpointProof
-from quorate.replica.checkpoint_space import CheckpointSpace
+from quorate.replica.checkpoint_space import LOG_RESERVE_BYTES, CheckpointSpace
 from quorum.core.events import CheckpointFailed, Event
 from quorum.core.notices import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
@@ -61,7 +61,9 @@ class CheckpointKeeper:
         self._driver = driver
         self._log = stores.log
         self._store = stores.snapshots
-        self._generator = CheckpointGenerator(fs, stores.directory, clock)
+        self._generator = CheckpointGenerator(
+            fs, stores.directory, clock, reserve_bytes=LOG_RESERVE_BYTES
+        )
         self._space = CheckpointSpace(fs, stores.directory, clock.now_ms)
         self._trigger = trigger
         self._executor = executor
@@ -131,7 +133,7 @@ class CheckpointKeeper:
             Its id; None when one is under way, when the newest on offer is of this position,
             or while the log below it is not yet in this replica's own file; while the digest
             of that log is not known here, so that another replica's file would differ; or when
-            the disk has no room for it.
+            the disk has no room for one as large as the newest.
         """
         image = self._controller.image
         provenance = image.provenance
@@ -147,7 +149,7 @@ class CheckpointKeeper:
         if not log_digest:
             return None
         size = self._store.size(newest) if newest is not None else 0
-        shortage = self._space.shortage(size + progress.bytes_since)
+        shortage = self._space.shortage(size)
         if shortage:
             self._failed(snapshot_id, shortage)
             return None

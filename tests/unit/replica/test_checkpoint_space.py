@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 from prometheus_client import CollectorRegistry
 
 from metrics.families import Families
@@ -20,10 +24,11 @@ from tests.support.lone_replica import LoneReplica
 SMALL = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
 
 
-def change(number: int) -> IncrementalAlterConfigs:
-    """A command that changes one of ten resources."""
-    value = ConfigChange("match", value=f"a=value-{number}")
-    return IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), str(number % 10), (value,))
+def change(number: int, *, resources: int = 10, size: int = 0) -> IncrementalAlterConfigs:
+    """A command that gives one of ``resources`` a value of at least ``size`` bytes."""
+    value = ConfigChange("match", value=f"a=value-{number:0{size}}")
+    name = str(number % resources)
+    return IncrementalAlterConfigs(int(ResourceType.CLIENT_METRICS), name, (value,))
 
 
 def write(bench: LoneReplica, count: int) -> None:
@@ -154,3 +159,107 @@ def test_a_missing_checkpoint_waits_as_well(monkeypatch):
         bench.advance(500)
     assert [event.retry_ms for event in failed(bench)] == [1_000, 2_000, 4_000, 8_000, 16_000]
     assert len(tries) == 5
+
+
+def room_for(bench: LoneReplica, size_bytes: int) -> None:
+    """From now on so much is free, beside what the log has in reserve."""
+    room = LOG_RESERVE_BYTES + size_bytes
+    bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes() + room)
+
+
+def parts(bench: LoneReplica) -> list[str]:
+    """Part files on the disk."""
+    folder = bench.replica.stores.directory
+    return [name for name in bench.fs.list_directory(folder) if name.endswith(".part")]
+
+
+@contextmanager
+def free_after_each_batch(bench: LoneReplica) -> Iterator[list[int]]:
+    """What is free whenever a part has grown."""
+    free: list[int] = []
+    append = PartFile.append
+
+    def noted(part: PartFile, data: bytes) -> None:
+        append(part, data)
+        free.append(bench.fs.free_bytes(part.path) or 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PartFile, "append", noted)
+        yield free
+
+
+def test_a_long_log_of_one_key_needs_little_room_for_its_checkpoint():
+    """Goal: such a log is trimmed where it is needed most. Method: one key of a hundred changes
+    a thousand times, so that no checkpoint is due; then all change, with room for a small one.
+    """
+    config = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=100_000)
+    bench = LoneReplica(snapshot=config).boot().lead()
+    for n in range(100):
+        assert bench.write(change(n, resources=100, size=1_000))
+    before = bench.replica.node.snapshots[-1]
+    size_bytes = bench.replica.stores.snapshots.size(before)
+    for n in range(1_000):
+        assert bench.write(change(n, resources=1, size=1_000))
+    assert bench.replica.node.snapshots[-1] == before
+    assert bench.replica.controller.checkpoint.bytes_since > 1_000_000
+    room_for(bench, 500_000)
+    for n in range(100):
+        assert bench.write(change(n, resources=100, size=1_001))
+    assert not failed(bench)
+    newest = bench.replica.node.snapshots[-1]
+    assert newest.offset > before.offset
+    assert bench.replica.stores.snapshots.size(newest) < 2 * size_bytes + 100_000
+
+
+def test_one_that_grows_into_the_reserve_is_given_up_before_it_does():
+    """Goal: the log keeps its room, whatever size a checkpoint turns out to have. Method: the
+    newest is small, the next has 4 MB, and room is for 2 MB of it.
+    """
+    rare = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=100 << 20)
+    bench = LoneReplica(snapshot=rare).boot().lead()
+    write(bench, 10)
+    before = bench.replica.checkpoints.write_now()
+    assert before is not None
+    for n in range(200):
+        assert bench.write(change(n, resources=200, size=20_000))
+    room_for(bench, 2_000_000)
+    with free_after_each_batch(bench) as free:
+        bench.replica.checkpoints.write_now()
+    assert len(free) > 4, "it was begun"
+    assert LOG_RESERVE_BYTES <= min(free) < LOG_RESERVE_BYTES + 600_000
+    assert parts(bench) == []
+    assert bench.fs.free_bytes(bench.replica.stores.directory) == LOG_RESERVE_BYTES + 2_000_000
+    assert bench.replica.node.snapshots[-1] == before
+    (event,) = failed(bench)
+    assert event.retry_ms == RETRY_MIN_MS
+    assert "in reserve" in event.cause
+    assert not bench.failures
+    room_for(bench, 6_000_000)
+    bench.replica.checkpoints.write_now()
+    assert bench.replica.node.snapshots[-1].offset > before.offset
+
+
+def test_what_the_log_writes_meanwhile_counts_as_well():
+    """Goal: two that grow on one disk do not fill it. Method: others take what was free at the
+    beginning while a checkpoint with room enough for itself is written.
+    """
+    rare = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=100 << 20)
+    bench = LoneReplica(snapshot=rare).boot().lead()
+    for n in range(100):
+        assert bench.write(change(n, resources=100, size=20_000))
+    before = bench.replica.node.snapshots
+    room_for(bench, 4_000_000)
+    log = bench.fs.open(bench.replica.stores.directory / "beside", create=True, writable=True)
+    append = PartFile.append
+
+    def beside(part: PartFile, data: bytes) -> None:
+        append(part, data)
+        if not log.size():
+            log.append(bytes(3_000_000))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PartFile, "append", beside)
+        bench.replica.checkpoints.write_now()
+    assert len(failed(bench)) == 1
+    assert parts(bench) == []
+    assert bench.replica.node.snapshots == before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.errors import QuorumUsageError, StorageError
+from quorum.errors import DiskFullError, QuorumUsageError, StorageError
 from quorum.types import SnapshotId
 from snapshot.naming import FileState, file_name
 from snapshot.reader import CheckpointReader
@@ -114,3 +114,31 @@ def test_a_growing_part_file_is_synced_now_and_then(
     part.discard()
     part.discard()
     assert list(directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_a_reserve_is_not_touched_by_a_single_byte(
+    fs: RecordingFileSystem, directory: Path, monkeypatch: pytest.MonkeyPatch, short: int
+) -> None:
+    """Goal: the limit is exact. Method: free is what the file and the reserve take, or one less."""
+    size_bytes = write(fs, directory).size_bytes
+    (directory / FINAL).unlink()
+    free = size_bytes + 1_000 - short
+    monkeypatch.setattr(
+        fs, "free_bytes", lambda _: free - sum(f.stat().st_size for f in directory.iterdir())
+    )
+    if short:
+        with pytest.raises(DiskFullError, match="1000 in reserve"):
+            write(fs, directory, reserve_bytes=1_000)
+        assert list(directory.iterdir()) == []
+        assert fs.open_files == 0
+    else:
+        assert write(fs, directory, reserve_bytes=1_000).size_bytes == size_bytes
+
+
+def test_where_nobody_tells_what_is_free_a_reserve_stops_nothing(
+    fs: RecordingFileSystem, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: such a disk has checkpoints. Method: ``free_bytes`` is None."""
+    monkeypatch.setattr(fs, "free_bytes", lambda _: None)
+    assert write(fs, directory, reserve_bytes=1 << 40).records == 600
