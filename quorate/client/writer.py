@@ -132,6 +132,9 @@ class Writer:
 
     def _move(self) -> None:
         """Make sure that somebody is at work: the stream, or the search for one."""
+        if self._is_closed:
+            # A pause after a refusal may end later than the writer.
+            return
         if self._sweep_timer is None:
             self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         if self._stream is not None:

@@ -14,7 +14,10 @@ from quorate.client import (
     RefusedError,
     UnavailableError,
 )
+from quorate.client import writer as writing
+from quorate.client.search import LeaderSearch
 from quorate.client.stream import END_SECONDS_MAX
+from quorate.client.writer import Writer
 from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2, common_pb2
 from tests.support.served_node import cluster, serving
@@ -320,6 +323,45 @@ def test_closing_leaves_nothing_behind_in_its_event_loop():
             assert client_tasks() == []
 
     asyncio.run(scenario())
+
+
+def test_a_pause_that_outlives_its_client_begins_nothing(monkeypatch):
+    """Goal: a closed client is at rest. Method: it is closed in the pause after a refusal, and
+    the loop goes on until the pause is over.
+    """
+    searches = []
+    refusal = Writer._on_init_refused
+
+    def counted(*args, **options):
+        searches.append(args)
+        return LeaderSearch(*args, **options)
+
+    async def scenario():
+        refused = asyncio.Event()
+
+        def noted(writer, verdict, answer):
+            refusal(writer, verdict, answer)
+            refused.set()
+
+        monkeypatch.setattr(Writer, "_on_init_refused", noted)
+        _, nodes = cluster(1)
+        nodes[0].refuse = ErrorCode.QUEUE_FULL
+        async with serving(*nodes):
+            client = client_of(nodes)
+            write = asyncio.ensure_future(client.set_config(TOPIC, "t", "retention.ms", "1"))
+            await refused.wait()
+            # A timer of the same loop, set later and for as long, runs after that of the pause.
+            over = asyncio.Event()
+            asyncio.get_running_loop().call_later(writing.REFUSED_PAUSE_SECONDS, over.set)
+            await client.close()
+            assert isinstance(write.exception(), UnavailableError)
+            await over.wait()
+            assert client_tasks() == []
+
+    monkeypatch.setattr(writing, "LeaderSearch", counted)
+    monkeypatch.setattr(writing, "REFUSED_PAUSE_SECONDS", 0.1)
+    asyncio.run(scenario())
+    assert len(searches) == 1
 
 
 def test_closing_does_not_wait_for_a_node_that_keeps_the_stream_open():
