@@ -86,7 +86,8 @@ def test_without_any_leader_nothing_was_done_and_that_is_what_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The time is over in a pause between attempts: one under way would leave it unknown."""
-    monkeypatch.setattr("quorate.client.caller.BACKOFF_SECONDS", (60.0, 60.0))
+    for module in ("caller", "quorum_changes"):
+        monkeypatch.setattr(f"quorate.client.{module}.BACKOFF_SECONDS", (60.0, 60.0))
 
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         with pytest.raises(UnavailableError, match="does not lead"):
