@@ -24,10 +24,11 @@ from metrics.http import HttpServer
 from metrics.observer import Observer
 from quorate import __version__
 from quorate.config import ServerConfig
-from quorate.config_addresses import CONTROLLER_LISTENER, parse_address, parse_voter
+from quorate.config_addresses import parse_address, parse_voter
 from quorate.logs import log_event
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica
+from quorate.server.known_addresses import bootstrap_peers, own_endpoints, relay_peers
 from quorate.server.listeners import Listeners
 from quorate.server.metering import CommandMeter, MeteredListener
 from quorate.server.observability import Observability
@@ -50,13 +51,9 @@ from quorum.transport.link import SERVICE_NAME, Link
 from quorum.transport.node_names import names_by
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.security import TlsFiles, TlsIdentity
-from quorum.types import Endpoint, NodeId
+from quorum.types import NodeId
 from snapshot.writer import CheckpointInfo
 
-CLIENT_LISTENER = "CLIENT"
-_FIRST_BOOTSTRAP_ID = -2
-_FIRST_RELAY_ID = -500
-"""Between the bootstrap servers and the senders that the transport makes up (below -1000)."""
 _POLL_S = 0.01
 _READY_POLL_S = 0.1
 _log = logging.getLogger(__name__)
@@ -84,7 +81,6 @@ class ServerNode:
         self._config = config
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_loop_error)
-        self._on_failure = on_failure
         self._clock = SystemClock()
         self._is_draining = False
         self._is_started = False
@@ -106,13 +102,15 @@ class ServerNode:
             on_failure=on_failure,
             on_written=self._on_written,
         )
-        self._bootstrap = self._bootstrap_peers()
-        self._relays = self._relay_peers()
+        self._bootstrap = bootstrap_peers(config)
+        self._relays = relay_peers(config)
         link = self._link(stores)
         self._network = PeerNetwork(link)
         self.replica = self._make_replica(stores, fs, rng)
         self._shell.attach(self.replica)
-        self._scrubber = Scrubber(self.replica, fs, config.scrub, rng, self._to_driver, on_failure)
+        self._scrubber = Scrubber(
+            self.replica, fs, config.scrub, rng, self._to_driver, self._shell.fail
+        )
         self._observability = Observability(self.replica, config, self._clock, link.counters)
         self._metrics = self._metrics_server()
         self._serve_clients()
@@ -173,11 +171,11 @@ class ServerNode:
             to_driver=self._to_driver,
             on_event=self._on_event,
             on_deadline=self._shell.arm,
-            on_failure=self._on_failure,
+            on_failure=self._shell.fail,
             on_fault=self._on_fault,
             bootstrap=tuple(self._bootstrap),
             relays=RelayPlan(config.relay.enable, tuple(self._relays)),
-            endpoints=self._own_endpoints(),
+            endpoints=own_endpoints(config),
             on_checkpoint=self._on_checkpoint,
             on_delivery_due=self._on_delivery_due,
             around_listener=lambda listener: MeteredListener(listener, self._observer),
@@ -332,7 +330,7 @@ class ServerNode:
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, BaseException) and not isinstance(error, Exception):
-            self._on_failure(error)
+            self._shell.fail(error)
             return
         loop.default_exception_handler(context)
 
@@ -373,22 +371,6 @@ class ServerNode:
         return HttpServer(
             MetricsEndpoint(self._registry, live=live, ready=ready), host=host, port=port
         )
-
-    def _own_endpoints(self) -> tuple[Endpoint, ...]:
-        listeners = self._config.listeners
-        peer = Endpoint(CONTROLLER_LISTENER, *parse_address(listeners.reached_by_peers_at))
-        client = Endpoint(CLIENT_LISTENER, *parse_address(listeners.reached_by_clients_at))
-        return (peer,) if peer.address == client.address else (peer, client)
-
-    def _bootstrap_peers(self) -> dict[NodeId, str]:
-        own = self._config.listeners.reached_by_peers_at
-        servers = [text for text in self._config.bootstrap.servers if text != own]
-        return {_FIRST_BOOTSTRAP_ID - place: text for place, text in enumerate(servers)}
-
-    def _relay_peers(self) -> dict[NodeId, str]:
-        own = self._config.listeners.reached_by_peers_at
-        relays = [text for text in self._config.relay.fetch_from if text != own]
-        return {_FIRST_RELAY_ID - place: text for place, text in enumerate(relays)}
 
     def _load_tls(self) -> TlsIdentity | None:
         tls = self._config.tls

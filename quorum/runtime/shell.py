@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from quorum.errors import StorageError
 from quorum.ports import Clock
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone, WriteGroup
@@ -32,7 +33,8 @@ class Shell:
 
     Life-cycle: construct on the loop, hand ``submit`` and ``arm`` to the replica, ``attach``
     it, ``start``, finally ``stop``. ``on_failure`` is told once, on the loop's thread, of what
-    escaped the replica or ended the writer; the replica is not called any more then.
+    escaped the replica, ended the writer or was given to ``fail``; the replica is not called any
+    more then.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Shell:
         self._writer = WriterThread(
             persistence,
             on_done=lambda done: self._from_thread(self._write_done, done),
-            on_failure=lambda error: self._from_thread(self._failed, error),
+            on_failure=lambda error: self._from_thread(self.fail, error),
         )
 
     def attach(self, wheel: Wheel) -> None:
@@ -83,8 +85,22 @@ class Shell:
             self._timer = None
         if self._writer.failure is not None:
             # What the thread sent us waits for a turn of the loop that may not come.
-            self._failed(self._writer.failure)
+            self.fail(self._writer.failure)
         return is_written
+
+    def fail(self, error: BaseException) -> None:
+        """End the node because of ``error``, found anywhere; on the loop's thread, at any time.
+
+        The first is reported, later ones are its consequences. The replica is called no more. When
+        a disk failed, what waits for the writer is dropped too: after a failed sync the next one
+        may claim success for what is lost.
+        """
+        if self._has_failed:
+            return
+        self._has_failed = True
+        if isinstance(error, StorageError):
+            self._writer.abandon()
+        self._on_failure(error)
 
     def submit(self, group: WriteGroup) -> None:
         """The replica's ``Writer``."""
@@ -112,11 +128,6 @@ class Shell:
         self.guard(self._attached().write_done, done)
         self._on_written(done)
 
-    def _failed(self, error: BaseException) -> None:
-        if not self._has_failed:
-            self._has_failed = True
-            self._on_failure(error)
-
     def _from_thread(self, call: Callable[..., None], argument: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, argument)
@@ -131,7 +142,7 @@ class Shell:
         try:
             call(*arguments)
         except BaseException as error:  # noqa: BLE001 - supervisor: reports and stops, never goes on
-            self._failed(error)
+            self.fail(error)
 
     def _attached(self) -> Wheel:
         if self._wheel is None:

@@ -32,7 +32,7 @@ class WriterThread:
         self._on_done = on_done
         self._on_failure = on_failure
         self._queue: queue.SimpleQueue[WriteGroup | None] = queue.SimpleQueue()
-        self._has_finished = False
+        self._has_finished = self._is_abandoned = False
         self.failure: BaseException | None = None
         """What ended the thread; set before ``on_failure`` is called."""
         self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
@@ -45,6 +45,13 @@ class WriterThread:
         """Queue a group for the next pass."""
         self._queue.put(group)
 
+    def abandon(self) -> None:
+        """Begin no further pass: what is queued is dropped, and nothing of it is completed.
+
+        A pass under way goes on to its end. Any thread may call it.
+        """
+        self._is_abandoned = True
+
     @property
     def is_running(self) -> bool:
         """Whether the thread is alive: after ``stop``, whether the disk still holds it."""
@@ -53,8 +60,8 @@ class WriterThread:
     def stop(self, timeout_s: float | None = None) -> bool:
         """Finish what is queued and end the thread; whether all was written, in time.
 
-        It was not when the disk hangs, or when a failure ended the thread. A thread that a hung
-        disk holds cannot be ended. It is a daemon and keeps no process.
+        It was not when the disk hangs, when a failure ended the thread, or after ``abandon``. A
+        thread that a hung disk holds cannot be ended. It is a daemon and keeps no process.
         """
         self._queue.put(None)
         if self._thread.is_alive():
@@ -75,7 +82,7 @@ class WriterThread:
                     item = self._queue.get_nowait()
                 except queue.Empty:
                     break
-            if not groups:
+            if not groups or self._is_abandoned:
                 continue
             try:
                 done = self._persistence.execute(groups)
@@ -85,4 +92,4 @@ class WriterThread:
                 self._on_failure(error)
                 return
             self._on_done(done)
-        self._has_finished = True
+        self._has_finished = not self._is_abandoned

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
+
+import pytest
 
 from quorum.errors import InvariantViolation, StorageError
 from quorum.runtime.clock import SystemClock
@@ -25,6 +28,19 @@ class Disk:
             raise self.failure
         self.written += [group.ticket for group in groups]
         return WriteDone(groups[-1].ticket, (), flushed=True)
+
+
+class HeldDisk(Disk):
+    """Holds its first pass until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_held, self.released = threading.Event(), threading.Event()
+
+    def execute(self, groups: Sequence[WriteGroup]) -> WriteDone:
+        self.is_held.set()
+        assert self.released.wait(60)
+        return super().execute(groups)
 
 
 class Wheel:
@@ -124,3 +140,42 @@ def test_a_replica_is_not_called_after_its_disk_failed() -> None:
 
     assert run(scenario, Disk(failure), wheel) == [failure]
     assert wheel.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("failure", "written"),
+    [(StorageError("cannot sync"), [1]), (InvariantViolation("two leaders"), [1, 2])],
+)
+def test_a_failure_found_elsewhere_ends_all_writing(failure: Exception, written: list[int]) -> None:
+    """Goal: after the failed sync of any file no group is written that waits, and nobody is told
+    that a write was done. Method: fail while the disk holds the first of two.
+    """
+    wheel = Wheel()
+    disk = HeldDisk()
+
+    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+        shell.submit(WriteGroup(1, ()))
+        shell.start()
+        assert await asyncio.to_thread(disk.is_held.wait, 60)
+        shell.submit(WriteGroup(2, ()))
+        shell.fail(failure)
+        shell.fail(OSError("follows from the first"))
+        assert told == [failure]
+        disk.released.set()
+        assert shell.stop(60) == (len(written) == 2)
+        shell.guard(wheel.tick)
+
+    assert run(scenario, disk, wheel) == [failure]
+    assert (wheel.calls, disk.written) == (0, written)
+
+
+def test_a_failure_after_the_stop_is_told() -> None:
+    failure = StorageError("cannot sync")
+
+    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+        del told
+        shell.start()
+        assert shell.stop(60)
+        shell.fail(failure)
+
+    assert run(scenario, Disk(), Wheel()) == [failure]

@@ -1,0 +1,39 @@
+"""Which addresses a node begins with: its own, and those it asks before it knows a voter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quorate.config import ServerConfig
+from quorate.config_addresses import CONTROLLER_LISTENER, parse_address
+from quorum.types import Endpoint, NodeId
+
+CLIENT_LISTENER: Final = "CLIENT"
+_FIRST_BOOTSTRAP_ID: Final = -2
+_FIRST_RELAY_ID: Final = -500
+"""Between the bootstrap servers and the senders that the transport makes up (below -1000)."""
+
+
+def own_endpoints(config: ServerConfig) -> tuple[Endpoint, ...]:
+    """Where this node is reached: by peers, and by clients if that is elsewhere."""
+    listeners = config.listeners
+    peer = Endpoint(CONTROLLER_LISTENER, *parse_address(listeners.reached_by_peers_at))
+    client = Endpoint(CLIENT_LISTENER, *parse_address(listeners.reached_by_clients_at))
+    return (peer,) if peer.address == client.address else (peer, client)
+
+
+def bootstrap_peers(config: ServerConfig) -> dict[NodeId, str]:
+    """The bootstrap servers but this node, under made-up ids."""
+    return _numbered(config, config.bootstrap.servers, _FIRST_BOOTSTRAP_ID)
+
+
+def relay_peers(config: ServerConfig) -> dict[NodeId, str]:
+    """The relays to fetch from but this node, under made-up ids."""
+    return _numbered(config, config.relay.fetch_from, _FIRST_RELAY_ID)
+
+
+def _numbered(config: ServerConfig, addresses: Sequence[str], first: NodeId) -> dict[NodeId, str]:
+    own = config.listeners.reached_by_peers_at
+    others = [text for text in addresses if text != own]
+    return {first - place: text for place, text in enumerate(others)}

@@ -1,0 +1,121 @@
+"""A node whose disk fails under a checkpoint, and under nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from quorate.config import ServerConfig
+from quorate.config_sections import LimitsConfig, ListenerConfig, MetricsConfig, NodeConfig
+from quorate.formatting import FormatPlan, format_directory
+from quorate.server.node import ServerNode
+from quorum.errors import StorageError
+from quorum.log.filesystem import OsFile, OsFileSystem
+from quorum.types import Endpoint, ReplicaKey, Voter
+
+ME = ReplicaKey(1, b"d" * 16)
+PATIENCE_S = 20
+
+
+class Disk(OsFileSystem):
+    """Holds the sync of an unfinished checkpoint until released, and fails it then."""
+
+    def __init__(self) -> None:
+        self.is_held, self.released = threading.Event(), threading.Event()
+        self.failure: StorageError | None = None
+
+    def open(self, path: Path, *, create: bool = False, writable: bool = False) -> OsFile:
+        plain = super().open(path, create=create, writable=writable)
+        file = _File(path, plain._fd)
+        file._disk = self
+        return file
+
+
+class _File(OsFile):
+    __slots__ = ("_disk",)
+    _disk: Disk
+
+    def sync(self) -> None:
+        if self._path.name.endswith(".part"):
+            self._disk.is_held.set()
+            assert self._disk.released.wait(PATIENCE_S)
+            self._disk.failure = StorageError("cannot sync: Input/output error", self._path)
+            raise self._disk.failure
+        super().sync()
+
+
+def run(
+    folder: Path,
+    scenario: Callable[[ServerNode, Disk, list[BaseException]], Awaitable[None]],
+    *,
+    shutdown_ms_max: int = PATIENCE_S * 1000,
+) -> tuple[Disk, list[BaseException]]:
+    """A node that leads and whose disk holds a checkpoint; what ``on_failure`` was told."""
+    disk = Disk()
+    voters = (Voter(ME, (Endpoint("CONTROLLER", "localhost", 9093),)),)
+    plan = FormatPlan(folder / "n1", "c2ltdWxhdGVkLWNsdXN0ZQ", 1, ME.directory_id, voters)
+    format_directory(OsFileSystem(), plan)
+    config = ServerConfig(
+        node=NodeConfig(id=1, data_dir=folder / "n1"),
+        listeners=ListenerConfig(client="localhost:0"),
+        metrics=MetricsConfig(listen=""),
+        limits=LimitsConfig(shutdown_ms_max=shutdown_ms_max),
+    )
+    failures: list[BaseException] = []
+
+    async def live() -> None:
+        node = ServerNode(config, disk, rng=random.Random(1), on_failure=failures.append)
+        await node.start()
+        async with asyncio.timeout(PATIENCE_S):
+            while not disk.is_held.is_set():
+                if node.replica.node.is_leader:
+                    node.replica.checkpoints.write_now()
+                await asyncio.sleep(0.001)
+        await scenario(node, disk, failures)
+
+    try:
+        asyncio.run(live())
+    finally:
+        disk.released.set()
+    return disk, failures
+
+
+def test_the_replica_is_called_no_more_when_a_checkpoint_cannot_be_synced(tmp_path: Path) -> None:
+    """Goal: nothing is acknowledged by a node that does not trust its disk."""
+    calls: list[bool] = []
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        disk.released.set()
+        async with asyncio.timeout(PATIENCE_S):
+            while not failures:
+                await asyncio.sleep(0.001)
+        node._shell.guard(calls.append, True)
+        await node.stop()
+
+    disk, failures = run(tmp_path, scenario)
+    assert failures == [disk.failure]
+    assert not calls
+
+
+@pytest.mark.parametrize("finds", ["loop", "scrubber"])
+def test_the_replica_is_called_no_more_after_other_failures(tmp_path: Path, finds: str) -> None:
+    failure = KeyboardInterrupt()
+    calls: list[bool] = []
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        if finds == "loop":
+            node._on_loop_error(asyncio.get_running_loop(), {"exception": failure})
+        else:
+            node._scrubber._on_failure(failure)
+        assert failures == [failure]
+        node._shell.guard(calls.append, True)
+        disk.released.set()
+        await node.stop()
+
+    assert run(tmp_path, scenario)[1] == [failure]
+    assert not calls
