@@ -10,7 +10,7 @@ See: requirements 630.1, 630.4, 630.15-630.18; docs/architecture.md (A checkpoin
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 
 from quorate.controller.controller import Controller
 from quorate.replica.boot import Stores
@@ -73,6 +73,8 @@ class CheckpointKeeper:
         self._on_event = on_event
         self._on_checkpoint = on_checkpoint
         self._proof = CheckpointProof(self._store, executor, clock.now_ms, self.withdraw, to_driver)
+        self._is_cancelled = False
+        self._writing: Future[CheckpointInfo] | None = None
         self._last_ms = clock.now_ms()
         self._former_ms = self._last_ms
         """What ``_last_ms`` goes back to when the one under way fails."""
@@ -124,7 +126,8 @@ class CheckpointKeeper:
     @property
     def _is_busy(self) -> bool:
         # A checkpoint loaded meanwhile resets the progress, not the worker.
-        return self._controller.checkpoint.is_capturing or self._generator.is_running
+        is_running = self._controller.checkpoint.is_capturing or self._generator.is_running
+        return is_running or self._is_cancelled
 
     def write_now(self) -> SnapshotId | None:
         """Write one of the image as it is, due or not.
@@ -132,8 +135,8 @@ class CheckpointKeeper:
         Returns:
             Its id; None when one is under way, when the newest on offer is of this position,
             or while the log below it is not yet in this replica's own file; while the digest
-            of that log is not known here, so that another replica's file would differ; or when
-            the disk has no room for one as large as the newest.
+            of that log is not known here, so that another replica's file would differ; when
+            the disk has no room for one as large as the newest; or after ``cancel``.
         """
         image = self._controller.image
         provenance = image.provenance
@@ -170,6 +173,7 @@ class CheckpointKeeper:
             ),
             self._executor,
         )
+        self._writing = future
         future.add_done_callback(
             lambda done: self._to_driver(lambda: self._finish(snapshot_id, done))
         )
@@ -179,7 +183,7 @@ class CheckpointKeeper:
         progress = self._controller.checkpoint
         try:
             info = done.result()
-        except (CheckpointCancelled, DiskFullError) as error:
+        except (CheckpointCancelled, CancelledError, DiskFullError) as error:
             self._last_ms = self._former_ms
             if progress.is_capturing:
                 progress.abandon()
@@ -215,6 +219,13 @@ class CheckpointKeeper:
         # It may be the one that a trimmed log rests on.
         self.write_now()
 
-    def cancel(self) -> None:
-        """Give up a write under way; nothing of it remains."""
+    def cancel(self) -> Future[CheckpointInfo] | None:
+        """Begin no more, and give up a write under way at its next batch; nothing of it remains.
+
+        Returns:
+            The last write that was begun, or None. It may be at its end already and succeed; when
+            it is done, what follows of it has been given to ``to_driver``.
+        """
+        self._is_cancelled = True
         self._generator.cancel()
+        return self._writing

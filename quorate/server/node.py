@@ -11,7 +11,6 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
@@ -35,6 +34,7 @@ from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
+from quorate.server.worker import Worker, is_done_in
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
 from quorum.core.events import Event
@@ -88,7 +88,7 @@ class ServerNode:
         self._registry = CollectorRegistry()
         self._observer = Observer(Families(self._registry))
         self._meter = CommandMeter(self._observer)
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._executor = Worker("checkpoint")
         self._tls = self._load_tls()
         began = time.perf_counter()
         stores = self._open_stores(fs)
@@ -258,9 +258,13 @@ class ServerNode:
     async def stop(self) -> None:
         """Close everything; what was submitted to the writer is written, or ``on_failure`` told.
 
+        A checkpoint under way is given up, and its failure told. The writer and a checkpoint that
+        the disk holds are each waited for ``limits.shutdown_ms_max`` at most.
+
         Raises:
             StorageError: The disk did not take it in time; nothing more is touched then.
         """
+        limit_s = self._config.limits.shutdown_ms_max / 1000
         self._is_draining = True
         self._scrubber.stop()
         if self._ready_task is not None:
@@ -272,14 +276,25 @@ class ServerNode:
             self._services.close()
             if self._metrics is not None:
                 await self._metrics.close()
-            self._shell.stop(self._config.limits.shutdown_ms_max / 1000)
-            if self._shell.is_writing:
-                self._executor.shutdown(wait=False, cancel_futures=True)
-                raise StorageError(
-                    "the disk hangs: not everything was written", self._config.node.data_dir
-                )
+        # While the shell can still be told of its failure.
+        is_held = not await self._end_checkpoint(limit_s)
+        if self._is_started:
+            self._shell.stop(limit_s)
+            is_held |= self._shell.is_writing
+        if is_held:
+            raise StorageError(
+                "the disk hangs: not everything was written", self._config.node.data_dir
+            )
         self.replica.close()
-        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    async def _end_checkpoint(self, limit_s: float) -> bool:
+        """Give up a checkpoint under way; whether it has ended, and the replica heard of it.
+
+        Nobody waits for what the worker merely reads.
+        """
+        last = self.replica.checkpoints.cancel()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        return last is None or await is_done_in(limit_s, last)
 
     # ------------------------------------------------------------------ from the transport
 

@@ -119,3 +119,46 @@ def test_the_replica_is_called_no_more_after_other_failures(tmp_path: Path, find
 
     assert run(tmp_path, scenario)[1] == [failure]
     assert not calls
+
+
+def test_a_checkpoint_that_fails_during_the_stop_is_told(tmp_path: Path) -> None:
+    """Goal: a disk that cannot be trusted is not left with the exit code of a clean stop.
+    Method: fail the sync when everything else has been closed and the writer is about to be.
+    """
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        cancel = node.replica.checkpoints.cancel
+
+        def cancel_and_fail() -> object:
+            last = cancel()
+            disk.released.set()
+            return last
+
+        node.replica.checkpoints.cancel = cancel_and_fail  # type: ignore[assignment,method-assign]
+        await node.stop()
+        assert failures == [disk.failure]
+
+    disk, failures = run(tmp_path, scenario)
+    assert failures == [disk.failure]
+    assert isinstance(disk.failure, StorageError)
+
+
+def test_a_disk_that_holds_a_checkpoint_does_not_keep_the_node(tmp_path: Path) -> None:
+    """Goal: the stop is bounded, and the loop turns meanwhile: it may hear a second signal."""
+    turns: list[float] = []
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        async def turn() -> None:
+            while True:
+                turns.append(asyncio.get_running_loop().time())
+                await asyncio.sleep(0.01)
+
+        turning = asyncio.create_task(turn())
+        with pytest.raises(StorageError, match="the disk hangs"):
+            await node.stop()
+        turning.cancel()
+        assert not disk.released.is_set()
+        assert not failures
+
+    run(tmp_path, scenario, shutdown_ms_max=500)
+    assert len(turns) > 5
