@@ -1,7 +1,8 @@
 """How long processes waited for a processor: what a loaded machine adds to whatever they do.
 
 A bound on how long the quorum keeps somebody waiting says nothing about a machine that runs other
-things meanwhile. Linux counts for every thread how long it was ready to run and did not.
+things meanwhile. Linux counts for every thread how long it was ready to run and did not, and how
+long the host of a virtual machine kept its processors to itself.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
+
+import psutil
 
 SAMPLE_SECONDS = 0.05
 
@@ -30,6 +33,7 @@ class RunQueue:
         self._moments: list[float] = []
         self._totals: list[float] = []
         self._total_ns = 0
+        self._stolen = _stolen_seconds()
         self._is_over = threading.Event()
         self._guard = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="run-queue")
@@ -50,7 +54,8 @@ class RunQueue:
         self.sample()
 
     def waited(self, began: float, ended: float) -> float:
-        """Seconds that all threads together were kept from running in [began, ended).
+        """Seconds that all threads together were kept from running in [began, ended), and those
+        that the machine's host took from all processors.
 
         Both are of the monotonic clock. Widened to whole samples; 0.0 on a quiet machine.
         """
@@ -80,7 +85,12 @@ class RunQueue:
                 self._total_ns += delay_ns - self._known.get(key, 0)
                 self._known[key] = delay_ns
         self._moments.append(time.monotonic())
-        self._totals.append(self._total_ns / 1e9)
+        self._totals.append(self._total_ns / 1e9 + _stolen_seconds() - self._stolen)
+
+
+def _stolen_seconds() -> float:
+    """Of all processors since the machine's start; 0.0 where nothing is told of it."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 def _tasks(pid: int) -> list[Path]:
