@@ -36,9 +36,9 @@ def server(
 ) -> None:
     """Run one node until it is told to stop.
 
-    SIGTERM or SIGINT hands leadership over, drains and stops; a second one stops at once.
-    SIGHUP reads the configuration again: the log level changes, and the log names what else
-    would need a restart.
+    SIGTERM or SIGINT hands leadership over, drains and stops; a second one ends the process at
+    once, as a crash would, with exit code 1, or 8 if the disk had failed. SIGHUP reads the
+    configuration again: the log level changes, and the log names what else would need a restart.
     """
     try:
         with early_stop():

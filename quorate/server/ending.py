@@ -46,14 +46,9 @@ class Ending:
         return Exit.DAMAGED if isinstance(self.failure, StorageError) else Exit.FAILED
 
     def ask(self) -> None:
-        """Somebody wants the process to stop.
-
-        Raises:
-            SystemExit: For the second time: the person is in a hurry.
-        """
-        if self._asked.done():
-            raise SystemExit(self.status or Exit.FAILED)
-        self._asked.set_result(None)
+        """Somebody wants the process to stop; once is enough."""
+        if not self._asked.done():
+            self._asked.set_result(None)
 
     def fail(self, reason: BaseException) -> None:
         """Something happened after which the process must not go on."""

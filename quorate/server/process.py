@@ -2,7 +2,7 @@
 
 Wiring only; every decision is made elsewhere. Exit codes are those of the command line: 0 for
 a clean stop, 1 for a failure, 8 when the disk cannot be trusted: at the start, later, or while
-the node stops.
+the node stops. A second stop signal ends the process with 1, or with the code of a failure so far.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from collections.abc import Callable
 from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
 from quorate.config_load import LoadedConfig
-from quorate.early_stop import STOP_SIGNALS
 from quorate.logs import configure_logging
 from quorate.replica.boot import BootReport
 from quorate.server.ending import Ending, trace_of
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
 from quorate.server.reload import Reload
+from quorate.server.stop_signals import StopSignals
 from quorum.errors import ConfigError, IdentityError, StorageError
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
@@ -80,8 +80,7 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
         ending.fail(error)
         return _told(ending)
     loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, ending.ask)
+    StopSignals(ending)
     loop.add_signal_handler(signal.SIGHUP, reload)
     _report_boot(node.boot_report)
     if config.node.huge_pages:

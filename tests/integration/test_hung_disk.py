@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from quorate.cli.exits import Exit
 from quorate.demo.local_cluster import LocalNode
 from tests.integration import hanging_disk
 from tests.integration.processes import Processes, running
@@ -79,3 +81,30 @@ def test_a_node_with_a_hung_disk_can_be_stopped(cluster: Processes) -> None:
     cluster.wait_ready(cluster.voters)
     write_configs(cluster, ["3"])
     wait_equal_images(cluster, cluster.voters)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_a_node_that_a_hung_disk_holds(tmp_path: Path, number: int) -> None:
+    """Goal: at once, although the event loop waits for the writer. Method: hang the disk for
+    longer than anybody waits, and signal again when everything but the writer is closed.
+    """
+    settings = {**SETTINGS, "limits.shutdown_ms_max": 3_600_000}
+    with running(tmp_path, settings=settings) as cluster:
+        write_configs(cluster, ["1"])
+        hung = next(node for node in cluster.voters if node is not cluster.leader())
+        switch(hung).touch()
+        write_configs(cluster, ["2"])
+        cluster.until_logged(hung, "event=disk_stalled")
+        assert hung.process is not None
+        hung.process.send_signal(number)
+        cluster.until("closed metrics", lambda: "refused" in cluster.readiness(hung))
+        assert hung.process.poll() is None
+        hung.process.send_signal(number)
+        assert cluster.wait_ended(hung) == Exit.FAILED
+        assert "event=stopped" not in hung.log_tail(5)
+
+        switch(hung).unlink()
+        cluster.start(hung)
+        cluster.wait_ready(cluster.voters)
+        write_configs(cluster, ["3"])
+        wait_equal_images(cluster, cluster.voters)

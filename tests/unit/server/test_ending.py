@@ -105,14 +105,12 @@ def test_the_error_of_the_work_is_a_failure() -> None:
     assert isinstance(in_loop(scenario).failure, InvariantViolation)
 
 
-@pytest.mark.parametrize("failed_before", [False, True])
-def test_the_second_request_does_not_wait(failed_before: bool) -> None:
-    async def scenario(ending: Ending) -> None:
-        if failed_before:
-            ending.fail(StorageError("cannot sync"))
-        ending.ask()
-        with pytest.raises(SystemExit) as ended:
-            ending.ask()
-        assert ended.value.code == (Exit.DAMAGED if failed_before else Exit.FAILED)
+def test_a_second_request_changes_nothing() -> None:
+    """Whoever is in a hurry sends a second signal; see ``stop_signals``."""
 
-    in_loop(scenario)
+    async def scenario(ending: Ending) -> None:
+        ending.ask()
+        ending.ask()
+        await ending.wait()
+
+    assert in_loop(scenario).status is Exit.OK
