@@ -47,17 +47,27 @@ class Families(Collector):
                     registry=registry,
                     buckets=metric.buckets,
                 )
-        self._ways: dict[tuple[str, tuple[str, ...]], _Enter] = {}
+        # Found once: the library looks a child up by its labels again for every update.
+        self._increments: dict[tuple[str, tuple[str, ...]], _Enter] = {}
+        self._observations: dict[tuple[str, tuple[str, ...]], _Enter] = {}
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Add to a counter. ``labels`` are values in the catalog's order."""
-        way = self._ways.get((name, labels))
-        self._note(way or self._way(name, self._counters[name], labels), by)
+        enter = self._increments.get((name, labels))
+        if enter is None:
+            metric = self._counters[name]
+            enter = (metric.labels(*labels) if labels else metric).inc
+            self._increments[name, labels] = enter
+        self._note(enter, by)
 
     def time(self, name: str, value: float, *labels: str) -> None:
         """Record one observation of a histogram, in its base unit."""
-        way = self._ways.get((name, labels))
-        self._note(way or self._way(name, self._histograms[name], labels), value)
+        enter = self._observations.get((name, labels))
+        if enter is None:
+            metric = self._histograms[name]
+            enter = (metric.labels(*labels) if labels else metric).observe
+            self._observations[name, labels] = enter
+        self._note(enter, value)
 
     def settle(self) -> None:
         """Enter everything that was noted."""
@@ -83,10 +93,3 @@ class Families(Collector):
         self._pending.append((enter, value))
         if len(self._pending) > PENDING_MAX:
             self.settle()
-
-    def _way(self, name: str, metric: Counter | Histogram, labels: tuple[str, ...]) -> _Enter:
-        """Found once: the library looks a child up by its labels again for every update."""
-        child = metric.labels(*labels) if labels else metric
-        way: _Enter = child.inc if isinstance(child, Counter) else child.observe
-        self._ways[name, labels] = way
-        return way

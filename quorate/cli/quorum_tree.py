@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from quorum.config import RELAY_HOPS_MAX
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 _UNKNOWN = -1
-_WAY_MAX = 64
-"""More relays than any way has: reports of different moments may contradict each other."""
 
 
 def sources_of(answer: DescribeQuorumResponse) -> dict[int, int]:
@@ -22,9 +21,12 @@ def sources_of(answer: DescribeQuorumResponse) -> dict[int, int]:
 
 
 def way_of(observer: int, sources: dict[int, int], top: int) -> list[int]:
-    """The relays between an observer and ``top``, nearest first; empty without any."""
+    """The relays between an observer and ``top``, nearest first; empty without any.
+
+    Reports of different moments may contradict each other, so it ends where every way does.
+    """
     way: list[int] = []
-    while (source := sources.get(observer, top)) != top and len(way) < _WAY_MAX:
+    while (source := sources.get(observer, top)) != top and len(way) < RELAY_HOPS_MAX:
         way.append(source)
         observer = source
     return way

@@ -14,7 +14,10 @@ ChannelOption: TypeAlias = tuple[str, int | str]
 IMPORT_BYTES_MAX = 8 << 20
 """Largest command that copies a batch of another cluster's metadata, which is not ours to cut."""
 
-MESSAGE_BYTES_MAX = IMPORT_BYTES_MAX + (1 << 16)
+FRAMING_BYTES = 64 << 10
+"""More than there is around the records, or other contents without bound, of a message."""
+
+MESSAGE_BYTES_MAX = IMPORT_BYTES_MAX + FRAMING_BYTES
 """Largest message in either direction: the largest batch, and what goes around it."""
 
 COMMAND_BYTES_MAX = 1 << 20

@@ -40,8 +40,8 @@ def take(folder: Path) -> None:
     """Make ``folder`` an empty one of a demo.
 
     Raises:
-        PlaceTakenError: It holds what no demo wrote, or servers still run in it. Nothing was
-            touched.
+        PlaceTakenError: It holds what no demo wrote, or servers still run in it, and nothing was
+            touched; or it cannot be emptied.
     """
     marker = folder / MARKER
     if folder.exists() and any(folder.iterdir()) and not marker.exists():

@@ -69,8 +69,8 @@ def _run_loop(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
 
 async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     ending = Ending()
-    # A stop signal that comes while the directory is opened raises ``EarlyStop``.
     rng = random.Random(secrets.randbits(64))
+    # A stop signal that comes while the directory is opened raises ``EarlyStop``.
     try:
         node = ServerNode(config, fs, rng=rng, on_failure=ending.fail)
     except IdentityError:

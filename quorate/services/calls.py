@@ -56,7 +56,7 @@ class Malformed:
     code: ErrorCode = ErrorCode.INVALID_REQUEST
 
 
-def oversized(data: bytes) -> Malformed | None:
+def _oversized(data: bytes) -> Malformed | None:
     """What stands for a message that no client may send.
 
     Asked here because on a port that also serves peers gRPC lets larger messages through.
@@ -67,18 +67,18 @@ def oversized(data: bytes) -> Malformed | None:
     return Malformed(cause, ErrorCode.MESSAGE_TOO_LARGE)
 
 
-def decoder(kind: type[RequestT]) -> Callable[[bytes], RequestT | Malformed]:
-    """A deserializer that answers ``Malformed`` where protobuf would raise, and for too much."""
-    parse = kind.FromString
+def decoder(parse: Callable[[bytes], RequestT]) -> Callable[[bytes], RequestT | Malformed]:
+    """A deserializer that answers ``Malformed`` where protobuf's ``parse`` raises, and for too
+    much.
+    """
 
     def decode(data: bytes) -> RequestT | Malformed:
-        if too_large := oversized(data):
+        if too_large := _oversized(data):
             return too_large
         try:
-            message: RequestT = parse(data)
+            return parse(data)
         except DecodeError as error:
             return Malformed(str(error))
-        return message
 
     return decode
 
@@ -176,7 +176,7 @@ def unary(
                 return None
 
     return grpc.unary_unary_rpc_method_handler(
-        handle, request_deserializer=decoder(request_type), response_serializer=encode
+        handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
     )
 
 
@@ -199,7 +199,7 @@ def server_stream(
                 await fail(context, name, error, policy.cluster_id)
 
     return grpc.unary_stream_rpc_method_handler(
-        handle, request_deserializer=decoder(request_type), response_serializer=encode
+        handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
     )
 
 
@@ -222,5 +222,5 @@ def bidirectional_stream(
                 await fail(context, name, error, policy.cluster_id)
 
     return grpc.stream_stream_rpc_method_handler(
-        handle, request_deserializer=decoder(request_type), response_serializer=encode
+        handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from immutables import Map
 
-from quorate.client.limits import MESSAGE_BYTES_MAX
+from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
 from quorum.types import METADATA_TOPIC, Uuid
 from quorum.v1 import admin_pb2, commands_pb2, common_pb2, metadata_pb2
 from statemachine.commands import FeatureRange, ResourceType
@@ -20,7 +20,7 @@ LISTED_TOPICS_MAX = 10_000
 DESCRIBED_PARTITIONS_MAX = 40_000
 """Most partitions in one answer, so that it fits into a message."""
 
-DESCRIBED_CONFIG_BYTES_MAX = MESSAGE_BYTES_MAX - (1 << 16)
+DESCRIBED_CONFIG_BYTES_MAX = MESSAGE_BYTES_MAX - FRAMING_BYTES
 """Most bytes of configurations in one answer, for the same reason."""
 
 _Source = metadata_pb2.ConfigSource

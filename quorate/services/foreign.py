@@ -12,10 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from quorate.services.answers import HEALTH_AND_REFLECTION
-from quorate.services.calls import Context, Malformed, fail, oversized
+from quorate.services.calls import Context, Malformed, decoder, fail
 from quorum.errors import CommandError
 
 _Unary = Callable[[Any, Context], Awaitable[Any]]
@@ -61,7 +60,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         else:
             make = grpc.unary_unary_rpc_method_handler
             behaviour = self._unary(handler.unary_unary)
-        return make(behaviour, _decoder(handler.request_deserializer), handler.response_serializer)
+        return make(behaviour, decoder(handler.request_deserializer), handler.response_serializer)
 
     def _unary(self, inner: _Unary) -> _Unary:
         async def call(request: Any, context: Context) -> Any:
@@ -90,15 +89,3 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         if isinstance(request, Malformed):
             error = CommandError(request.code, f"unreadable request: {request.cause}")
             await fail(context, HEALTH_AND_REFLECTION, error, self._cluster_id)
-
-
-def _decoder(parse: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    def decode(data: bytes) -> Any:
-        if too_large := oversized(data):
-            return too_large
-        try:
-            return parse(data)
-        except DecodeError as error:
-            return Malformed(str(error))
-
-    return decode

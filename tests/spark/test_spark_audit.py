@@ -24,7 +24,6 @@ from audit.views import (
     tables_of_export,
     tables_of_log,
 )
-from quorum.log.layout import WATERMARK_NAME
 from quorum.types import uuid_to_text
 from statemachine.image import MetadataImage
 from statemachine.records import (
@@ -35,6 +34,7 @@ from statemachine.records import (
     TopicRecord,
 )
 from tests.support.audit_log import AuditLog, expected_states, table_rows
+from tests.support.damaged_logs import damage
 
 TOPIC_ID = bytes(15) + b"\x09"
 
@@ -218,11 +218,7 @@ def test_spark_names_the_damage_of_a_log(spark: Any, tmp_path: Path) -> None:
     log.elect(1, voters=(1,))
     log.world(8, 30)
     log.commit()
-    (log.partition / WATERMARK_NAME).unlink()
-    path = next(log.partition.glob("*.log"))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    path = damage(log)
     with pytest.raises(Exception, match=rf"{path.name}: damaged batch"):
         config_changes(tables_of_log(spark, log.home)).collect()
 

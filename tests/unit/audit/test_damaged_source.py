@@ -13,19 +13,7 @@ from quorum.errors import LogDamagedError
 from quorum.log.layout import WATERMARK_NAME
 from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog, table_rows
-
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "kafka-kraft-log"
-
-
-def damaged_sample(tmp_path: Path) -> Path:
-    """A controller's directory without a stored high watermark, and one byte of it flipped."""
-    home = tmp_path / "kafka"
-    shutil.copytree(SAMPLE, home)
-    path = home / f"{0:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[1500] ^= 4
-    path.write_bytes(data)
-    return home
+from tests.support.damaged_logs import SAMPLE, damaged_sample
 
 
 @pytest.mark.parametrize("is_single_file", [False, True])

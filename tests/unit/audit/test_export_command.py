@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from quorate.cli.main import main
 from quorum.log.layout import WATERMARK_NAME
 from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog
-
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "kafka-kraft-log"
+from tests.support.damaged_logs import SAMPLE, damaged_sample
 
 
 @pytest.fixture
@@ -67,14 +65,7 @@ def test_damage_is_exit_code_8(
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A controller's directory: no stored high watermark says that anything is missing."""
-    home = tmp_path / "kafka"
-    shutil.copytree(SAMPLE, home)
-    path = home / f"{0:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[1500] ^= 4
-    path.write_bytes(data)
-    return home
+    return damaged_sample(tmp_path)
 
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])

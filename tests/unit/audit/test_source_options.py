@@ -14,9 +14,9 @@ from audit.plan import CheckpointFile, ReadPlan
 from audit.source import ClusterMetadataSource
 from audit.source_stream import HistoryStream, check_position
 from quorum.errors import LogDamagedError
-from quorum.log.layout import WATERMARK_NAME
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.audit_log import AuditLog
+from tests.support.damaged_logs import damage
 
 NO_SCHEMA = StructType([])
 
@@ -60,11 +60,7 @@ def test_a_damaged_log_ends_a_query_and_a_stream(tmp_path: Path) -> None:
     log.elect(1, voters=(1,))
     log.world(1, 20)
     log.commit()
-    (log.partition / WATERMARK_NAME).unlink()
-    path = next(log.partition.glob("*.log"))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    damage(log)
     with pytest.raises(LogDamagedError, match="valid batch"):
         source(path=str(tmp_path)).reader(NO_SCHEMA)
     stream = source(path=str(tmp_path)).streamReader(NO_SCHEMA)

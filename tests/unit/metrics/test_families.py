@@ -49,3 +49,14 @@ def test_a_misspelt_name_fails_where_it_is_used() -> None:
         families.count("quorate_raft_leader_lots_total")
     with pytest.raises(KeyError):
         families.time("quorate_log_sink_seconds", 1.0)
+
+
+def test_a_histogram_is_no_counter_also_after_it_was_used() -> None:
+    """What was found once is remembered, and for its own kind only."""
+    families = Families(CollectorRegistry())
+    families.time("quorate_log_sync_seconds", 1.0)
+    families.count(LOST)
+    with pytest.raises(KeyError):
+        families.count("quorate_log_sync_seconds")
+    with pytest.raises(KeyError):
+        families.time(LOST, 1.0)

@@ -15,7 +15,7 @@ import pytest
 
 from quorate.client.client import Client
 from quorate.client.errors import ClientError
-from quorate.client.limits import MESSAGE_BYTES_MAX
+from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
 from quorate.config_sections import BATCH_BYTES_MAX_MAX
 from quorate.demo.ports import free_ports
 from quorate.server.listeners import Listeners
@@ -31,8 +31,6 @@ from tests.support.served_node import cluster
 from tests.unit.services.test_calls import METHODS, NAMES, call
 
 METRICS = commands_pb2.CONFIG_RESOURCE_TYPE_CLIENT_METRICS
-FRAMING_BYTES = 64 << 10
-"""More than there is around a batch in an answer."""
 UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 Scenario = Callable[[Any, str], Awaitable[None]]
 LAYOUTS = pytest.mark.parametrize("shares_port", [True, False], ids=["one-port", "two-ports"])

@@ -1,0 +1,33 @@
+"""Logs with a byte that rotted, where nothing stored says how far they were committed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from quorum.log.layout import WATERMARK_NAME
+from tests.support.audit_log import AuditLog
+
+SAMPLE = Path(__file__).resolve().parents[1] / "data" / "kafka-kraft-log"
+
+
+def damaged_sample(folder: Path) -> Path:
+    """A real controller's directory below ``folder``, and one byte of it flipped."""
+    home = folder / "kafka"
+    shutil.copytree(SAMPLE, home)
+    _flip(home / f"{0:020d}.log", 1500)
+    return home
+
+
+def damage(log: AuditLog) -> Path:
+    """Flip a byte in the middle of a log of ours and forget its high watermark; the segment."""
+    (log.partition / WATERMARK_NAME).unlink()
+    path = next(log.partition.glob("*.log"))
+    _flip(path, path.stat().st_size // 2)
+    return path
+
+
+def _flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 4
+    path.write_bytes(data)
