@@ -29,6 +29,9 @@ from statemachine.dump import DigestedValues
 REPLACE_EVERY_MS = 1000
 """So often a disk that can take none is asked to take a checkpoint in place of one that is gone."""
 
+_NOTHING_WRITTEN = (CheckpointCancelled, CancelledError, DiskFullError)
+"""Ends of a write that leave no doubt about the disk."""
+
 OnCheckpoint = Callable[[CheckpointInfo], None]
 """Called on the driver's thread after a checkpoint was frozen and the core knows it."""
 
@@ -180,19 +183,19 @@ class CheckpointKeeper:
         return snapshot_id
 
     def _finish(self, snapshot_id: SnapshotId, done: Future[CheckpointInfo]) -> None:
+        failure = _failure_of(done)
+        if isinstance(failure, StorageError):
+            self._on_failure(failure)
+            return
         progress = self._controller.checkpoint
         try:
             info = done.result()
-        except (CheckpointCancelled, CancelledError, DiskFullError) as error:
+        except _NOTHING_WRITTEN as error:
             self._last_ms = self._former_ms
             if progress.is_capturing:
                 progress.abandon()
             if isinstance(error, DiskFullError):
                 self._failed(snapshot_id, str(error))
-            return
-        except StorageError as error:
-            # It may have been a sync that failed, and after that nothing can be trusted.
-            self._on_failure(error)
             return
         self._space.succeeded()
         self._store.remember(info)
@@ -219,6 +222,19 @@ class CheckpointKeeper:
         # It may be the one that a trimmed log rests on.
         self.write_now()
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What the last write that was begun failed of, if the node must not go on after it.
+
+        It may have been a sync that failed, and after that nothing can be trusted. None as long as
+        the write is under way. Any thread may ask.
+        """
+        return None if self._writing is None else _failure_of(self._writing)
+
+    def stop_reading(self) -> Future[None] | None:
+        """As ``CheckpointProof.stop``."""
+        return self._proof.stop()
+
     def cancel(self) -> Future[CheckpointInfo] | None:
         """Begin no more, and give up a write under way at its next batch; nothing of it remains.
 
@@ -229,3 +245,10 @@ class CheckpointKeeper:
         self._is_cancelled = True
         self._generator.cancel()
         return self._writing
+
+
+def _failure_of(write: Future[CheckpointInfo]) -> BaseException | None:
+    if not write.done() or write.cancelled():
+        return None
+    error = write.exception()
+    return None if isinstance(error, _NOTHING_WRITTEN) else error

@@ -27,6 +27,7 @@ from quorate.config_addresses import parse_address, parse_voter
 from quorate.logs import log_event
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica
+from quorate.server.disk_work import end_disk_work
 from quorate.server.known_addresses import bootstrap_peers, own_endpoints, relay_peers
 from quorate.server.listeners import Listeners
 from quorate.server.metering import CommandMeter, MeteredListener
@@ -34,7 +35,7 @@ from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
-from quorate.server.worker import Worker, is_done_in
+from quorate.server.worker import Worker
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
 from quorum.core.events import Event
@@ -259,12 +260,12 @@ class ServerNode:
         """Close everything; what was submitted to the writer is written, or ``on_failure`` told.
 
         A checkpoint under way is given up, and its failure told. The writer and a checkpoint that
-        the disk holds are each waited for ``limits.shutdown_ms_max`` at most.
+        the disk holds are each waited for ``limits.shutdown_ms_max`` at most, what merely reads
+        for a second.
 
         Raises:
             StorageError: The disk did not take it in time; nothing more is touched then.
         """
-        limit_s = self._config.limits.shutdown_ms_max / 1000
         self._is_draining = True
         self._scrubber.stop()
         if self._ready_task is not None:
@@ -276,25 +277,18 @@ class ServerNode:
             self._services.close()
             if self._metrics is not None:
                 await self._metrics.close()
-        # While the shell can still be told of its failure.
-        is_held = not await self._end_checkpoint(limit_s)
-        if self._is_started:
-            self._shell.stop(limit_s)
-            is_held |= self._shell.is_writing
-        if is_held:
+        has_ended = await end_disk_work(
+            self._shell if self._is_started else None,
+            self.replica.checkpoints,
+            self._executor,
+            self._scrubber.ended,
+            limit_s=self._config.limits.shutdown_ms_max / 1000,
+        )
+        if not has_ended:
             raise StorageError(
                 "the disk hangs: not everything was written", self._config.node.data_dir
             )
         self.replica.close()
-
-    async def _end_checkpoint(self, limit_s: float) -> bool:
-        """Give up a checkpoint under way; whether it has ended, and the replica heard of it.
-
-        Nobody waits for what the worker merely reads.
-        """
-        last = self.replica.checkpoints.cancel()
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        return last is None or await is_done_in(limit_s, last)
 
     # ------------------------------------------------------------------ from the transport
 

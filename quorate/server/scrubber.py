@@ -27,7 +27,6 @@ _FIRST_PAUSE_S_MAX: Final = 3600.0
 _AFTER_FINDING_S_MAX: Final = 600.0
 """What could not be acted on is looked for again, and told again, after so long at most."""
 _ANSWER_S: Final = 0.5
-_JOIN_S: Final = 2.0
 _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
@@ -70,8 +69,11 @@ class Scrubber:
         self._on_failure = on_failure
         self._files = PacedFiles(fs, max(1, config.bytes_per_second), time.monotonic)
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
+        self.ended: Future[None] = Future()
+        """Done once nothing is read any more, or nothing ever was."""
         self._passes = self._findings = 0
         self._done_at = -1.0
+        self._is_begun = False
 
     @property
     def facts(self) -> ScrubFacts:
@@ -82,13 +84,14 @@ class Scrubber:
     def start(self) -> None:
         """Begin, unless it is switched off."""
         if self._config.bytes_per_second > 0:
+            self._is_begun = True
             self._thread.start()
 
     def stop(self) -> None:
-        """End at the next piece."""
+        """End at the next piece; waits for nothing. ``ended`` tells when."""
         self._files.stop()
-        if self._thread.is_alive():
-            self._thread.join(_JOIN_S)
+        if not self._is_begun:
+            self.ended.set_result(None)
 
     def _run(self) -> None:
         is_first, findings = True, 0
@@ -104,9 +107,11 @@ class Scrubber:
                 findings = self._pass()
                 is_first = False
         except PacedStop:
-            return
+            pass
         except BaseException as error:  # noqa: BLE001 - a thread must not die unheard
             self._to_driver(partial(self._on_failure, error))
+        finally:
+            self.ended.set_result(None)
 
     def _pass(self) -> int:
         """One pass; how much was found."""

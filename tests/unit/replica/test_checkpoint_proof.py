@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from quorate.replica.checkpoint_proof import PROVE_EVERY_MS
 from snapshot.reader import CheckpointReader
-from snapshot.verifier import CheckpointSummary
 from tests.support.lone_replica import LoneReplica
 from tests.unit.replica.test_checkpoint_missing import change, trimmed
 
@@ -15,13 +16,13 @@ from tests.unit.replica.test_checkpoint_missing import change, trimmed
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[CheckpointReader]:
     """Every file that was read and proven as a whole."""
     seen: list[CheckpointReader] = []
-    verify = CheckpointReader.verify
+    batches = CheckpointReader.batches
 
-    def noted(reader: CheckpointReader) -> CheckpointSummary:
+    def noted(reader: CheckpointReader) -> Iterator[bytes]:
         seen.append(reader)
-        return verify(reader)
+        return batches(reader)
 
-    monkeypatch.setattr(CheckpointReader, "verify", noted)
+    monkeypatch.setattr(CheckpointReader, "batches", noted)
     return seen
 
 
@@ -93,3 +94,31 @@ def test_asking_for_several_in_turn_makes_nobody_read_more_often(
             bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
             bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
     assert len(readings) == count
+
+
+def test_a_reading_under_way_ends_when_the_node_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: a stop leaves no reader behind. Method: tell it to stop at the second batch."""
+    bench = trimmed()
+    batches = CheckpointReader.batches
+    read: list[bytes] = []
+
+    def counted(reader: CheckpointReader) -> Iterator[bytes]:
+        for batch in batches(reader):
+            read.append(batch)
+            if len(read) == 2:
+                assert bench.replica.checkpoints.stop_reading() is None
+            yield batch
+
+    whole = len(
+        list(bench.stores.snapshots.reader(bench.replica.driver.node.snapshots[-1]).batches())
+    )
+    monkeypatch.setattr(CheckpointReader, "batches", counted)
+    begin(bench)
+    begin(bench)
+    assert len(read) == 2 < whole
+    last = bench.replica.checkpoints.stop_reading()
+    assert last is not None
+    assert last.done()
+    bench.now_ms += PROVE_EVERY_MS
+    begin(bench)
+    assert len(read) == 2, "none is begun any more"

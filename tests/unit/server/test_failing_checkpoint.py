@@ -13,7 +13,9 @@ import pytest
 from quorate.config import ServerConfig
 from quorate.config_sections import LimitsConfig, ListenerConfig, MetricsConfig, NodeConfig
 from quorate.formatting import FormatPlan, format_directory
+from quorate.server import scrubber
 from quorate.server.node import ServerNode
+from quorate.server.scrubber import Scrubber
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFile, OsFileSystem
 from quorum.types import Endpoint, ReplicaKey, Voter
@@ -162,3 +164,70 @@ def test_a_disk_that_holds_a_checkpoint_does_not_keep_the_node(tmp_path: Path) -
 
     run(tmp_path, scenario, shutdown_ms_max=500)
     assert len(turns) > 5
+
+
+def test_a_checkpoint_that_fails_after_the_limit_of_the_stop_is_told(tmp_path: Path) -> None:
+    """Goal: a disk that fails late is a failed disk, not one that hangs.
+    Method: fail the sync when the stop has waited for it in vain and ends the writer.
+    """
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        last = node.replica.checkpoints._writing
+        stop = node._shell.stop
+        assert last is not None
+
+        def stop_and_fail(timeout_s: float | None = None) -> bool:
+            assert not last.done()
+            is_written = stop(timeout_s)
+            disk.released.set()
+            assert isinstance(last.exception(PATIENCE_S), StorageError)
+            return is_written
+
+        node._shell.stop = stop_and_fail  # type: ignore[method-assign]
+        await node.stop()
+
+    disk, failures = run(tmp_path, scenario, shutdown_ms_max=100)
+    assert failures == [disk.failure]
+
+
+def test_the_loop_turns_while_a_thread_still_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: a thread that merely reads holds no event loop, and keeps no node that stops.
+    Method: the disk holds the scrubber in a read.
+    """
+    held, released = threading.Event(), threading.Event()
+    turns = 0
+
+    def joined(timeout: float | None = None) -> None:
+        raise AssertionError(f"the event loop waits for a thread, {timeout} s")
+
+    def read_for_ever(_scrubber: Scrubber) -> int:
+        held.set()
+        released.wait(PATIENCE_S)
+        return 0
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.01)
+
+        disk.released.set()
+        assert await asyncio.to_thread(held.wait, PATIENCE_S)
+        monkeypatch.setattr(node._scrubber._thread, "join", joined)
+        turning = asyncio.create_task(turn())
+        await node.stop()
+        turning.cancel()
+        assert not node._scrubber.ended.done()
+        released.set()
+        node._scrubber.ended.result(PATIENCE_S)
+
+    monkeypatch.setattr(Scrubber, "_pass", read_for_ever)
+    monkeypatch.setattr(scrubber, "pause_s", lambda *_, **__: 0.0)
+    try:
+        run(tmp_path, scenario)
+    finally:
+        released.set()
+    assert turns > 5
