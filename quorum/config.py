@@ -79,7 +79,7 @@ class QuorumConfig:
     Records that follow within this time carry the news along, which halves the messages of a
     lone writer; 0 tells it at once. A follower whose image nobody waits for lets commits gather
     for as long before it applies them."""
-    append_delay_ms: int = 5
+    append_delay_ms: int = 10
     """How long a leader may keep new records from a replica that no commit waits for, so that it
     fetches several lone writes at a time; 0 serves everybody at once (ADR 34)."""
     fetch_bytes_max: int = 1 << 20

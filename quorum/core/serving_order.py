@@ -16,8 +16,9 @@ from quorum.core.held_fetches import HeldFetch
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 
-GATHERED_MAX = 32
-"""A replica this many records behind is served at once: there is something to gather no more."""
+GATHERED_MAX = 8
+"""A replica this many records behind is served at once: a message for eight writes is cheap, and so
+many at a time are of several writers, who may need either follower."""
 
 
 def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
