@@ -88,6 +88,8 @@ class CheckpointRequest:
     voters_tagged: TaggedFields = ()
     removed: tuple[ReplicaKey, ...] = ()
     """Tombstones of the voter set at the snapshot's position."""
+    reserve_bytes: int = 0
+    """A write that would leave less free in the directory ends as on a full disk."""
 
 
 class CheckpointGenerator:
@@ -99,17 +101,11 @@ class CheckpointGenerator:
     Invariant: at most one write is under way.
     """
 
-    def __init__(
-        self, fs: FileSystem, directory: Path, clock: Clock, *, reserve_bytes: int = 0
-    ) -> None:
-        """Write into ``directory``, which must exist; ``clock`` measures durations.
-
-        A write that would leave less than ``reserve_bytes`` free there ends as on a full disk.
-        """
+    def __init__(self, fs: FileSystem, directory: Path, clock: Clock) -> None:
+        """Write into ``directory``, which must exist; ``clock`` measures durations."""
         self._fs = fs
         self._directory = directory
         self._clock = clock
-        self._reserve_bytes = reserve_bytes
         self._busy = threading.Lock()
         self._cancelled = threading.Event()
         self._last: CheckpointInfo | None = None
@@ -186,7 +182,7 @@ class CheckpointGenerator:
                 tagged=request.tagged,
                 voters_tagged=request.voters_tagged,
                 removed=request.removed,
-                reserve_bytes=self._reserve_bytes,
+                reserve_bytes=request.reserve_bytes,
                 progress=progress,
                 is_cancelled=self._cancelled.is_set,
             )

@@ -8,6 +8,11 @@ How large the next one will be nobody knows. The log written since is no measure
 changed again and again makes a long log and a small checkpoint, and to refuse that one is to
 leave the log untrimmed until the disk is full. So one is begun where another of the newest's size
 would fit, and given up once it grows into the reserve.
+
+On a disk that is nearly full the reserve alone would keep a small checkpoint from being written,
+and with it the log from ever giving back what the checkpoint stands for. So of the last 32 MiB a
+checkpoint may take up to half, but only where whole segments of more bytes than the newest
+checkpoint may go after it. When they go is up to the replicas that have yet to fetch them.
 """
 
 from __future__ import annotations
@@ -40,12 +45,24 @@ class CheckpointSpace:
         """Whether the pause after a failure is not over."""
         return bool(self.failures) and self._now_ms() < self._retry_at_ms
 
-    def shortage(self, newest_bytes: int) -> str:
+    def reserve_bytes(self, newest_bytes: int, trimmed_bytes: int) -> int:
+        """What the next one must leave free.
+
+        Args:
+            newest_bytes: Size of the newest one there is.
+            trimmed_bytes: How much of the log could go once it is written.
+        """
+        free = self._fs.free_bytes(self._directory)
+        if free is None or trimmed_bytes <= newest_bytes:
+            return LOG_RESERVE_BYTES
+        return min(LOG_RESERVE_BYTES, free // 2)
+
+    def shortage(self, newest_bytes: int, reserve_bytes: int) -> str:
         """Why none may be begun after one of this size; empty when one may, or when the file
         system does not tell what is free.
         """
         free = self._fs.free_bytes(self._directory)
-        wanted = newest_bytes + LOG_RESERVE_BYTES
+        wanted = newest_bytes + reserve_bytes
         if free is None or free >= wanted:
             return ""
         return f"{self._directory}: {free} bytes free, {wanted} wanted"

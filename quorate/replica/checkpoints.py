@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from quorate.controller.controller import Controller
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoint_proof import CheckpointProof
-from quorate.replica.checkpoint_space import LOG_RESERVE_BYTES, CheckpointSpace
+from quorate.replica.checkpoint_space import CheckpointSpace
 from quorum.core.events import CheckpointFailed, Event
 from quorum.core.notices import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
@@ -64,9 +64,7 @@ class CheckpointKeeper:
         self._driver = driver
         self._log = stores.log
         self._store = stores.snapshots
-        self._generator = CheckpointGenerator(
-            fs, stores.directory, clock, reserve_bytes=LOG_RESERVE_BYTES
-        )
+        self._generator = CheckpointGenerator(fs, stores.directory, clock)
         self._space = CheckpointSpace(fs, stores.directory, clock.now_ms)
         self._trigger = trigger
         self._executor = executor
@@ -155,7 +153,8 @@ class CheckpointKeeper:
         if not log_digest:
             return None
         size = self._store.size(newest) if newest is not None else 0
-        shortage = self._space.shortage(size)
+        reserve = self._space.reserve_bytes(size, self._log.covered_bytes(snapshot_id.offset))
+        shortage = self._space.shortage(size, reserve)
         if shortage:
             self._failed(snapshot_id, shortage)
             return None
@@ -173,6 +172,7 @@ class CheckpointKeeper:
                 voters=voter_set.voters,
                 removed=voter_set.removed,
                 state_digest=values.digest,
+                reserve_bytes=reserve,
             ),
             self._executor,
         )

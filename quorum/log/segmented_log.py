@@ -92,6 +92,10 @@ class SegmentedLog:
         """Bytes of all segments."""
         return self._segments.size_bytes
 
+    def covered_bytes(self, start_offset: int) -> int:
+        """Bytes that moving the log start up to ``start_offset`` would give back."""
+        return self._segments.covered_bytes(start_offset)
+
     @property
     def segment_bases(self) -> tuple[int, ...]:
         """Base offsets of the segments, ascending."""

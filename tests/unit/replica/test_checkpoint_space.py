@@ -16,6 +16,7 @@ from quorate.sim.memory_filesystem import Faults
 from quorum.core.events import CheckpointFailed
 from quorum.core.notices import SnapshotRemoved
 from quorum.errors import DiskFullError
+from quorum.log.config import LogConfig
 from snapshot.config import SnapshotConfig
 from snapshot.writer import PartFile
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
@@ -263,3 +264,58 @@ def test_what_the_log_writes_meanwhile_counts_as_well():
     assert len(failed(bench)) == 1
     assert parts(bench) == []
     assert bench.replica.node.snapshots == before
+
+
+def nearly_full(*, segment_bytes: int) -> tuple[LoneReplica, int]:
+    """A leader whose disk has 300,000 bytes left, and what its log has without a checkpoint."""
+    rare = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=100 << 20)
+    log = LogConfig(segment_bytes=segment_bytes)
+    bench = LoneReplica(snapshot=rare, log=log).boot().lead()
+    write(bench, 10)
+    assert bench.replica.checkpoints.write_now()
+    for n in range(60):
+        assert bench.write(change(n, resources=10, size=10_000))
+    bench.advance(1_000_000)
+    bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes() + 300_000)
+    return bench, bench.replica.stores.log.size_bytes
+
+
+def test_a_nearly_full_disk_gets_room_from_a_small_checkpoint():
+    """Goal: a log is trimmed where it is needed most, though the whole reserve is not there.
+    Method: a checkpoint of 0.1 MB stands for 0.5 MB of segments, and 0.3 MB are free.
+    """
+    bench, log_bytes = nearly_full(segment_bytes=50_000)
+    with free_after_each_batch(bench) as free:
+        assert bench.replica.checkpoints.write_now()
+    assert not failed(bench)
+    assert min(free) >= 150_000, "half of the rest is the log's"
+    for _ in range(20):
+        bench.advance(100_000)
+    assert bench.replica.stores.log.size_bytes < log_bytes / 4
+    assert bench.fs.free_bytes(bench.replica.stores.directory) > 600_000
+    write(bench, 10)
+
+
+def test_a_nearly_full_disk_pays_for_no_checkpoint_that_gives_nothing_back():
+    """Goal: the last bytes are the log's. Method: all of it lies in one segment, which stays."""
+    bench, _ = nearly_full(segment_bytes=1 << 30)
+    assert bench.replica.checkpoints.write_now() is None
+    assert "bytes free" in failed(bench)[0].cause
+
+
+def test_a_nearly_full_disk_keeps_half_of_the_rest_for_the_log():
+    """Goal: whatever size a checkpoint turns out to have. Method: the newest is small, the next
+    has 0.2 MB.
+    """
+    bench, _ = nearly_full(segment_bytes=50_000)
+    bench.fs.faults = Faults()
+    for n in range(20):
+        assert bench.write(change(n, resources=20, size=10_000))
+    before = bench.replica.node.snapshots
+    bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes() + 300_000)
+    with free_after_each_batch(bench) as free:
+        bench.replica.checkpoints.write_now()
+    assert free, "it was begun"
+    assert min(free) >= 150_000
+    assert bench.replica.node.snapshots == before
+    assert "in reserve" in failed(bench)[0].cause
