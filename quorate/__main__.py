@@ -2,6 +2,6 @@
 
 import sys
 
-from quorate.cli.main import main
+from quorate.entry import main
 
 sys.exit(main())

@@ -1,4 +1,4 @@
-"""``early_stop``: a process that is asked to stop before it has an event loop that could be told.
+"""A process that is asked to stop before it has an event loop that could be told.
 
 Loading the packages and opening a long log take a while. Whoever stops a node then should see it
 stop, and not as if it had been killed.
@@ -6,16 +6,30 @@ stop, and not as if it had been killed.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+TOLD = "stopped before the node had started"
+"""What the process says on standard error; its exit code is 0."""
 
 
 class EarlyStop(BaseException):
     """Asked to stop while starting. Not an ``Exception``: nobody recovers from it."""
+
+
+def leave_when_asked() -> None:
+    """From now on, until ``early_stop``, the stop signals end the process there and then.
+
+    For the time in which it loads packages and has opened nothing that would need an end. SIGHUP is
+    ignored: the configuration has not been read yet. For the main thread.
+    """
+    for number in STOP_SIGNALS:
+        signal.signal(number, _leave)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 @contextmanager
@@ -33,7 +47,14 @@ def early_stop() -> Iterator[None]:
         yield
     finally:
         for number, handler in before:
-            signal.signal(number, handler)
+            # What comes after a node is no start.
+            signal.signal(number, signal.SIG_DFL if handler is _leave else handler)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    # Nothing is raised: an import may catch it, or leave a library half made that warns at its end.
+    os.write(2, f"{TOLD}\n".encode())
+    os._exit(0)
 
 
 def _raise(_number: int, _frame: FrameType | None) -> None:

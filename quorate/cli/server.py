@@ -10,7 +10,7 @@ from quorate.cli.command import LocalCommand
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.doctor import foreign_packages
-from quorate.early_stop import EarlyStop, early_stop
+from quorate.early_stop import TOLD, EarlyStop, early_stop
 
 _RISK = (
     "UNSAFE: a new quorum may be founded without voters {}. If one of them has ever voted or "
@@ -44,7 +44,7 @@ def server(
         with early_stop():
             status = _run(file, settings, unsafe_found_without)
     except EarlyStop:
-        click.echo("stopped before the node had started", err=True)
+        click.echo(TOLD, err=True)
         status = Exit.OK
     context.exit(status)
 

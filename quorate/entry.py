@@ -1,0 +1,42 @@
+"""The first lines of every ``quorate`` process, before anything that takes time to load is loaded.
+
+Loading the packages takes about a second. A node that is told to stop in it should end as one that
+is told a second later, and whoever interrupts a command should see no traceback.
+
+Nothing is imported at the top but what costs nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from quorate.early_stop import leave_when_asked
+
+VALUED = frozenset(
+    {"-o", "--output", "--bootstrap", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"}
+)
+"""Options before the command's name whose value is a word of its own."""
+_INTERRUPTED = 130
+
+
+def main() -> int:
+    """Run the command that the process was called with; returns its exit code."""
+    if command_of(sys.argv[1:]) == "server":
+        leave_when_asked()
+    try:
+        from quorate.cli.main import main as run
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return run()
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    """The first word that is neither an option nor an option's value; empty when there is none."""
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("-"):
+            return word
+        if word in VALUED:
+            next(words, None)
+    return ""

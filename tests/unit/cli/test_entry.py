@@ -1,0 +1,84 @@
+"""What a process does that is told to stop while it loads its packages."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import click
+import pytest
+
+from quorate.cli.exits import Exit
+from quorate.cli.main import cli
+from quorate.early_stop import STOP_SIGNALS, TOLD
+from quorate.entry import VALUED, command_of
+
+PROGRAM = """
+import os, runpy, sys
+
+class Told:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            for number in {numbers!r}:
+                os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Told())
+sys.argv = {arguments!r}
+runpy.run_module("quorate", run_name="__main__", alter_sys=True)
+"""
+"""``python -m quorate`` that is sent signals when it begins to load a module."""
+
+
+def told(
+    module: str, numbers: tuple[int, ...], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    program = PROGRAM.format(
+        module=module, numbers=[int(n) for n in numbers], arguments=["quorate", *arguments]
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("module", ["quorate.cli", "click", "quorate.cli.server"])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_server_that_is_stopped_while_it_loads_ends_cleanly(module: str, number: int) -> None:
+    """Goal: one exit code and one sentence for every stop before the start. Method: a signal at
+    the first import, in the middle and at the last; one to reload before it ends nothing.
+    """
+    done = told(module, (signal.SIGHUP, number), "--quiet", "-o", "json", "server", "--config", "x")
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", f"{TOLD}\n")
+
+
+def test_other_commands_are_ended_by_the_signal_as_always() -> None:
+    assert told("click", (signal.SIGTERM,), "version").returncode == -signal.SIGTERM
+
+
+def test_an_interrupted_command_shows_no_traceback() -> None:
+    done = told("click", (signal.SIGINT,), "version")
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ("server", "server"),
+        ("--quiet server --config x", "server"),
+        ("-o json --bootstrap server:1 server", "server"),
+        ("--output=json server", "server"),
+        ("topic create server", "topic"),
+        ("--bootstrap server topic list", "topic"),
+        ("--help", ""),
+        ("-o", ""),
+        ("", ""),
+    ],
+)
+def test_the_command_is_found_without_parsing(arguments: str, command: str) -> None:
+    assert command_of(arguments.split()) == command
+
+
+def test_the_options_with_values_are_those_of_the_command_line() -> None:
+    options = [each for each in cli.params if isinstance(each, click.Option)]
+    taking = [each for each in options if not (each.is_flag or each.count)]
+    assert {word for each in taking for word in each.opts} == VALUED
