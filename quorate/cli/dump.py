@@ -53,7 +53,8 @@ def read_batches(path: Path) -> Iterator[FoundBatch]:
 
     What no checksum covers is proven by what surrounds it: a batch's base offset by the batch
     before it, or the segment's name, and its epoch by never falling. An epoch that has rotted
-    upwards is therefore found one batch late, and one of the last batch by the log digest alone.
+    upwards is therefore found one batch late, and one of the last batch not by its file alone
+    (``quorum.log.epoch_witnesses``, and the log digest where there is one).
 
     Raises:
         CorruptBatchError: At the first batch that is damaged, cut off or out of order.

@@ -13,6 +13,7 @@ from quorate.cli.log_verify import verify
 from quorate.cli.session import Session
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory, segment_bases, segment_path
+from quorum.log.readonly import open_readonly
 
 
 @click.group(cls=LocalGroup)
@@ -48,7 +49,8 @@ def dump(
     A data directory or metadata partition directory among FILES stands for its log segments.
     With -o json or yaml each file is one document with a row per batch, with jsonl each batch is a
     line. Every checksum is proven; damage ends the dump with exit code 8, naming the position,
-    and the document says so in its last field, error.
+    and the document says so in its last field, error. Of a directory that stores no log digest,
+    such as a Kafka controller's, what contradicts the epochs of the batches is a warning.
     """
     paths = [path for given in files for path in _files_of(given)]
     if session.output == "json" and len(paths) > 1:
@@ -67,6 +69,16 @@ def dump(
             to_offset=to_offset,
             show_secrets=show_secrets,
         )
+    for given in files:
+        if given.is_dir():
+            _warn_of_epochs(session, given)
+
+
+def _warn_of_epochs(session: Session, directory: Path) -> None:
+    log = open_readonly(directory)
+    log.close()
+    for problem in log.epoch_problems:
+        session.warn(problem)
 
 
 def _files_of(given: Path) -> list[Path]:

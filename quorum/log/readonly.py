@@ -18,6 +18,7 @@ from quorum.errors import ElectionStateError, IdentityError, LogDamagedError, Qu
 from quorum.log.config import LogConfig
 from quorum.log.damage import judge
 from quorum.log.election_store import ElectionFile
+from quorum.log.epoch_witnesses import LogFacts, epoch_problems
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.history import clip_start
@@ -53,6 +54,9 @@ class ReadOnlyLog:
     size_bytes: int = 0
     problems: list[str] = field(default_factory=list)
     """What is wrong or missing, one sentence each with file and position."""
+    epoch_problems: tuple[str, ...] = ()
+    """What contradicts the epochs of the batches; among ``problems`` too. Only looked for where no
+    high watermark is stored: beside one there is the log digest, which ``verify`` compares."""
     damage: LogDamagedError | None = None
     """Why reading ends before the log does; among ``problems`` too. None for a torn tail."""
     segments: SegmentList | None = None
@@ -92,7 +96,8 @@ def open_readonly(
 
     Every batch is proven by its checksum; reading ends before the first one that is not
     whole, and ``problems`` says where; ``damage`` says so unless a crash explains it, by the same
-    judgement as at a node's start. ``check_indexes`` compares the ``.index`` files, which
+    judgement as at a node's start. Epochs lie outside the checksums and are held against what else
+    names them (``epoch_witnesses``). ``check_indexes`` compares the ``.index`` files, which
     nothing relies on, with the segments.
 
     Raises:
@@ -114,11 +119,16 @@ def open_readonly(
     if bases[0] > stored_start.offset:
         # Kafka does not store its log start: it is where the first segment begins.
         log.start = OffsetAndEpoch(bases[0], 0)
-    segments, changes = _open_segments(fs, log, bases, durable_offset)
+    segments, changes, controls = _open_segments(fs, log, bases, durable_offset)
     log.segments = SegmentList(segments)
     log.end = segments[-1].trail.end
     log.size_bytes = log.segments.size_bytes
     log.epochs = clip_start(changes, log.start, end_offset=log.end.offset)
+    if log.high_watermark is None:
+        begun = {entry.start_offset: entry.epoch for entry in changes}
+        facts = LogFacts(segments, begun, controls)
+        log.epoch_problems = tuple(epoch_problems(fs, partition, facts))
+        log.problems += log.epoch_problems
     if check_indexes:
         for segment in segments:
             log.problems += _index_problems(fs, segment)
@@ -156,9 +166,10 @@ def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:
 
 def _open_segments(
     fs: FileSystem, log: ReadOnlyLog, bases: list[int], durable_offset: int
-) -> tuple[list[Segment], list[EpochStart]]:
+) -> tuple[list[Segment], list[EpochStart], dict[int, int]]:
     segments: list[Segment] = []
     changes: list[EpochStart] = []
+    controls: dict[int, int] = {}
     first = log.start.epoch if bases[0] == log.start.offset else 0
     trail = Trail(bases[0], first, 0, EMPTY_LOG_DIGEST if bases[0] == 0 else b"")
     for base in bases:
@@ -179,12 +190,13 @@ def _open_segments(
         )
         segments.append(Segment(file, path, trail, scan.index, scan.trail))
         changes += scan.epochs
+        controls |= scan.controls
         log.batch_count += scan.batch_count
         trail = scan.trail
         if scan.problem is not None:
             log.problems.append(str(log.damage or scan.problem))
             break
-    return segments, changes
+    return segments, changes, controls
 
 
 def scan_and_judge(

@@ -30,6 +30,8 @@ class SegmentScan:
     trail: Trail
     index: OffsetIndex
     epochs: list[EpochStart] = field(default_factory=list)
+    controls: dict[int, int] = field(default_factory=dict)
+    """Position of every control batch, by base offset."""
     batch_count: int = 0
     digest_at_mark: bytes | None = None
     """Log digest at the offset that was asked for; None when no batch ends there."""
@@ -82,6 +84,9 @@ def scan_segment(
                 scan.index.add(entry)
             if scan.trail.end_offset == mark:
                 scan.digest_at_mark = scan.trail.digest
+        scan.controls.update(
+            [(each.base_offset, base + each.position) for each in headers if each.is_control]
+        )
         scan.batch_count += len(headers)
         scan.problem = finder.problem
         wanted = max(window_bytes, finder.wanted)
