@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 
-from quorate.client.limits import FETCH_BYTES_MAX
+from quorate.client.limits import FETCH_BYTES_MAX, FRAMING_BYTES
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, require_leader
 from quorate.services.log_range import LogRange
 from quorate.services.ports import ServedNode
+from quorate.services.too_large import check_batch_fits
 from quorum.batch import BatchHeader, iterate_records, read_header
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
 from quorum.types import OffsetAndEpoch
@@ -46,7 +47,8 @@ class LogReads:
 
         Raises:
             RequestRefusedError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE
-                (nothing is known to be committed yet, or not that far), OFFSET_OUT_OF_RANGE.
+                (nothing is known to be committed yet, or not that far), OFFSET_OUT_OF_RANGE,
+                MESSAGE_TOO_LARGE at a batch that no message holds.
         """
         node = self._node
         check_epoch(node, optional(request, "current_leader_epoch"))
@@ -58,6 +60,11 @@ class LogReads:
             if end_offset > request.offset:
                 max_bytes = min(request.max_bytes or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
                 records = await self._read(request.offset, max(1, max_bytes), end_offset)
+                if len(records) > FETCH_BYTES_MAX:
+                    only = read_header(records)
+                    check_batch_fits(
+                        only.base_offset, only.end_offset, len(records), framing_bytes=FRAMING_BYTES
+                    )
         leader = node.leadership
         return metadata_pb2.FetchLogResponse(
             leader_id=leader.leader_id,

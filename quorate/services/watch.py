@@ -23,6 +23,7 @@ from quorate.services.identity import caller
 from quorate.services.log_range import LogRange
 from quorate.services.log_reads import optional
 from quorate.services.ports import ServedNode
+from quorate.services.too_large import check_batch_fits, check_state_fits
 from quorate.services.watch_cursor import WatchCursor
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.v1 import metadata_pb2
@@ -64,7 +65,7 @@ class Watches:
                 divergence, if that is why), OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH when this
                 replica is behind the watcher, RESOURCE_EXHAUSTED with the offset to resume from
                 when the watcher does not read, or when there are too many, BROKER_NOT_AVAILABLE
-                with that offset when the node stops.
+                with that offset when the node stops, MESSAGE_TOO_LARGE at what no message holds.
         """
         caller(context, request.client_id)
         with self.open.passing():
@@ -75,7 +76,9 @@ class Watches:
                 for chunk in cursor.begin():
                     with self._closing.waiting():
                         pass
-                    await self._write(context, chunk)
+                    data = chunk.SerializeToString()
+                    check_state_fits(cursor.offset, len(data))
+                    await self._write(context, data)
             await self._follow(context, cursor)
 
     async def _follow(self, context: Context, cursor: WatchCursor) -> None:
@@ -87,6 +90,7 @@ class Watches:
                 await self._write(context, cursor.progress(), cursor)
                 continue
             changes = await self._changes(cursor)
+            check_batch_fits(changes.base_offset, changes.end_offset, len(changes.data))
             await self._write(context, changes.data, cursor)
             cursor.advance(changes)
 

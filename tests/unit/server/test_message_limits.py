@@ -16,6 +16,7 @@ import pytest
 from quorate.client.client import Client
 from quorate.client.errors import ClientError
 from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
+from quorate.client.watch import Watch
 from quorate.config_sections import BATCH_BYTES_MAX_MAX
 from quorate.demo.ports import free_ports
 from quorate.server.listeners import Listeners
@@ -125,5 +126,48 @@ def test_configurations_beyond_a_message_are_refused_and_fewer_are_served(
         assert [len(each.entries[0].value) for each in answer.resources] == [len(value)] * 7
         assert isinstance(answer, metadata_pb2.DescribeConfigsResponse)
         assert answer.ByteSize() < DESCRIBED_CONFIG_BYTES_MAX + (1 << 16)
+
+    on_listeners(scenario, shares_port=shares_port)
+
+
+async def follow(watch: Watch, seen: list[int]) -> None:
+    """Watch for ever; ``seen`` grows by where every batch ends."""
+    async for event in watch:
+        if isinstance(event, metadata_pb2.ChangeBatch):
+            seen.append(event.end_offset)
+
+
+@LAYOUTS
+def test_a_batch_larger_than_a_message_ends_a_watch_and_a_fetch_by_name(shares_port: bool) -> None:
+    """Goal: whoever follows the log learns what to do, and asks no other node in vain. Method: a
+    batch between two small ones; the node would not have taken it from a client.
+    """
+    value = "x" * MESSAGE_BYTES_MAX
+
+    async def scenario(node: Any, address: str) -> None:
+        node.commit(encode_record(TopicRecord("before", b"1" * 16)))
+        at = node.high_watermark
+        async with Client([address], timeout_seconds=30) as client:
+            watch = client.watch(from_offset=at)
+            for size in (1, 1 << 20):
+                node.commit(encode_record(ConfigRecord(int(METRICS), "s", "metrics", value[:size])))
+            node.commit(encode_record(ConfigRecord(int(METRICS), "s", "metrics", value)))
+            node.commit(encode_record(TopicRecord("behind", b"2" * 16)))
+            seen: list[int] = []
+            with pytest.raises(ClientError, match="go on from offset") as refused:
+                await asyncio.wait_for(follow(watch, seen), 30)
+            assert seen == [at + 1, at + 2]
+            assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+            assert f"the batch [{at + 2}, {at + 3}) " in str(refused.value)
+            consumer = client.consumer()
+            consumer.seek(at + 2)
+            with pytest.raises(ClientError, match="go on from offset") as refused:
+                await consumer.poll()
+            assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+            consumer.seek(at + 3)
+            assert [record.offset for record in await consumer.poll()] == [at + 3]
+            with pytest.raises(ClientError, match="go on from offset") as refused:
+                await asyncio.wait_for(follow(client.watch(), []), 30)
+            assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
 
     on_listeners(scenario, shares_port=shares_port)
