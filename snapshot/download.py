@@ -9,6 +9,7 @@ See: KIP-630, docs/architecture.md (A replica that fell behind).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from quorum.errors import QuorumUsageError, SnapshotCorruptError
 from quorum.ports import FileSystem
@@ -16,6 +17,11 @@ from quorum.types import SnapshotId
 from snapshot.naming import FileState
 from snapshot.verifier import CheckpointSummary, CheckpointVerifier
 from snapshot.writer import DOWNLOAD_SYNC_BYTES, PartFile
+
+RESERVE_BYTES: Final = 1 << 20
+"""Left free beside a download, for what it takes to put it in the log's place: a new segment and
+the small files that say so are written before the old segments go. No more than that: once it is in
+place the old log's space is free, so a nearly full disk is the last that should refuse it."""
 
 
 class Download:
@@ -36,7 +42,13 @@ class Download:
             StorageError: It cannot be created.
         """
         self.snapshot_id = snapshot_id
-        self._part = PartFile(fs, directory, snapshot_id, sync_bytes=DOWNLOAD_SYNC_BYTES)
+        self._part = PartFile(
+            fs,
+            directory,
+            snapshot_id,
+            sync_bytes=DOWNLOAD_SYNC_BYTES,
+            reserve_bytes=RESERVE_BYTES,
+        )
         self._verifier = CheckpointVerifier(snapshot_id=snapshot_id, path=self._part.path)
         self._failure: SnapshotCorruptError | None = None
 
@@ -50,7 +62,7 @@ class Download:
 
         Raises:
             QuorumUsageError: ``position`` is not ``size_bytes``; nothing was written.
-            StorageError: The disk failed.
+            StorageError: The disk failed, or is full but for ``RESERVE_BYTES`` (``DiskFullError``).
         """
         if position != self.size_bytes:
             raise QuorumUsageError(
