@@ -72,14 +72,15 @@ def stream_rows(
     output: str,
     stream: IO[str],
 ) -> None:
-    """Write rows as they come: for ``json`` and ``yaml`` the document of a ``Result``, else lines.
+    """Write rows as they come: for ``json`` and ``yaml`` the document of a ``Result``, else lines,
+    each a row together with the fields of the whole.
 
     The document is whole also when ``rows`` ends with an exception, which goes on to the caller:
     its last field ``error`` says why, and is null otherwise. A YAML document begins with ``---``,
     so that several make a stream.
     """
     if output not in ("json", "yaml"):
-        write_lines(rows, stream)
+        write_lines(({**fields, **row} for row in rows), stream)
         return
     is_json = output == "json"
     head = {"kind": kind, "version": SCHEMA_VERSION, **fields}

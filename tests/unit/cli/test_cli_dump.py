@@ -176,7 +176,10 @@ def test_a_document_names_its_kind_and_version(
     _, lines, _ = dumped(capsys, path)
     status, (found,) = document(capsys, output, "log", "dump", path)
     assert status == 0
-    assert found == {"kind": "LogDump", "version": 1, "file": path, "rows": lines, "error": None}
+    head = {"kind": "LogDump", "version": 1, "file": path, "error": None}
+    rows = found.pop("rows")
+    assert found == head
+    assert [{"file": path, **row} for row in rows] == lines
     empty = tmp_path / "00000000000000000009.log"
     empty.write_bytes(b"")
     status, (found,) = document(capsys, output, "log", "dump", str(empty))
@@ -248,3 +251,15 @@ def test_a_damaged_checkpoint_is_reported(
     assert (
         main(["doctor", "--deep", "--set", "node.id=1", "--set", f"node.data_dir={data_dir}"]) == 3
     )
+
+
+def test_lines_of_several_files_say_which_they_are_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: jsonl tells what json and yaml tell. Method: two files whose offsets are the same."""
+    other = tmp_path / "other"
+    other.mkdir()
+    files = [segment(tmp_path), segment(other)]
+    status, batches, _ = dumped(capsys, *map(str, files))
+    assert status == 0
+    assert [batch["file"] for batch in batches] == [str(file) for file in files for _ in range(3)]
