@@ -21,8 +21,12 @@ from quorate.config_sections import BATCH_BYTES_MAX_MAX
 from quorate.demo.ports import free_ports
 from quorate.server.listeners import Listeners
 from quorate.services import calls
+from quorate.services.change_message import message_of
 from quorate.services.describe import DESCRIBED_CONFIG_BYTES_MAX
+from quorate.services.errors import RequestRefusedError
 from quorate.services.registration import ClientServices
+from quorate.services.too_large import check_batch_fits
+from quorum.batch import encode_batch
 from quorum.transport.limits import MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX
 from quorum.transport.server import RaftService
 from quorum.v1 import commands_pb2, common_pb2, metadata_pb2
@@ -171,3 +175,19 @@ def test_a_batch_larger_than_a_message_ends_a_watch_and_a_fetch_by_name(shares_p
             assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
 
     on_listeners(scenario, shares_port=shares_port)
+
+
+@pytest.mark.parametrize("records", [1, 1_000, 100_000])
+def test_the_largest_batch_that_may_be_written_fits(records: int) -> None:
+    """Goal: no batch of ours is refused to its readers. Method: one of the most bytes, as a watch
+    and as a fetch hand it out.
+    """
+    most = BATCH_BYTES_MAX_MAX // records - 100 // records - 12
+    data = encode_batch([bytes(most)] * records, base_offset=1 << 40, epoch=1 << 30, timestamp=1)
+    assert BATCH_BYTES_MAX_MAX * 0.95 < len(data) <= BATCH_BYTES_MAX_MAX
+    changes = message_of(data)
+    assert changes.end_offset - changes.base_offset == records
+    check_batch_fits(0, 1, len(changes.data))
+    check_batch_fits(0, 1, len(data), framing_bytes=FRAMING_BYTES)
+    with pytest.raises(RequestRefusedError):
+        check_batch_fits(0, 1, BATCH_BYTES_MAX_MAX + 1, framing_bytes=FRAMING_BYTES)
