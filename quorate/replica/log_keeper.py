@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Final
 
+from quorate.replica.paced_files import PacedFiles, PacedStop
 from quorum.core.notices import LogVerified, Notice
 from quorum.core.output import VerifyLog
 from quorum.errors import StorageError
@@ -16,6 +18,9 @@ from quorum.log.config import LogConfig
 from quorum.log.verify import Verified, verify_log
 from quorum.ports import FileSystem, LogStore
 from quorum.types import DigestAt
+
+_FULL_SPEED: Final = 1 << 60
+"""Somebody waits for the outcome: the files are wrapped to be stopped, not to be slowed."""
 
 
 class LogKeeper:
@@ -37,7 +42,7 @@ class LogKeeper:
         to_driver: Callable[[Callable[[], None]], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self._fs = fs
+        self._files = PacedFiles(fs, _FULL_SPEED, lambda: 0.0)
         self._directory = directory
         self._log = log
         self._executor = executor
@@ -46,6 +51,16 @@ class LogKeeper:
         self._on_failure = on_failure
         self.verified_bytes = 0
         """Log bytes read again in this life."""
+        self._last: Future[Verified] | None = None
+
+    def stop(self) -> Future[Verified] | None:
+        """Let a reading under way, and any that is asked for later, end at its next piece, untold.
+
+        Returns:
+            The last reading that was begun, or None.
+        """
+        self._files.stop()
+        return self._last
 
     def verify(self, request: VerifyLog) -> None:
         """Read everything below ``request.end_offset`` and report to the core."""
@@ -54,8 +69,8 @@ class LogKeeper:
         except StorageError:
             value = b""
         end = DigestAt(request.end_offset, value)
-        future = self._executor.submit(
-            verify_log, self._fs, self._directory, end, config=LogConfig()
+        self._last = future = self._executor.submit(
+            verify_log, self._files, self._directory, end, config=LogConfig()
         )
         future.add_done_callback(lambda done: self._to_driver(lambda: self._report(request, done)))
 
@@ -64,6 +79,8 @@ class LogKeeper:
             return
         try:
             found = done.result()
+        except PacedStop:
+            return
         except StorageError as error:
             self._on_failure(error)
             return

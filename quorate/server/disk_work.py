@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 
-from quorate.replica.checkpoints import CheckpointKeeper
+from quorate.replica.replica import Replica
 from quorate.server.worker import Worker, is_done_in
 from quorum.runtime.shell import Shell
 
@@ -15,7 +15,7 @@ READERS_S = 1.0
 
 async def end_disk_work(
     shell: Shell | None,
-    checkpoints: CheckpointKeeper,
+    replica: Replica,
     worker: Worker,
     scrubbed: Future[None],
     *,
@@ -29,23 +29,23 @@ async def end_disk_work(
 
     Args:
         shell: None when it was not started.
-        checkpoints: Whose write and whose reading end.
-        worker: Does both.
+        replica: Whose checkpoint and whose readings end.
+        worker: Does all of these.
         scrubbed: Done when the scrubber, which was told to stop, has ended.
         limit_s: For a checkpoint, and for the writer.
     """
-    proof = checkpoints.stop_reading()
-    last = checkpoints.cancel()
+    readings = (scrubbed, replica.checkpoints.stop_reading(), replica.log_keeper.stop())
+    last = replica.checkpoints.cancel()
     worker.shutdown(wait=False, cancel_futures=True)
     if last is not None:
         # While the replica can still hear how it ended.
         await is_done_in(limit_s, last)
     if shell is not None:
         shell.stop(limit_s)
-    readings = [scrubbed] if proof is None else [scrubbed, proof]
-    await asyncio.gather(*(is_done_in(READERS_S, each) for each in readings))
+    begun = (each for each in readings if each is not None)
+    await asyncio.gather(*(is_done_in(READERS_S, each) for each in begun))
     # Of a checkpoint that failed after its time the replica did not hear.
-    failure = checkpoints.failure
+    failure = replica.checkpoints.failure
     if failure is not None and shell is not None:
         shell.fail(failure)
     is_writing = shell is not None and shell.is_writing

@@ -279,7 +279,7 @@ class ServerNode:
                 await self._metrics.close()
         has_ended = await end_disk_work(
             self._shell if self._is_started else None,
-            self.replica.checkpoints,
+            self.replica,
             self._executor,
             self._scrubber.ended,
             limit_s=self._config.limits.shutdown_ms_max / 1000,
