@@ -102,8 +102,7 @@ LANES: tuple[Lane, ...] = (
         _ZOO,
         Figures.PRINTED,
     ),
-    # The end of ``checkpoint`` is out of reach; test_explore.py has its beginning.
-    *(_exploration(name) for name in MODELS if name != "checkpoint"),
+    *(_exploration(name) for name in MODELS),
     Lane(
         "chaos",
         "real processes under faults: nothing lost, nothing twice, nothing stale",

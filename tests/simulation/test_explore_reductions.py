@@ -122,6 +122,20 @@ def test_late_requests_and_crashes_reach_the_same_states() -> None:
     assert len(missing) < len(whole) / 10
 
 
+def test_requests_that_stay_to_be_refused_change_nothing() -> None:
+    """They are held against more states of their receivers, and lead to none of their own."""
+    model = replace(MODELS["removals-stale"], removals=0, epochs=3, reigns=(1, 2))
+
+    def outcomes(stale: int) -> set[object]:
+        explored, seen = _reached(replace(model, stale=stale))
+        locals_ = explored.table.locals
+        return {tuple(_everything(locals_[each]) for each in state.locals) for state in seen}
+
+    without = outcomes(0)
+    assert outcomes(LATE_ALL) == without
+    assert len(without) > 300
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("model", "look"),

@@ -117,11 +117,6 @@ class Locals:
             case ("timer",):
                 expire(core)
                 node.take(raft.tick(now))
-            case ("stand" | "retry",):
-                role: Any = core.role
-                name = "stand_at_ms" if event[0] == "stand" else "retry_ms"
-                setattr(role, name, now)
-                node.take(raft.tick(now))
             case ("propose",):
                 node.take(raft.propose(now, end_offset=core.log.end_offset + 1, payload=b""))
             case ("remove", target):
@@ -185,6 +180,8 @@ class Locals:
         if not node.pending:
             node.stored = raft.high_watermark
         model = self._model
+        if raft.epoch > model.epochs:
+            raise AssertionError(f"{model.name}: epoch {raft.epoch} is beyond its bound")
         node.settle(hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes)
         node.promises = [each for each in node.promises if not self._is_lost(each[2])]
         sent: list[int] = []

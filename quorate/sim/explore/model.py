@@ -32,6 +32,10 @@ class Model:
     late: int = 0
     """Requests under way at the same time whose sender no longer waits for the answer, because it
     has crashed or left its role; of more than that the ones made first are kept."""
+    stale: int = 0
+    """Late requests of epochs that their receivers have left behind and that stay under way all the
+    same, to be refused by every later state of the receiver; of more than that the ones made first
+    are kept. The others are refused once."""
     in_full: bool = False
     """Whether answers and disks take their time in every order; otherwise an answer comes at once
     or never, and a write is done at once or lost in a crash (``space``)."""
@@ -67,8 +71,10 @@ class Model:
     def left_out(self) -> tuple[str, ...]:
         """What could happen to such a cluster and is not tried, apart from longer runs."""
         late = f"more than {self.late} late requests at once" if self.late else "late requests"
+        stale = f"more than {self.stale} " if self.stale else ""
         said = (
             (late, self.late < LATE_ALL),
+            (f"{stale}late requests once refused", self.late > 0 and self.stale < LATE_ALL),
             ("lost pre-votes", not self.has_pre_votes),
             ("refusals", not self.has_refusals),
             ("farewells", not self.has_farewells),
@@ -88,6 +94,7 @@ class Model:
             "standing": "all" if not self.standing else ", ".join(map(str, self.standing)),
             "stand_for_one_epoch_each": ", ".join(map(str, self.reigns)),
             "late_requests_at_once": self.late,
+            "late_requests_refused_again": self.stale,
             "every_order_of_answers_and_disks": self.in_full,
             "pre_votes": self.has_pre_votes,
             "farewells": self.has_farewells,

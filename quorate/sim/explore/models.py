@@ -42,6 +42,12 @@ def _four_alike() -> Mapping[NodeId, Disk]:
     return {node_id: Disk(ElectionState(1), voters, _OPENING) for node_id in (1, 2, 3, 4)}
 
 
+def _three_alike() -> Mapping[NodeId, Disk]:
+    """The same of three voters."""
+    voters = _voters(1, 2, 3)
+    return {node_id: Disk(ElectionState(1), voters, _THREE) for node_id in (1, 2, 3)}
+
+
 _THREE: Log = (_PLAIN, _PLAIN, _set(1, 2, 3))
 _AFTER_REMOVAL: Log = (*_THREE, _set(1, 2, removed=(3,)))
 _AFTER_BOTH: Log = (*_AFTER_REMOVAL, _set(1, 2, 4, removed=(3,)))
@@ -71,6 +77,7 @@ MODELS: dict[str, Model] = {
             _fresh(3),
             epochs=1,
             late=LATE_ALL,
+            stale=LATE_ALL,
             in_full=True,
             has_pre_votes=True,
             has_farewells=True,
@@ -113,6 +120,7 @@ MODELS: dict[str, Model] = {
             _four_alike,
             epochs=4,
             removals=2,
+            late=LATE_ALL,
             known_watermark=len(_OPENING),
             removable=(1, 4),
             reigns=(1, 2, 1),
@@ -123,9 +131,22 @@ MODELS: dict[str, Model] = {
             _four_alike,
             epochs=3,
             removals=2,
+            late=LATE_ALL,
             known_watermark=len(_OPENING),
             removable=(1, 4),
             reigns=(1, 2),
+        ),
+        Model(
+            "removals-stale",
+            "removal of one of three voters while requests of a leader's earlier reign arrive",
+            _three_alike,
+            epochs=4,
+            removals=1,
+            late=LATE_ALL,
+            stale=LATE_ALL,
+            known_watermark=len(_THREE),
+            removable=(3,),
+            reigns=(1, 2, 1),
         ),
         Model(
             "checkpoint",
@@ -133,6 +154,8 @@ MODELS: dict[str, Model] = {
             _left_behind,
             epochs=4,
             records=1,
+            late=LATE_ALL,
+            stale=1,
             has_refusals=True,
             standing=(1, 3),
             checkpoints={_CHECKPOINT: _AFTER_BOTH},

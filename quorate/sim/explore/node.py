@@ -58,15 +58,15 @@ def _without_vote(state: ElectionState) -> ElectionState:
 
 
 class NoChance(random.Random):
-    """The smallest of every range: with time standing still all that chance decides is whom to
-    ask who leads, which the models leave out.
+    """Decides nothing. Pauses before a node stands again are the longest there are, so that none is
+    over while time stands still: its timer, which may fire at any moment, stands for their end.
     """
 
     def randrange(self, *_: Any, **__: Any) -> int:
         return 0
 
     def randint(self, a: int, b: int) -> int:
-        return a
+        return b
 
     def choice(self, seq: Any) -> Any:
         return seq[0]

@@ -8,7 +8,8 @@ What is left out, because it changes nothing that is checked; ``DESIGN.md`` has 
 * A held Fetch whose time is over: its empty answer leads back to the same state.
 * An answer to a request that its sender has given up: the core drops it by its id.
 * An answer that waits: it comes at once, or never and the request is sent again.
-* A request of an epoch that its receiver has left behind, where refusals are lost.
+* A request of an epoch that its receiver has left behind, where refusals are lost, after it was
+  refused; of late ones ``Model.stale`` stay and are refused by every later state too.
 * A process that is down for a while: everything for it comes late.
 * The time at which a disk is done: it is at once, unless the node crashes before.
 * A crash that leaves a node as it was before the event, or as it is after it without a crash.

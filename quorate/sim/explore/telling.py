@@ -15,8 +15,6 @@ from quorum.core.vote_messages import VoteRequest, VoteResponse
 _WORDS = {
     "persist": "its disk completes the oldest write",
     "timer": "its timer fires",
-    "stand": "stands, because its leader is gone",
-    "retry": "asks again",
     "propose": "appends a record of a client",
     "again": "gets no answer and asks again",
     "doom": "has a disk that completes nothing from now on",

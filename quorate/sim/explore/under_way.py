@@ -72,7 +72,7 @@ class UnderWay:
 
     def drop_old(self, numbers: list[int], packets: set[int]) -> None:
         """Requests that can do nothing any more, and late ones beyond the bound."""
-        table, late = self._table, 0
+        table, late, stale = self._table, 0, 0
         has_refusals = self._model.has_refusals
         for number in sorted(packets):
             packet = table.packets[number]
@@ -83,7 +83,9 @@ class UnderWay:
             if is_in_vain is None:
                 is_in_vain = self._in_vain[number, at] = self._can_only_be_refused(number, at)
             if is_in_vain:
-                packets.discard(number)
+                stale += packet.is_late and packet.epoch >= 0
+                if not packet.is_late or packet.epoch < 0 or stale > self._model.stale:
+                    packets.discard(number)
                 continue
             late += packet.is_late
             if packet.is_late and late > self._model.late:
@@ -95,7 +97,10 @@ class UnderWay:
         if known is None:
             packet = self._table.packets[number]
             known = packet.is_request and not packet.is_late
-            if known:
+            if self._in_vain.get((number, local), False):
+                # Refused already, without a trace.
+                known = True
+            elif known:
                 outcome = self._table.step(local, ("deliver", number))
                 known = outcome.violation is None and outcome.local == local and not outcome.sent
             self._ignored[number, local] = known
