@@ -2,8 +2,8 @@
 
 A command makes a ``Result`` and never prints by itself. ``table`` is for people and may
 change; the others are for programs: every document names its ``kind`` and ``version``, and
-within a version fields are only added. ``jsonl`` writes the document without its rows first, if it
-has anything beside them, and then every row on a line of its own, which names neither.
+within a version fields are only added. A row on a line of its own, as ``jsonl`` writes it, is no
+document and has neither.
 """
 
 from __future__ import annotations
@@ -39,13 +39,10 @@ class Result:
     rows: Sequence[Mapping[str, object]] | None = None
     columns: Sequence[str] = ()
 
-    def head(self) -> dict[str, object]:
-        """The document without its rows."""
-        return {"kind": self.kind, "version": SCHEMA_VERSION, **self.fields}
-
     def document(self) -> dict[str, object]:
         """The whole result as one document."""
-        document = self.head()
+        document: dict[str, object] = {"kind": self.kind, "version": SCHEMA_VERSION}
+        document.update(self.fields)
         if self.rows is not None:
             document["rows"] = [dict(row) for row in self.rows]
         return document
@@ -56,9 +53,8 @@ def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> Non
     if output == "json":
         stream.write(json.dumps(result.document(), indent=2, ensure_ascii=False) + "\n")
     elif output == "jsonl":
-        if result.fields or result.rows is None:
-            write_lines([result.head()], stream)
-        write_lines(result.rows or (), stream)
+        rows = result.rows if result.rows is not None else [result.document()]
+        write_lines(rows, stream)
     elif output == "yaml":
         stream.write("\n".join(_yaml(result.document())) + "\n")
     else:
