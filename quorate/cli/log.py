@@ -11,7 +11,9 @@ from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.log_verify import verify
 from quorate.cli.session import Session
+from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
+from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.layout import partition_directory, segment_bases, segment_path
 from quorum.log.readonly import open_readonly
 
@@ -49,8 +51,9 @@ def dump(
     A data directory or metadata partition directory among FILES stands for its log segments.
     With -o json or yaml each file is one document with a row per batch, with jsonl each batch is a
     line. Every checksum is proven; damage ends the dump with exit code 8, naming the position,
-    and the document says so in its last field, error. Of a directory that stores no log digest,
-    such as a Kafka controller's, what contradicts the epochs of the batches is a warning.
+    and the document says so in its last field, error. Of a directory without a stored high
+    watermark, such as a Kafka controller's, whatever contradicts the epochs of the batches is told
+    as a warning.
     """
     paths = [path for given in files for path in _files_of(given)]
     if session.output == "json" and len(paths) > 1:
@@ -74,20 +77,32 @@ def dump(
             _warn_of_epochs(session, given)
 
 
-def _warn_of_epochs(session: Session, directory: Path) -> None:
-    log = open_readonly(directory)
+def _warn_of_epochs(session: Session, given: Path) -> None:
+    directory = _partition_of(given)
+    if load_watermarks(OsFileSystem(), directory) is not None:
+        # Ours: nothing would be said, and reading it all a second time takes as long as the dump.
+        return
+    try:
+        log = open_readonly(directory)
+    except StorageError as error:
+        # The dump stands: what its node trims meanwhile is missed by this second reading alone.
+        session.warn(f"{directory}: the epochs of the batches could not be checked: {error}")
+        return
     log.close()
     for problem in log.epoch_problems:
         session.warn(problem)
+
+
+def _partition_of(given: Path) -> Path:
+    directory = partition_directory(given)
+    return directory if directory.is_dir() else given
 
 
 def _files_of(given: Path) -> list[Path]:
     """The segments of a directory in order; a file stands for itself."""
     if not given.is_dir():
         return [given]
-    directory = partition_directory(given)
-    if not directory.is_dir():
-        directory = given
+    directory = _partition_of(given)
     bases = segment_bases(OsFileSystem().list_directory(directory))
     if not bases:
         raise CliError(f"{given}: no log segments", code=Exit.NOT_FOUND)

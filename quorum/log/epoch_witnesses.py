@@ -2,9 +2,10 @@
 
 A batch's epoch lies outside its checksum. Between batches it is proven by never falling, so one
 that rotted in the last batch, or between two changes of leader, joins its neighbours. Where no
-log digest is stored, as in Kafka's directories, there are three witnesses: the leader change,
-under a checksum, that opens every epoch and nothing else; ``leader-epoch-checkpoint``; and the
-epoch of ``quorum-state``, which is on disk before a batch of that epoch is.
+log digest is stored for the end of the log, as in Kafka's directories, there are three witnesses:
+the leader change, under a checksum, that opens every epoch and nothing else;
+``leader-epoch-checkpoint``; and the epoch of ``quorum-state``, which is on disk before a batch of
+that epoch is.
 
 What disagrees is told and not decided: records are under checksums and stay readable, and only the
 first witness is protected itself.
@@ -58,7 +59,11 @@ class LogFacts(NamedTuple):
         """The batch that contains ``offset``; the end of the log if none does."""
         for segment in reversed(self.segments):
             if segment.base_offset <= offset:
-                found = segment.locate(offset, segment.trail)
+                try:
+                    found = segment.locate(offset, segment.trail)
+                except CorruptBatchError:
+                    # Cut since it was scanned: its end stands for the place.
+                    found = None
                 position = segment.trail.position if found is None else found[0]
                 return _Place(segment.path, position, offset)
         return _Place(self.segments[0].path, 0, offset)
@@ -67,27 +72,32 @@ class LogFacts(NamedTuple):
 def epoch_problems(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
     """One sentence for each place where a witness contradicts the batches, with file and position.
 
-    Read the log before: a directory that is written to names an epoch in ``quorum-state`` first,
-    in the log next, and in ``leader-epoch-checkpoint`` last.
+    Read the log before. Where it is written to meanwhile, the files beside it are then the newer
+    ones: ``quorum-state`` is never behind the epochs that were read, and what
+    ``leader-epoch-checkpoint`` says is looked at only inside of the log that was read, up to its
+    last entry there, so it does not matter which of the two is written first.
 
     Raises:
         StorageError: A file could not be read.
     """
-    yield from _against_leader_changes(facts)
+    yield from _against_leader_changes(fs, directory, facts)
     yield from _against_epoch_file(fs, directory, facts)
     yield from _against_election(fs, directory, facts)
 
 
-def _against_leader_changes(facts: LogFacts) -> Iterator[str]:
-    opened = {offset for offset in facts.controls if _is_leader_change(facts, offset)}
+def _against_leader_changes(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
+    opens = {offset: _is_leader_change(facts, offset) for offset in facts.controls}
+    if not any(opens.values()) and not ElectionFile(fs, directory).exists():
+        # Not a quorum's log but, as far as can be seen, a topic's: no leader writes itself in.
+        return
     for offset, epoch in facts.epochs.items():
         # A log that was trimmed may begin anywhere in an epoch.
-        if offset not in opened and (offset > facts.start_offset or offset == 0):
+        if opens.get(offset, False) is False and (offset > facts.start_offset or offset == 0):
             yield (
                 f"{facts.place(offset)}: epoch {epoch} begins here, and with no leader change; the "
                 "epoch of this batch or of the last leader change before it is wrong"
             )
-    for offset in sorted(opened - facts.epochs.keys()):
+    for offset in sorted({each for each, is_one in opens.items() if is_one} - facts.epochs.keys()):
         if offset > facts.start_offset or offset == 0:
             yield (
                 f"{facts.place(offset)}: a leader change begins no epoch here; "
@@ -95,15 +105,15 @@ def _against_leader_changes(facts: LogFacts) -> Iterator[str]:
             )
 
 
-def _is_leader_change(facts: LogFacts, offset: int) -> bool:
+def _is_leader_change(facts: LogFacts, offset: int) -> bool | None:
+    """None where that cannot be told: the batch is not there any more, or no control batch."""
     segment = next(each for each in reversed(facts.segments) if each.base_offset <= offset)
-    data = segment.read(offset, 1, segment.trail.end_offset)
     try:
+        data = segment.read(offset, 1, segment.trail.end_offset)
         first = iterate_records(data, read_header(data), path=segment.path)[0]
         control = decode_control(first, path=segment.path, position=facts.controls[offset])
     except CorruptBatchError:
-        # Its readers will say so.
-        return False
+        return None
     return isinstance(control, LeaderChange)
 
 

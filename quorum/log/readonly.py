@@ -33,7 +33,7 @@ from quorum.log.segment_list import SegmentList
 from quorum.log.side_file import read_file
 from quorum.log.trail import Trail
 from quorum.ports import File, FileSystem
-from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
+from quorum.types import LOG_BEGINNING, ElectionState, Epoch, EpochStart, OffsetAndEpoch
 
 
 @dataclass(slots=True)
@@ -125,14 +125,24 @@ def open_readonly(
     log.size_bytes = log.segments.size_bytes
     log.epochs = clip_start(changes, log.start, end_offset=log.end.offset)
     if log.high_watermark is None:
-        begun = {entry.start_offset: entry.epoch for entry in changes}
-        facts = LogFacts(segments, begun, controls)
+        facts = LogFacts(segments, _begun(segments[0], changes), controls)
         log.epoch_problems = tuple(epoch_problems(fs, partition, facts))
         log.problems += log.epoch_problems
     if check_indexes:
         for segment in segments:
             log.problems += _index_problems(fs, segment)
     return log
+
+
+def _begun(first: Segment, changes: list[EpochStart]) -> dict[int, Epoch]:
+    """By base offset, every epoch that begins, and that of the first batch.
+
+    That one is no change where ``log-start`` names the same epoch for the record before it.
+    """
+    begun = {entry.start_offset: entry.epoch for entry in changes}
+    if first.base_epoch > 0 and first.trail.end_offset > first.base_offset:
+        return {first.base_offset: first.base_epoch} | begun
+    return begun
 
 
 def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:

@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from quorate.cli import log
 from quorate.cli.dump import read_batches
 from quorate.cli.main import main
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
-from quorum.errors import CorruptBatchError
+from quorum.errors import CorruptBatchError, StorageError
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
+from quorum.log.readonly import ReadOnlyLog
 from quorum.types import OffsetAndEpoch
 from snapshot.naming import file_name
 from statemachine.codec import encode_kafka, encode_record
@@ -263,3 +267,39 @@ def test_lines_of_several_files_say_which_they_are_from(
     status, batches, _ = dumped(capsys, *map(str, files))
     assert status == 0
     assert [batch["file"] for batch in batches] == [str(file) for file in files for _ in range(3)]
+
+
+def test_a_directory_of_ours_is_not_read_a_second_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a high watermark nothing is said of epochs; without one the same log is warned of."""
+    segment(tmp_path)
+    assert "with no leader change" in dumped(capsys, str(tmp_path))[2]
+
+    def reads(_: Path) -> ReadOnlyLog:
+        raise AssertionError("the whole log is read again")
+
+    monkeypatch.setattr("quorate.cli.log.open_readonly", reads)
+    watermarks = HighWatermarkFile(OsFileSystem(), tmp_path)
+    watermarks.store_durably(Watermarks(5, 5))
+    watermarks.close()
+    assert dumped(capsys, str(tmp_path))[::2] == (0, "")
+
+
+def test_a_dump_stands_when_its_node_trims_before_the_epochs_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = segment(tmp_path)
+    show_file = log.show_file
+
+    def trims(*arguments: Any, **options: Any) -> None:
+        show_file(*arguments, **options)
+        monkeypatch.setattr(OsFileSystem, "open", gone)
+
+    def gone(*_: object, **__: object) -> None:
+        raise StorageError(f"{path}: no such file")
+
+    monkeypatch.setattr(log, "show_file", trims)
+    status, batches, said = dumped(capsys, str(tmp_path))
+    assert (status, len(batches)) == (0, 3)
+    assert "the epochs of the batches could not be checked" in said

@@ -14,10 +14,14 @@ from quorum.batch import encode_batch, scan_batches
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange, Voters
 from quorum.log.epoch_file import encode_epochs
+from quorum.log.epoch_witnesses import LogFacts, epoch_problems
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
 from quorum.log.layout import segment_path
-from quorum.log.readonly import ReadOnlyLog, open_readonly
-from quorum.types import EpochStart
+from quorum.log.log_start_file import LogStart, LogStartFile
+from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_judge
+from quorum.log.segment import Segment
+from quorum.log.trail import Trail
+from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.kafka_directory import PARTITION, SEGMENT, whole_sample
 
 HOME = Path("/kafka/__cluster_metadata-0")
@@ -152,6 +156,54 @@ def test_a_trimmed_log_begins_anywhere_in_an_epoch(first: EpochStart) -> None:
     """Kafka moves its first entry up to a log start that may lie above the first segment's base."""
     fs = directory(*BATCHES[4:], start=4, epochs=(first, EPOCHS[2]))
     assert opened(fs).epoch_problems == ()
+
+
+@pytest.mark.parametrize("first", [EpochStart(3, 4), EpochStart(3, 5)])
+def test_a_stored_log_start_knows_the_epoch_before_it(first: EpochStart) -> None:
+    """So the first batch is no change of epoch, and is of one all the same."""
+    fs = directory(*BATCHES[4:], start=4, epochs=(first, EPOCHS[2]))
+    LogStartFile(fs, HOME).save(LogStart(OffsetAndEpoch(4, 3)))
+    assert opened(fs).epoch_problems == ()
+    newer = directory(*BATCHES[4:], start=4, epochs=None, state_epoch=2)
+    LogStartFile(newer, HOME).save(LogStart(OffsetAndEpoch(4, 3)))
+    assert [
+        "(offset 4): the batch is of epoch 3, and quorum-state knows none after 2" in each
+        for each in opened(newer).epoch_problems
+    ] == [True, False]
+
+
+def test_a_log_start_above_an_empty_log_is_of_no_batch() -> None:
+    fs = directory(start=4, epochs=None, state_epoch=2)
+    LogStartFile(fs, HOME).save(LogStart(OffsetAndEpoch(4, 3)))
+    assert opened(fs).epoch_problems == ()
+
+
+def test_the_log_of_a_topic_has_no_leader_changes() -> None:
+    """Nothing writes one there, so its epochs begin with data; a quorum's do not."""
+    batches = [data(0, 1), data(1, 1), data(2, 3)]
+    epochs = (EpochStart(1, 0), EpochStart(3, 2))
+    assert opened(directory(*batches, epochs=epochs, state_epoch=None)).epoch_problems == ()
+    of_quorum = opened(directory(*batches, epochs=epochs, state_epoch=3)).epoch_problems
+    assert ["with no leader change" in each for each in of_quorum] == [True, True]
+    rotten_epochs = (EpochStart(1, 0), EpochStart(3, 1))
+    said = opened(directory(*batches, epochs=rotten_epochs, state_epoch=None)).epoch_problems
+    assert ["leader-epoch-checkpoint says that epoch 3" in each for each in said] == [True]
+
+
+@pytest.mark.parametrize("left", range(len(BATCHES)))
+def test_what_is_cut_while_it_is_read_is_no_contradiction(left: int) -> None:
+    """The log was read whole; then its node cuts it, before the witnesses are asked."""
+    fs = directory(*BATCHES)
+    path = segment_path(HOME, 0)
+    file = fs.open(path, writable=True)
+    whole, trail = scan_and_judge(file, path, Trail(0, 0, 0, b""))[0], Trail(0, 0, 0, b"")
+    segment = Segment(file, path, trail, whole.index, whole.trail)
+    begun = {entry.start_offset: entry.epoch for entry in whole.epochs}
+    file.truncate(sum(map(len, BATCHES[:left])) + 30)
+    facts = LogFacts([segment], begun, whole.controls)
+    assert list(epoch_problems(fs, HOME, facts)) == []
+    fs.write_bytes(HOME / "quorum-state", b'{"leaderId":1,"leaderEpoch":3,"data_version":0}')
+    assert len(list(epoch_problems(fs, HOME, facts))) == 1
 
 
 def test_an_epoch_file_that_is_none_is_told() -> None:
