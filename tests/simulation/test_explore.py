@@ -12,10 +12,11 @@ from dataclasses import replace
 import pytest
 
 from quorate.sim.explore.freeze import fingerprint
-from quorate.sim.explore.model import Model
+from quorate.sim.explore.model import LATE_ALL, Model
 from quorate.sim.explore.models import MODELS
 from quorate.sim.explore.search import Report, explore
-from quorate.sim.explore.space import Space
+from quorate.sim.explore.slots import DEAD, FETCH
+from quorate.sim.explore.space import Space, State
 from quorate.sim.explore.telling import told
 from quorate.sim.invariants.violation import Violation
 from quorum.core import leadership, replication, snapshot_install
@@ -59,6 +60,9 @@ def test_a_fingerprint_tells_contents_and_not_objects() -> None:
     assert fingerprint(one) != fingerprint([1, {"a": (2, b"y")}])
 
 
+TWO_REIGNS = replace(MODELS["removals-stale"], removals=0, epochs=3, reigns=(1, 2))
+"""Three voters, reigns of node 1 and of node 2, and what was sent in the first."""
+
 SMALL = replace(MODELS["crashes"], records=1)
 """Two epochs, a crash of each of three voters, and one record."""
 
@@ -70,6 +74,20 @@ def _obeys_former_leaders(patch: Patch) -> None:
     def lax(core: CoreState, epoch: int, sender: int) -> ErrorCode | None:
         found = refusal(core, epoch, sender)
         if found == ErrorCode.FENCED_LEADER_EPOCH:
+            core.election = replace(core.election, leader_id=sender)
+            return None
+        return found
+
+    patch.setattr(leadership, "refusal_of_voter_request", lax)
+
+
+def _leaders_obey_former_leaders(patch: Patch) -> None:
+    """As before, but only a leader does: until it is one, it refuses."""
+    refusal = leadership.refusal_of_voter_request
+
+    def lax(core: CoreState, epoch: int, sender: int) -> ErrorCode | None:
+        found = refusal(core, epoch, sender)
+        if found == ErrorCode.FENCED_LEADER_EPOCH and isinstance(core.role, Leader):
             core.election = replace(core.election, leader_id=sender)
             return None
         return found
@@ -147,8 +165,8 @@ STORY_OF_2015 = """
 """Two leaders each remove a voter, and neither has committed anything of its epoch before."""
 
 
-def _follow(space: Space, story: str) -> str:
-    """Take these steps, each of which the explorer must offer; what stopped the story."""
+def _follow(space: Space, story: str) -> tuple[str, State]:
+    """Take these steps, which the explorer must offer; what stopped the story, and the state."""
     state = space.first()
     for line in story.replace("|", "\n").strip().splitlines():
         node, what, *about = line.split()
@@ -162,22 +180,22 @@ def _follow(space: Space, story: str) -> str:
             if (str(space.ids[step.node]), name) == (node, what) and about in ([], [str(who)]):
                 break
         else:
-            return f"not offered: {line}"
+            return f"not offered: {line}", state
         try:
             made = space.take(state, step)
         except Violation as violation:
-            return violation.name
+            return violation.name, state
         if made is None:
-            return f"refused: {line}"
+            return f"refused: {line}", state
         state = made
-    return "no violation"
+    return "no violation", state
 
 
 def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sound core refuses the first removal; without the barrier the story ends as it did."""
-    assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "refused: 1 remove 4"
+    assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "refused: 1 remove 4"
     membership.change_before_own_commit(monkeypatch)
-    assert _follow(Space(MODELS["removals"]), STORY_OF_2015) == "leader-completeness"
+    assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "leader-completeness"
 
 
 @pytest.mark.parametrize(
@@ -223,3 +241,37 @@ def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.Monk
     report = explore(model)
     assert report.violation is not None
     assert report.violation.name == "stale-epoch"
+
+
+def test_an_announcement_refused_once_is_held_against_what_its_receiver_becomes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A voter refuses BeginQuorumEpoch of the reign before as a candidate, and obeys it as leader.
+
+    An announcement waits for no answer in these models, so it is late from the beginning.
+    """
+    _leaders_obey_former_leaders(monkeypatch)
+    assert _clean(explore(replace(TWO_REIGNS, stale=0))).is_complete
+    report = explore(TWO_REIGNS)
+    assert report.violation is not None
+    assert report.violation.name == "stale-epoch"
+
+
+LEFT_WHILE_ASKED = """
+1 timer | 2 VoteRequest 1 | 1 VoteResponse 2
+3 BeginQuorumEpochRequest 1
+2 timer | 1 VoteRequest 2
+"""
+"""Node 3 waits for the answer to its Fetch of epoch 2 while node 1 goes on to epoch 3."""
+
+
+@pytest.mark.parametrize(("stale", "left"), [(0, []), (LATE_ALL, [DEAD])])
+def test_a_request_refused_while_its_sender_waits_stays_for_when_it_gives_up(
+    stale: int, left: list[int]
+) -> None:
+    space = Space(replace(TWO_REIGNS, stale=stale))
+    said, state = _follow(space, LEFT_WHILE_ASKED)
+    assert said == "no violation"
+    assert FETCH in space.table.locals[state.locals[2]].waits
+    packets = [space.table.packets[number] for number in state.packets]
+    assert [each.number for each in packets if isinstance(each.message, FetchRequest)] == left

@@ -31,11 +31,14 @@ class Model:
     removable: tuple[NodeId, ...] = ()
     late: int = 0
     """Requests under way at the same time whose sender no longer waits for the answer, because it
-    has crashed or left its role; of more than that the ones made first are kept."""
+    has crashed or left its role. Of more than that those are kept that the exploration met first,
+    on whatever way, and not those that were made first on this one."""
     stale: int = 0
     """Late requests of epochs that their receivers have left behind and that stay under way all the
-    same, to be refused by every later state of the receiver; of more than that the ones made first
-    are kept. The others are refused once."""
+    same, to be refused by every later state of the receiver; of more than that those are kept that
+    the exploration met first. The others are refused once. They include BeginQuorumEpoch
+    that waits for no answer and, where refusals are lost, what is refused while its sender waits,
+    as it will be under way once that is over."""
     in_full: bool = False
     """Whether answers and disks take their time in every order; otherwise an answer comes at once
     or never, and a write is done at once or lost in a crash (``space``)."""
@@ -70,11 +73,11 @@ class Model:
 
     def left_out(self) -> tuple[str, ...]:
         """What could happen to such a cluster and is not tried, apart from longer runs."""
-        late = f"more than {self.late} late requests at once" if self.late else "late requests"
-        stale = f"more than {self.stale} " if self.stale else ""
+        late = "late requests" + (f" (all but {self.late} at once)" if self.late else "")
+        stale = "late requests once refused" + (f" (all but {self.stale})" if self.stale else "")
         said = (
             (late, self.late < LATE_ALL),
-            (f"{stale}late requests once refused", self.late > 0 and self.stale < LATE_ALL),
+            (stale, self.late > 0 and self.stale < LATE_ALL),
             ("lost pre-votes", not self.has_pre_votes),
             ("refusals", not self.has_refusals),
             ("farewells", not self.has_farewells),

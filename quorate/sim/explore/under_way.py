@@ -21,7 +21,7 @@ class UnderWay:
         self._table = table
         self._ids = tuple(sorted(model.disks()))
         self._index = {node_id: index for index, node_id in enumerate(self._ids)}
-        self._in_vain: dict[tuple[int, int], bool] = {}
+        self._in_vain_known: dict[tuple[int, int], bool] = {}
         self._ignored: dict[tuple[int, int], bool] = {}
 
     def keep(
@@ -71,25 +71,36 @@ class UnderWay:
                 numbers[other] = table.step(number, event).local
 
     def drop_old(self, numbers: list[int], packets: set[int]) -> None:
-        """Requests that can do nothing any more, and late ones beyond the bound."""
-        table, late, stale = self._table, 0, 0
-        has_refusals = self._model.has_refusals
+        """Requests that can do nothing any more, and late ones beyond the bounds.
+
+        Of the first ``Model.stale`` stay. What their senders still wait for is nothing, so they
+        stay as they will be when that is given up.
+        """
+        table, model, late = self._table, self._model, 0
+        refused: set[int] = set()
         for number in sorted(packets):
             packet = table.packets[number]
-            if not packet.is_request or (packet.number and has_refusals):
+            if not packet.is_request or (packet.number and model.has_refusals):
                 continue
             at = numbers[self._index[packet.to]]
-            is_in_vain = self._in_vain.get((number, at))
-            if is_in_vain is None:
-                is_in_vain = self._in_vain[number, at] = self._can_only_be_refused(number, at)
-            if is_in_vain:
-                stale += packet.is_late and packet.epoch >= 0
-                if not packet.is_late or packet.epoch < 0 or stale > self._model.stale:
+            if not self._is_in_vain(number, at):
+                late += packet.is_late
+                if packet.is_late and late > model.late:
                     packets.discard(number)
                 continue
-            late += packet.is_late
-            if packet.is_late and late > self._model.late:
-                packets.discard(number)
+            packets.discard(number)
+            if model.stale:
+                twin = table.dead_twin(number) if packet.number else number
+                if self._is_in_vain(twin, at) and table.packets[twin].epoch >= 0:
+                    refused.add(twin)
+        packets.update(sorted(refused)[: model.stale])
+
+    def _is_in_vain(self, number: int, local: int) -> bool:
+        known = self._in_vain_known.get((number, local))
+        if known is None:
+            known = self._can_only_be_refused(number, local)
+            self._in_vain_known[number, local] = known
+        return known
 
     def is_ignored(self, number: int, local: int) -> bool:
         """Whether a request changes nothing now and says nothing, so that it stays as it is."""
@@ -97,7 +108,7 @@ class UnderWay:
         if known is None:
             packet = self._table.packets[number]
             known = packet.is_request and not packet.is_late
-            if self._in_vain.get((number, local), False):
+            if self._in_vain_known.get((number, local), False):
                 # Refused already, without a trace.
                 known = True
             elif known:
