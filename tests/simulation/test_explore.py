@@ -224,7 +224,7 @@ def test_a_refused_candidate_does_not_stand_beyond_the_last_epoch() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        replace(MODELS["removals-stale"], stale=1),
+        MODELS["removals-stale"],
         replace(MODELS["checkpoint"], epochs=3, records=0),
     ],
     ids=lambda model: model.name,
