@@ -12,7 +12,8 @@ would fit, and given up once it grows into the reserve.
 On a disk that is nearly full the reserve alone would keep a small checkpoint from being written,
 and with it the log from ever giving back what the checkpoint stands for. So of the last 32 MiB a
 checkpoint may take up to half, but only where whole segments of more bytes than the newest
-checkpoint may go after it. When they go is up to the replicas that have yet to fetch them.
+checkpoint may go after it that might not have gone before. When they go is up to the replicas that
+have yet to fetch them; until then no other checkpoint is paid for with the same bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class CheckpointSpace:
 
         Args:
             newest_bytes: Size of the newest one there is.
-            trimmed_bytes: How much of the log could go once it is written.
+            trimmed_bytes: How much more of the log could go once it is written: whole segments
+                that end above the newest one.
         """
         free = self._fs.free_bytes(self._directory)
         if free is None or trimmed_bytes <= newest_bytes:

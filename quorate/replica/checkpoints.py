@@ -153,7 +153,10 @@ class CheckpointKeeper:
         if not log_digest:
             return None
         size = self._store.size(newest) if newest is not None else 0
-        reserve = self._space.reserve_bytes(size, self._log.covered_bytes(snapshot_id.offset))
+        # What the newest one covers may be there still, and pays for no other.
+        covered = newest.offset if newest is not None else 0
+        trimmed_bytes = self._log.covered_bytes(snapshot_id.offset, beside=covered)
+        reserve = self._space.reserve_bytes(size, trimmed_bytes)
         shortage = self._space.shortage(size, reserve)
         if shortage:
             self._failed(snapshot_id, shortage)

@@ -36,10 +36,10 @@ class SegmentList:
         """Bytes of all of them."""
         return sum(segment.trail.position for segment in self._segments)
 
-    def covered_bytes(self, start_offset: int) -> int:
-        """Bytes of those that end at or below ``start_offset``, the newest never among them."""
+    def bytes_ending_in(self, above: int, to: int) -> int:
+        """Bytes of those that end at an offset of (above, to], the newest never among them."""
         older = self._segments[:-1]
-        return sum(s.trail.position for s in older if s.trail.end_offset <= start_offset)
+        return sum(s.trail.position for s in older if above < s.trail.end_offset <= to)
 
     def containing(self, offset: int) -> Segment:
         """The segment to look in for ``offset``, which is at or above the first base."""

@@ -92,9 +92,11 @@ class SegmentedLog:
         """Bytes of all segments."""
         return self._segments.size_bytes
 
-    def covered_bytes(self, start_offset: int) -> int:
-        """Bytes that moving the log start up to ``start_offset`` would give back."""
-        return self._segments.covered_bytes(start_offset)
+    def covered_bytes(self, start_offset: int, *, beside: int = 0) -> int:
+        """Bytes that moving the log start up to ``start_offset`` would give back, without those
+        that moving it up to ``beside`` would give back already.
+        """
+        return self._segments.bytes_ending_in(beside, start_offset)
 
     @property
     def segment_bases(self) -> tuple[int, ...]:

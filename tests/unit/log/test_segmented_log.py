@@ -140,6 +140,28 @@ def test_one_append_larger_than_a_segment_goes_into_one(small):
     assert small.log.segment_bases == (0, 2, 32)
 
 
+def test_what_a_log_start_would_give_back_is_what_it_gives(small):
+    """Goal: the sum is of whole segments, and of none twice. Method: every pair of starts, then
+    the log start moved to the higher one.
+    """
+    small.fill(1, 8)
+    small.fill(1, 3)
+    small.fill(1, 9)
+    for _ in range(6):
+        small.fill(1, 1)
+    log, end = small.log, small.log.end.offset
+    assert len(log.segment_bases) >= 4
+    for low in range(end + 1):
+        assert log.covered_bytes(low, beside=end) == 0
+        for high in range(low, end + 1):
+            more = log.covered_bytes(high, beside=low)
+            assert more == log.covered_bytes(high) - log.covered_bytes(low)
+    for offset in range(1, end + 1):
+        size, promised = log.size_bytes, log.covered_bytes(offset)
+        log.advance_start(OffsetAndEpoch(offset, 1))
+        assert size - log.size_bytes == promised
+
+
 @pytest.mark.parametrize("max_bytes", [1, 150, 400, 1000, 10_000])
 def test_reads_are_whole_batches_within_the_limit_but_at_least_one(max_bytes):
     """Every start, end limit and size against the plain rule, in one segment and in many."""

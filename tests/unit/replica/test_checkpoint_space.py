@@ -13,6 +13,7 @@ from metrics.observer import Observer
 from quorate.logs import render
 from quorate.replica.checkpoint_space import LOG_RESERVE_BYTES, RETRY_MAX_MS, RETRY_MIN_MS
 from quorate.sim.memory_filesystem import Faults
+from quorum.core import trimming
 from quorum.core.events import CheckpointFailed
 from quorum.core.notices import SnapshotRemoved
 from quorum.errors import DiskFullError
@@ -266,8 +267,8 @@ def test_what_the_log_writes_meanwhile_counts_as_well():
     assert bench.replica.node.snapshots == before
 
 
-def nearly_full(*, segment_bytes: int) -> tuple[LoneReplica, int]:
-    """A leader whose disk has 300,000 bytes left, and what its log has without a checkpoint."""
+def nearly_full(*, segment_bytes: int, free_bytes: int = 300_000) -> tuple[LoneReplica, int]:
+    """A leader whose disk has so much left, and what its log has without a checkpoint."""
     rare = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=100 << 20)
     log = LogConfig(segment_bytes=segment_bytes)
     bench = LoneReplica(snapshot=rare, log=log).boot().lead()
@@ -276,7 +277,7 @@ def nearly_full(*, segment_bytes: int) -> tuple[LoneReplica, int]:
     for n in range(60):
         assert bench.write(change(n, resources=10, size=10_000))
     bench.advance(1_000_000)
-    bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes() + 300_000)
+    bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes() + free_bytes)
     return bench, bench.replica.stores.log.size_bytes
 
 
@@ -301,6 +302,31 @@ def test_a_nearly_full_disk_pays_for_no_checkpoint_that_gives_nothing_back():
     bench, _ = nearly_full(segment_bytes=1 << 30)
     assert bench.replica.checkpoints.write_now() is None
     assert "bytes free" in failed(bench)[0].cause
+
+
+def test_a_nearly_full_disk_pays_for_one_checkpoint_with_the_same_segments(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Goal: half of the rest stays the log's, while a live replica that lags keeps what may go.
+    Method: nothing is trimmed, and after every small change another checkpoint is asked for; then
+    more segments than a checkpoint has fill, and one more is paid for with these.
+    """
+    monkeypatch.setattr(trimming, "trim_target", lambda *_: None)
+    bench, log_bytes = nearly_full(segment_bytes=50_000, free_bytes=900_000)
+    assert bench.replica.checkpoints.write_now()
+    for n in range(8):
+        assert bench.write(change(n))
+        bench.advance(RETRY_MAX_MS)
+        assert bench.replica.checkpoints.write_now() is None
+    assert "bytes free" in failed(bench)[0].cause
+    assert bench.replica.stores.log.size_bytes >= log_bytes, "nothing went"
+    directory = bench.replica.stores.directory
+    assert (bench.fs.free_bytes(directory) or 0) > 700_000
+    bench.fs.faults = Faults()
+    for n in range(30):
+        assert bench.write(change(n, resources=10, size=10_000))
+    bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes() + 300_000)
+    assert bench.replica.checkpoints.write_now()
 
 
 def test_a_nearly_full_disk_keeps_half_of_the_rest_for_the_log():
