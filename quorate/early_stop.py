@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -53,7 +53,9 @@ def early_stop() -> Iterator[None]:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     # Nothing is raised: an import may catch it, or leave a library half made that warns at its end.
-    os.write(2, f"{TOLD}\n".encode())
+    # Whoever read what it says may be gone, which is no reason to stop in another way.
+    with suppress(OSError):
+        os.write(2, f"{TOLD}\n".encode())
     os._exit(0)
 
 

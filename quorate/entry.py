@@ -26,9 +26,10 @@ def main() -> int:
         leave_when_asked()
     try:
         from quorate.cli.main import main as run
+
+        return run()
     except KeyboardInterrupt:
         return _INTERRUPTED
-    return run()
 
 
 def command_of(arguments: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import click
 import pytest
 
+from quorate import entry
 from quorate.cli.exits import Exit
 from quorate.cli.main import cli
 from quorate.early_stop import STOP_SIGNALS, TOLD
@@ -30,15 +32,20 @@ runpy.run_module("quorate", run_name="__main__", alter_sys=True)
 """``python -m quorate`` that is sent signals when it begins to load a module."""
 
 
-def told(
-    module: str, numbers: tuple[int, ...], *arguments: str
-) -> subprocess.CompletedProcess[str]:
+def call(module: str, numbers: tuple[int, ...], *arguments: str) -> list[str]:
     program = PROGRAM.format(
         module=module, numbers=[int(n) for n in numbers], arguments=["quorate", *arguments]
     )
+    return [sys.executable, "-c", program]
+
+
+def told(
+    module: str, numbers: tuple[int, ...], *arguments: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
-    )
+        call(module, numbers, *arguments),
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["quorate.cli", "click", "quorate.cli.server"])
@@ -51,6 +58,19 @@ def test_a_server_that_is_stopped_while_it_loads_ends_cleanly(module: str, numbe
     assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", f"{TOLD}\n")
 
 
+def test_a_server_that_nobody_listens_to_ends_no_differently() -> None:
+    """Goal: the exit code is the same. Method: a pipe whose reader is gone, and none at all."""
+    stop = call("click", (signal.SIGTERM,), "server")
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert subprocess.run(stop, stderr=writer, timeout=120, check=False).returncode == Exit.OK
+    finally:
+        os.close(writer)
+    silent = ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *stop]
+    assert subprocess.run(silent, timeout=120, check=False).returncode == Exit.OK
+
+
 def test_other_commands_are_ended_by_the_signal_as_always() -> None:
     assert told("click", (signal.SIGTERM,), "version").returncode == -signal.SIGTERM
 
@@ -58,6 +78,21 @@ def test_other_commands_are_ended_by_the_signal_as_always() -> None:
 def test_an_interrupted_command_shows_no_traceback() -> None:
     done = told("click", (signal.SIGINT,), "version")
     assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "")
+
+
+def test_a_command_that_is_interrupted_at_its_first_line_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quorate.cli.main.poll_on_waiting_thread", interrupted)
+    monkeypatch.setattr(sys, "argv", ["quorate", "version"])
+    try:
+        status = entry.main()
+    except KeyboardInterrupt:
+        pytest.fail("a traceback")
+    assert status == Exit.INTERRUPTED
 
 
 @pytest.mark.parametrize(
