@@ -5,6 +5,9 @@ with it costs the leader and its own processor as much again and makes nobody qu
 little later, it gets several writes for the price of one. Whom a commit waits for is judged anew at
 every append, by who has most: a follower that fails is overtaken after one delay.
 
+Who pays is a linearizable read at an observer: after a lone write it waits there for the delay at
+most. A voter hears of the read round, and gets what it lacks with it.
+
 Only the time of an answer is decided here, never what counts as committed. See: ADR 34.
 """
 
@@ -18,7 +21,9 @@ from quorum.core.state import CoreState
 
 GATHERED_MAX = 8
 """A replica this many records behind is served at once: a message for eight writes is cheap, and so
-many at a time are of several writers, who may need either follower."""
+many at a time are of several writers, who may need either follower. Records are counted and not
+writes, of which nothing is known here: one command of as many records, such as a topic of eight
+partitions, is served to everybody at once."""
 
 
 def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
