@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import Final
 
 from quorate.replica.paced_files import PacedFiles, PacedStop
 from quorum.core.notices import LogVerified, Notice
@@ -18,9 +17,6 @@ from quorum.log.config import LogConfig
 from quorum.log.verify import Verified, verify_log
 from quorum.ports import FileSystem, LogStore
 from quorum.types import DigestAt
-
-_FULL_SPEED: Final = 1 << 60
-"""Somebody waits for the outcome: the files are wrapped to be stopped, not to be slowed."""
 
 
 class LogKeeper:
@@ -42,7 +38,7 @@ class LogKeeper:
         to_driver: Callable[[Callable[[], None]], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self._files = PacedFiles(fs, _FULL_SPEED, lambda: 0.0)
+        self._files = PacedFiles(fs)
         self._directory = directory
         self._log = log
         self._executor = executor

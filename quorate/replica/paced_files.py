@@ -1,7 +1,7 @@
-"""A file system for reading slowly: so many bytes a second, in small pieces, until told to stop.
+"""A file system for reading in the background: in small pieces, at a pace, until told to stop.
 
-Whoever reads through it needs no pace of his own: the code that proves files at a start proves
-them in the background as well.
+Whoever reads through it needs neither a pace nor a way to be stopped of his own: the code that
+proves files at a start proves them beside everything else as well.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ class PacedStop(Exception):  # noqa: N818 - not an error: somebody wants the rea
 class Pace:
     """When the next bytes may be read: ``rate`` bytes a second on the average, nothing saved up.
 
-    Pure: times are the caller's, in seconds.
+    Args:
+        rate: Bytes a second, at least 1.
+        clock_s: A monotonic clock, in seconds.
     """
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self, rate: int, clock_s: Callable[[], float]) -> None:
         self._rate = rate
+        self._clock_s = clock_s
         self._free_at = 0.0
 
-    def wait_s(self, now_s: float, size_bytes: int) -> float:
+    def wait_s(self, size_bytes: int) -> float:
         """How long to wait before reading ``size_bytes``; the time they take is then used up."""
+        now_s = self._clock_s()
         begin = max(self._free_at, now_s)
         self._free_at = begin + size_bytes / self._rate
         return begin - now_s
@@ -46,14 +50,12 @@ class PacedFiles:
 
     Args:
         fs: Where the files are.
-        rate: Bytes a second.
-        clock_s: A monotonic clock.
+        pace: None for as fast as the disk is, where somebody waits for the outcome.
     """
 
-    def __init__(self, fs: FileSystem, rate: int, clock_s: Callable[[], float]) -> None:
+    def __init__(self, fs: FileSystem, pace: Pace | None = None) -> None:
         self._fs = fs
-        self._pace = Pace(rate)
-        self._clock_s = clock_s
+        self._pace = pace
         self._stopped = threading.Event()
         self.read_bytes = 0
         """Bytes read so far; any thread may look."""
@@ -77,7 +79,7 @@ class PacedFiles:
         pieces = []
         while size > 0:
             wanted = min(size, PIECE_BYTES)
-            if self.pause(self._pace.wait_s(self._clock_s(), wanted)):
+            if self.pause(0.0 if self._pace is None else self._pace.wait_s(wanted)):
                 raise PacedStop
             piece = file.read_at(position, wanted)
             pieces.append(piece)

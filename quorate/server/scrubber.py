@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from metrics.facts import ScrubFacts
 from quorate.config_sections import ScrubConfig
-from quorate.replica.paced_files import PacedFiles, PacedStop
+from quorate.replica.paced_files import Pace, PacedFiles, PacedStop
 from quorate.replica.replica import Replica
 from quorate.replica.scrub import act_on, scrub, target_of
 from quorum.ports import FileSystem
@@ -67,7 +67,7 @@ class Scrubber:
         self._rng = rng
         self._to_driver = to_driver
         self._on_failure = on_failure
-        self._files = PacedFiles(fs, max(1, config.bytes_per_second), time.monotonic)
+        self._files = PacedFiles(fs, Pace(max(1, config.bytes_per_second), time.monotonic))
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
         self.ended: Future[None] = Future()
         """Done once nothing is read any more, or nothing ever was."""

@@ -30,12 +30,13 @@ class StoppedClock:
 def paced(
     data: bytes, rate: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[PacedFiles, StoppedClock]:
+    """Files with ``data`` in one of them; without a pace for a rate of 0."""
     fs = MemoryFileSystem()
     fs.make_directory(PATH.parent)
     file = fs.open(PATH, create=True, writable=True)
     file.append(data)
     clock = StoppedClock()
-    files = PacedFiles(fs, rate, clock)
+    files = PacedFiles(fs, Pace(rate, clock) if rate else None)
     stopped = files._stopped
 
     def wait(seconds: float) -> bool:
@@ -48,13 +49,23 @@ def paced(
 
 
 def test_a_pace_keeps_the_rate_and_saves_nothing_up() -> None:
-    pace = Pace(1000)
-    assert pace.wait_s(10.0, 500) == 0
-    assert pace.wait_s(10.0, 500) == pytest.approx(0.5)
-    assert pace.wait_s(10.2, 1000) == pytest.approx(0.8)
+    clock = StoppedClock()
+    pace = Pace(1000, clock)
+    assert pace.wait_s(500) == 0
+    assert pace.wait_s(500) == pytest.approx(0.5)
+    clock.now_s += 0.2
+    assert pace.wait_s(1000) == pytest.approx(0.8)
     # Idle for long: the next reads are not let through all at once.
-    assert pace.wait_s(99.0, 500) == 0
-    assert pace.wait_s(99.0, 500) == pytest.approx(0.5)
+    clock.now_s += 99
+    assert pace.wait_s(500) == 0
+    assert pace.wait_s(500) == pytest.approx(0.5)
+
+
+def test_without_a_pace_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: somebody waits for the outcome. Method: 16 pieces, each asked for with no pause."""
+    files, clock = paced(bytes(PIECE_BYTES * 16), 0, monkeypatch)
+    assert len(files.open(PATH).read_at(0, PIECE_BYTES * 16)) == PIECE_BYTES * 16
+    assert clock.waits == [0] * 16
 
 
 def test_a_large_read_is_many_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,8 +79,9 @@ def test_a_large_read_is_many_small_ones(monkeypatch: pytest.MonkeyPatch) -> Non
     assert file.read_at(len(data), 10) == b""
 
 
-def test_it_stops_between_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    files, _ = paced(bytes(PIECE_BYTES * 4), 1 << 20, monkeypatch)
+@pytest.mark.parametrize("rate", [0, 1 << 20])
+def test_it_stops_between_two_pieces(monkeypatch: pytest.MonkeyPatch, rate: int) -> None:
+    files, _ = paced(bytes(PIECE_BYTES * 4), rate, monkeypatch)
     files.stop()
     with pytest.raises(PacedStop):
         files.open(PATH).read_at(0, PIECE_BYTES * 4)
