@@ -58,6 +58,17 @@ class LogKeeper:
         self._files.stop()
         return self._last
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What the last reading that was begun failed of; None while it is under way, and after a
+        ``stop``. Any thread may ask.
+        """
+        last = self._last
+        if last is None or not last.done() or last.cancelled():
+            return None
+        error = last.exception()
+        return None if isinstance(error, PacedStop) else error
+
     def verify(self, request: VerifyLog) -> None:
         """Read everything below ``request.end_offset`` and report to the core."""
         try:

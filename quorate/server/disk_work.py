@@ -24,29 +24,38 @@ async def end_disk_work(
     """Let everything that uses the node's disk end; whether all that writes has.
 
     A checkpoint under way is given up, what was submitted to the writer is written; each is waited
-    for ``limit_s`` seconds at most. The shell has been told of every failure when this returns,
-    also of one that came after that time.
+    for ``limit_s`` seconds at most. When this returns, the shell has been told of the failure of
+    whatever has ended, also if that was after its time; what has not ended and writes makes the
+    answer False.
 
     Args:
         shell: None when it was not started.
         replica: Whose checkpoint and whose readings end.
         worker: Does all of these.
-        scrubbed: Done when the scrubber, which was told to stop, has ended.
+        scrubbed: Done when the scrubber, which was told to stop, has ended, with what it failed of.
         limit_s: For a checkpoint, and for the writer.
     """
     readings = (scrubbed, replica.checkpoints.stop_reading(), replica.log_keeper.stop())
     last = replica.checkpoints.cancel()
     worker.shutdown(wait=False, cancel_futures=True)
+    waits = [is_done_in(READERS_S, each) for each in readings if each is not None]
     if last is not None:
-        # While the replica can still hear how it ended.
-        await is_done_in(limit_s, last)
-    if shell is not None:
-        shell.stop(limit_s)
-    begun = (each for each in readings if each is not None)
-    await asyncio.gather(*(is_done_in(READERS_S, each) for each in begun))
-    # Of a checkpoint that failed after its time the replica did not hear.
-    failure = replica.checkpoints.failure
-    if failure is not None and shell is not None:
-        shell.fail(failure)
-    is_writing = shell is not None and shell.is_writing
-    return not is_writing and (last is None or last.done())
+        waits.append(is_done_in(limit_s, last))
+    # While the replica can still hear how they ended.
+    await asyncio.gather(*waits)
+    if shell is None:
+        return last is None or last.done()
+    shell.stop(limit_s)
+    # First what has ended, then of what: in the other order a failure in between would be lost.
+    has_ended = not shell.is_writing and (last is None or last.done())
+    # What the writer thread said last is waiting for a turn of the loop.
+    await asyncio.sleep(0)
+    failures = (
+        replica.checkpoints.failure,
+        replica.log_keeper.failure,
+        scrubbed.exception() if scrubbed.done() else None,
+    )
+    for failure in failures:
+        if failure is not None:
+            shell.fail(failure)
+    return has_ended

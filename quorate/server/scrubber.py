@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from metrics.facts import ScrubFacts
 from quorate.config_sections import ScrubConfig
@@ -46,7 +46,7 @@ def pause_s(config: ScrubConfig, share: float, *, is_first: bool, has_findings: 
 
 
 class Scrubber:
-    """One per server. ``start``, then ``stop``, which any thread may call; both once.
+    """One per server. ``start`` once; ``stop``, which any thread may call, at any time and again.
 
     Args:
         to_driver: Brings a call to the driver's thread.
@@ -70,10 +70,10 @@ class Scrubber:
         self._files = PacedFiles(fs, Pace(max(1, config.bytes_per_second), time.monotonic))
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
         self.ended: Future[None] = Future()
-        """Done once nothing is read any more, or nothing ever was."""
+        """Done while nothing is read: before ``start``, and after the end, with what failed."""
+        self.ended.set_result(None)
         self._passes = self._findings = 0
         self._done_at = -1.0
-        self._is_begun = False
 
     @property
     def facts(self) -> ScrubFacts:
@@ -84,34 +84,35 @@ class Scrubber:
     def start(self) -> None:
         """Begin, unless it is switched off."""
         if self._config.bytes_per_second > 0:
-            self._is_begun = True
+            self.ended = Future()
             self._thread.start()
 
     def stop(self) -> None:
         """End at the next piece; waits for nothing. ``ended`` tells when."""
         self._files.stop()
-        if not self._is_begun:
-            self.ended.set_result(None)
 
     def _run(self) -> None:
-        is_first, findings = True, 0
         try:
-            while not self._files.pause(
-                pause_s(
-                    self._config,
-                    self._rng.random(),
-                    is_first=is_first,
-                    has_findings=findings > 0,
-                )
-            ):
-                findings = self._pass()
-                is_first = False
+            self._pass_after_pass()
         except PacedStop:
-            pass
+            self.ended.set_result(None)
         except BaseException as error:  # noqa: BLE001 - a thread must not die unheard
             self._to_driver(partial(self._on_failure, error))
-        finally:
-            self.ended.set_result(None)
+            self.ended.set_exception(error)
+
+    def _pass_after_pass(self) -> NoReturn:
+        is_first, findings = True, 0
+        while not self._files.pause(
+            pause_s(
+                self._config,
+                self._rng.random(),
+                is_first=is_first,
+                has_findings=findings > 0,
+            )
+        ):
+            findings = self._pass()
+            is_first = False
+        raise PacedStop
 
     def _pass(self) -> int:
         """One pass; how much was found."""

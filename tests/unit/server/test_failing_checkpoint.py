@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from quorate.config import ServerConfig
-from quorate.config_sections import LimitsConfig, ListenerConfig, MetricsConfig, NodeConfig
-from quorate.formatting import FormatPlan, format_directory
+from quorate.replica.checkpoints import CheckpointKeeper
 from quorate.server import scrubber
 from quorate.server.node import ServerNode
 from quorate.server.scrubber import Scrubber
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFile, OsFileSystem
-from quorum.types import Endpoint, ReplicaKey, Voter
+from tests.support.lone_server import start_lone_server
 
-ME = ReplicaKey(1, b"d" * 16)
 PATIENCE_S = 20
 
 
@@ -59,20 +55,12 @@ def run(
 ) -> tuple[Disk, list[BaseException]]:
     """A node that leads and whose disk holds a checkpoint; what ``on_failure`` was told."""
     disk = Disk()
-    voters = (Voter(ME, (Endpoint("CONTROLLER", "localhost", 9093),)),)
-    plan = FormatPlan(folder / "n1", "c2ltdWxhdGVkLWNsdXN0ZQ", 1, ME.directory_id, voters)
-    format_directory(OsFileSystem(), plan)
-    config = ServerConfig(
-        node=NodeConfig(id=1, data_dir=folder / "n1"),
-        listeners=ListenerConfig(client="localhost:0"),
-        metrics=MetricsConfig(listen=""),
-        limits=LimitsConfig(shutdown_ms_max=shutdown_ms_max),
-    )
     failures: list[BaseException] = []
 
     async def live() -> None:
-        node = ServerNode(config, disk, rng=random.Random(1), on_failure=failures.append)
-        await node.start()
+        node = await start_lone_server(
+            folder, disk, failures.append, shutdown_ms_max=shutdown_ms_max
+        )
         async with asyncio.timeout(PATIENCE_S):
             while not disk.is_held.is_set():
                 if node.replica.node.is_leader:
@@ -188,6 +176,32 @@ def test_a_checkpoint_that_fails_after_the_limit_of_the_stop_is_told(tmp_path: P
 
     disk, failures = run(tmp_path, scenario, shutdown_ms_max=100)
     assert failures == [disk.failure]
+
+
+def test_a_checkpoint_that_fails_when_it_is_asked_for_its_failure_is_no_clean_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: no moment in which a failure is lost. Method: fail the sync when the stop, having
+    waited in vain, has been answered that nothing failed.
+    """
+    asked = CheckpointKeeper.failure.fget
+    assert asked is not None
+
+    async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
+        last = node.replica.checkpoints._writing
+        assert last is not None
+
+        def answer_and_fail(keeper: CheckpointKeeper) -> BaseException | None:
+            answer = asked(keeper)
+            disk.released.set()
+            assert isinstance(last.exception(PATIENCE_S), StorageError)
+            return answer
+
+        monkeypatch.setattr(CheckpointKeeper, "failure", property(answer_and_fail))
+        with pytest.raises(StorageError, match="the disk hangs"):
+            await node.stop()
+
+    run(tmp_path, scenario, shutdown_ms_max=100)
 
 
 def test_the_loop_turns_while_a_thread_still_reads(

@@ -1,0 +1,39 @@
+"""A real server node of a cluster of one, on a disk that a test chooses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from quorate.config import ServerConfig
+from quorate.config_sections import LimitsConfig, ListenerConfig, MetricsConfig, NodeConfig
+from quorate.formatting import FormatPlan, format_directory
+from quorate.server.node import ServerNode
+from quorum.log.filesystem import OsFileSystem
+from quorum.ports import FileSystem
+from quorum.types import Endpoint, ReplicaKey, Voter
+
+ME = ReplicaKey(1, b"d" * 16)
+
+
+async def start_lone_server(
+    folder: Path,
+    fs: FileSystem,
+    on_failure: Callable[[BaseException], None],
+    *,
+    shutdown_ms_max: int,
+) -> ServerNode:
+    """Format ``folder``, start the node and return it; whoever calls this stops it."""
+    voters = (Voter(ME, (Endpoint("CONTROLLER", "localhost", 9093),)),)
+    plan = FormatPlan(folder / "n1", "c2ltdWxhdGVkLWNsdXN0ZQ", 1, ME.directory_id, voters)
+    format_directory(OsFileSystem(), plan)
+    config = ServerConfig(
+        node=NodeConfig(id=1, data_dir=folder / "n1"),
+        listeners=ListenerConfig(client="localhost:0"),
+        metrics=MetricsConfig(listen=""),
+        limits=LimitsConfig(shutdown_ms_max=shutdown_ms_max),
+    )
+    node = ServerNode(config, fs, rng=random.Random(1), on_failure=on_failure)
+    await node.start()
+    return node
