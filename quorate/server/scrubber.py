@@ -132,7 +132,8 @@ class Scrubber:
         return len(findings)
 
     def _on_driver(self, call: Callable[[], Answer]) -> Answer:
-        """Have a call made on the driver's thread and wait for what it says.
+        """Have a call made on the driver's thread and wait for what it says. What it raises ends
+        the node, there as here.
 
         Raises:
             PacedStop: Told to stop meanwhile.
@@ -142,8 +143,10 @@ class Scrubber:
         def make() -> None:
             try:
                 answer.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            except BaseException as error:
                 answer.set_exception(error)
+                # Who waits for it may have been told to stop, and hears of it no more.
+                raise
 
         self._to_driver(make)
         while not wait_for((answer,), _ANSWER_S).done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import random
 import threading
 from collections.abc import Callable
@@ -183,6 +184,33 @@ def test_a_write_that_fails_when_it_is_asked_whether_it_goes_on_is_told(
         assert failures == [held.failure], "before the loop turns again"
 
     run(tmp_path, scenario, failures)
+
+
+def test_what_follows_of_a_finding_and_fails_is_told_though_the_scrubber_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: a disk that cannot set a damaged checkpoint aside is a failed one. Method: the call
+    comes to the driver when nobody waits for its answer any more.
+    """
+    failure = StorageError("cannot rename: Input/output error", Path("/data"))
+
+    def fail(_replica: Replica) -> NoReturn:
+        raise failure
+
+    calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    monkeypatch.setattr(scrubber, "pause_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(scrubber, "target_of", fail)
+    each = Scrubber(
+        cast("Replica", None), MemoryFileSystem(), ScrubConfig(), random.Random(1),
+        calls.put, lambda _: None,
+    )  # fmt: skip
+    each.start()
+    call = calls.get(timeout=PATIENCE_S)
+    each.stop()
+    assert each.ended.result(PATIENCE_S) is None
+    with pytest.raises(StorageError) as raised:
+        call()
+    assert raised.value is failure
 
 
 @pytest.mark.parametrize("is_started", [False, True])
