@@ -11,7 +11,7 @@ from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import PowerLost
 from quorate.sim.node_disk import NodeDisk
 from quorate.sim.surroundings import Surroundings
-from quorum.errors import QuorateError
+from quorum.errors import DiskFullError, QuorateError, StorageError
 from quorum.types import NodeId
 
 RESTART_US = 50_000
@@ -50,12 +50,16 @@ def open_directory(
     except PowerLost:
         return NotStarted("power", RESTART_US)
     except QuorateError as error:
+        failed = NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
+        if disk.is_suspect and type(error) in (StorageError, DiskFullError):
+            # It came to no judgement of its files.
+            return failed
         if disk.files.may_refuse:
             cluster.counts.refused_starts += 1
             disk.files.put_back()
             return NotStarted(f"refused: {type(error).__name__}", _REPAIR_US)
         if disk.is_suspect:
-            return NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
+            return failed
         raise Violation(
             "no-crash", "a sound directory did not open", node=node_id, error=repr(error)
         ) from error

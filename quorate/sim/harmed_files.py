@@ -229,11 +229,13 @@ class HarmedFiles:
         """A process is about to open the directory, and will read all of it."""
         self._has_harmed_tail = self.is_latent = False
         self._flipped.clear()
-        # A node writes its side files anew, so one that it has written since is another file.
+        # A node writes its side files anew, so one that it has written since is another file; its
+        # marks it writes in place.
         self._kept = {
             path: kept
             for path, kept in self._kept.items()
             if self._fs().is_same_file(path, kept.file)
+            and (path.name != WATERMARK_NAME or self._fs().read_bytes(path) == kept.harmed)
         }
 
     def is_flipped(self, path: Path) -> bool:

@@ -37,6 +37,7 @@ class Surroundings(ABC):
         self.settings = Settings.draw(root)
         self.witness: Witness = watch()
         self.witness.config = self.settings.quorum
+        self.witness.true_ms = lambda: self.scheduler.now_us // 1000
         self.ages = Ages()
         self._disk_rng = Dice(root.getrandbits(64))
         voter_count = root.choices((1, 2, 3, 4, 5), (1, 1, 8, 2, 4))[0]

@@ -11,6 +11,7 @@ from quorate.sim.harmed_files import DATA_DIR, HarmedFiles
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import KEEP_ALL
 from quorum.log.election_store import ElectionFile
+from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
 from quorum.log.layout import (
     QUORUM_STATE_NAME,
     WATERMARK_NAME,
@@ -77,6 +78,30 @@ def test_a_mark_is_left_alone_while_it_contradicts_an_older_election_state() -> 
         kinds.add(change.kind if change is not None else "")
     assert QUORUM_STATE_NAME in kinds
     assert WATERMARK_NAME not in kinds
+
+
+def test_marks_that_a_start_has_written_are_no_longer_the_wrong_ones() -> None:
+    """Goal: no start has to keep what an earlier one rightly replaced. Method: marks of another
+    node are put in place, and written over as by a start that a full disk ended.
+    """
+    bench, files = _written()
+    other, _ = _written()
+    bench.crash(KEEP_ALL)
+    files.keeps_mark = True
+    other.stores.log.store_high_watermark(1)
+    for seed in range(60):
+        change = files.swap(random.Random(seed), other.fs, may_lose=True, is_own=False)
+        if change is not None and change.kind == WATERMARK_NAME:
+            break
+    assert change is not None
+    assert change.kind == WATERMARK_NAME
+    files.opening()
+    assert change.path in files._kept
+    marks = HighWatermarkFile(bench.fs, FOLDER)
+    marks.store_durably(Watermarks(3, 3))
+    marks.close()
+    files.opening()
+    assert change.path not in files._kept
 
 
 def test_a_checkpoint_counts_as_rotten_until_the_directory_is_opened_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
@@ -58,14 +59,21 @@ class HungDisk(Invariant):
         )
 
 
+class _Moment(NamedTuple):
+    """By the leader's clock, which may jump, and truly; or how far two such moments are apart."""
+
+    own_ms: int
+    true_ms: int
+
+
 @dataclass(slots=True)
 class _Reign:
     life: int
     epoch: int
     voters_offset: int
-    since_ms: int
+    since: _Moment
     """From when on silence counts: the beginning, or the last change of the voters."""
-    heard: dict[ReplicaKey, int] = field(default_factory=dict)
+    heard: dict[ReplicaKey, _Moment] = field(default_factory=dict)
     late_ms: int = -1
     """When a majority was first seen to be silent for too long."""
     overdue_ms: int = -1
@@ -78,7 +86,8 @@ class LeaderHeard(Invariant):
     """A leader from which no majority fetches gives up its office.
 
     Three times the fetch timeout is allowed, by the leader's own clock, which is twice what it
-    should take, and half of that timeout to notice.
+    should take, and half of that timeout to notice. A silence that is truly shorter than the
+    timeout is none: a leader that stands still again and again excuses those it could not hear.
     """
 
     name = "leader-heard"
@@ -93,22 +102,23 @@ class LeaderHeard(Invariant):
         if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
             node = seen.replica.node
             if node.is_leader and message.epoch == node.epoch:
-                reign, now_ms = self._reign(seen), seen.now_ms()
-                reign.heard[message.replica] = now_ms
-                if reign.late_ms >= 0 and self._silence_ms(seen, reign, now_ms) <= self._limit_ms:
+                reign, now = self._reign(seen), self._now(seen)
+                reign.heard[message.replica] = now
+                if reign.late_ms >= 0 and not self._is_unheard(self._silence(seen, reign, now)):
                     reign.late_ms = reign.overdue_ms = -1
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if not seen.replica.node.is_leader or not _is_sign_of_life(seen, message):
             return
-        reign, now_ms = self._reign(seen), seen.now_ms()
+        reign, now = self._reign(seen), self._now(seen)
+        now_ms = now.own_ms
         if now_ms <= reign.heard_until_ms:
             return
         timeout_ms = self.witness.config.fetch_timeout_ms
-        silent_ms = self._silence_ms(seen, reign, now_ms)
-        if silent_ms <= self._limit_ms:
+        silence = self._silence(seen, reign, now)
+        if not self._is_unheard(silence):
             reign.late_ms = reign.overdue_ms = -1
-            reign.heard_until_ms = now_ms + self._limit_ms - silent_ms
+            reign.heard_until_ms = now_ms + self._limit_ms - silence.own_ms
             return
         if reign.late_ms < 0:
             reign.late_ms = now_ms
@@ -121,7 +131,8 @@ class LeaderHeard(Invariant):
             "it leads on, and no majority fetches",
             node=seen.id,
             epoch=reign.epoch,
-            silent_ms=silent_ms,
+            silent_ms=silence.own_ms,
+            truly_ms=silence.true_ms,
             fetch_timeout_ms=timeout_ms,
         )
 
@@ -129,21 +140,30 @@ class LeaderHeard(Invariant):
     def _limit_ms(self) -> int:
         return 3 * self.witness.config.fetch_timeout_ms
 
+    def _is_unheard(self, silence: _Moment) -> bool:
+        timeout_ms = self.witness.config.fetch_timeout_ms
+        return silence.own_ms > self._limit_ms and silence.true_ms > timeout_ms
+
+    def _now(self, seen: Seen) -> _Moment:
+        own_ms, true_ms = seen.now_ms(), self.witness.true_ms
+        return _Moment(own_ms, own_ms if true_ms is None else true_ms())
+
     @staticmethod
-    def _silence_ms(seen: Seen, reign: _Reign, now_ms: int) -> int:
+    def _silence(seen: Seen, reign: _Reign, now: _Moment) -> _Moment:
         """For how long the leader has not been heard of by any majority that it is part of."""
         voters = [voter.key for voter in seen.replica.node.voters]
-        reign.heard[seen.replica.key] = now_ms
-        silences = sorted(now_ms - reign.heard.get(key, reign.since_ms) for key in voters)
-        return silences[len(voters) // 2]
+        reign.heard[seen.replica.key] = now
+        heard = sorted((reign.heard.get(key, reign.since) for key in voters), reverse=True)
+        last = heard[len(voters) // 2]
+        return _Moment(now.own_ms - last.own_ms, now.true_ms - last.true_ms)
 
     def _reign(self, seen: Seen) -> _Reign:
         node, reign = seen.replica.node, self.reigns.get(seen.id)
         if reign is None or reign.life != seen.life or reign.epoch != node.epoch:
-            reign = _Reign(seen.life, node.epoch, node.voters_offset, seen.now_ms())
+            reign = _Reign(seen.life, node.epoch, node.voters_offset, self._now(seen))
             self.reigns[seen.id] = reign
         elif reign.voters_offset != node.voters_offset:
-            reign.voters_offset, reign.since_ms = node.voters_offset, seen.now_ms()
+            reign.voters_offset, reign.since = node.voters_offset, self._now(seen)
             reign.heard.clear()
             reign.heard_until_ms = -1
         return reign

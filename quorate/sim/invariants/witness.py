@@ -77,6 +77,8 @@ class Witness:
         """Messages that have left, of all nodes."""
         self.config = QuorumConfig()
         """Settings of the nodes, alike on all."""
+        self.true_ms: Callable[[], int] | None = None
+        """True time; None: every clock shows it."""
         self.is_chain_damaged = False
         """Whether rot took digests of the log from any disk."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
