@@ -94,12 +94,6 @@ def leads_unheard(stage: Stage) -> None:
         _answer(stage, 2)
 
 
-def stands_still_again_and_again(stage: Stage) -> None:
-    """No fault: what its clock calls silence was shorter than anybody looks for another leader."""
-    stage.witness.true_ms = lambda: 0
-    leads_unheard(stage)
-
-
 def votes_against_its_leader(stage: Stage) -> None:
     _elect(stage)
     _fetch(stage, 2)

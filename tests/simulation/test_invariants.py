@@ -384,11 +384,6 @@ def test_a_sound_cluster_passes() -> None:
         witness.read_confirmed(1, begun, 0)
 
 
-def test_a_leader_whose_clock_jumps_is_not_called_unheard() -> None:
-    """Goal: only a true silence counts. Method: four long ones by its own clock, none truly."""
-    cases_of_offices.stands_still_again_and_again(Stage())
-
-
 def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:
     """The same two files pass where the harness knows that bits have flipped in them."""
     two_checkpoints(Stage(), is_rotten=True)
