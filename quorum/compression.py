@@ -18,11 +18,13 @@ from types import ModuleType
 
 from quorum.errors import QuorateError
 
-DECOMPRESSED_BYTES_MAX = 256 << 20
-"""Default bound of one batch's records after decompression."""
+DECOMPRESSED_BYTES_MAX = 32 << 20
+"""Default bound of one batch's records after decompression: four times the largest batch of a
+metadata log, Kafka's included (8 MiB), so that some kilobytes cannot fill the memory."""
 
 _BLOCK_BYTES = 1 << 18
-_ZSTD_WINDOW_BYTES_MAX = 128 << 20
+_ZSTD_WINDOW_BYTES_MAX = 8 << 20
+"""What every decoder must support (RFC 8878, 3.1.1.1.2); a frame's window is allocated at once."""
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 

@@ -38,6 +38,7 @@ RANGES: Final[Mapping[str, Range]] = {
     "append_delay_ms": _WAIT_OR_NONE,
     "fetch_bytes_max": _PAYLOAD,
     "snapshot_chunk_bytes": _PAYLOAD,
+    "snapshot_response_bytes_max": _PAYLOAD,
     "request_timeout_ms": _WAIT,
     "retry_backoff_ms": _WAIT_OR_NONE,
     "lost_leader_jitter_ms": _WAIT_OR_NONE,
@@ -84,6 +85,9 @@ class QuorumConfig:
     fetches several lone writes at a time; 0 serves everybody at once (ADR 34)."""
     fetch_bytes_max: int = 1 << 20
     snapshot_chunk_bytes: int = 1 << 20
+    snapshot_response_bytes_max: int = 10 << 20
+    """``replica.fetch.response.max.bytes``: checkpoint bytes of one FetchSnapshot answer, all
+    partitions together (630.11)."""
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     lost_leader_jitter_ms: int = 100
@@ -124,6 +128,15 @@ class QuorumConfig:
 
     auto_join: bool = False
     """An observer asks to become a voter, and removes an older entry of its number first."""
+
+    @property
+    def fetch_jitter_ms(self) -> int:
+        """Bound (exclusive) of what each follower adds to ``fetch_timeout_ms``, at least 1.
+
+        With it a follower's fetch timer stays below ``check_quorum_ms``: a leader that lost its
+        majority is replaced before it resigns.
+        """
+        return max(1, self.fetch_timeout_ms // 8)
 
     @property
     def check_quorum_ms(self) -> int:

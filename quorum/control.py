@@ -32,12 +32,14 @@ from quorum.control_voters import (
     write_voter,
 )
 from quorum.errors import CorruptBatchError, QuorumUsageError
-from quorum.types import ReplicaKey, TaggedFields
+from quorum.types import ReplicaKey, SnapshotId, TaggedFields
 from quorum.values import value
 from quorum.varint import encode_tagged_fields, read_tagged_fields
 
 LOG_DIGEST_TAG = 20_001
 """Snapshot header: the running log digest at the checkpoint's end offset (ADR 5)."""
+SNAPSHOT_END_TAG = 20_005
+"""Snapshot header: the checkpoint's end offset (int64) and epoch (int32), as in its file name."""
 STATE_DIGEST_TAG = 20_002
 """Snapshot footer: digest of the state the checkpoint holds (ADR 6)."""
 REMOVED_VOTERS_TAG = 20_003
@@ -54,6 +56,7 @@ KRAFT_VERSION = 5
 KRAFT_VOTERS = 6
 
 _KEY = struct.Struct(">hh")
+_END = struct.Struct(">qi")
 _VOTER_SETS_MAX = 64
 """Every checkpoint, and every look at one, has the same few voters records in it."""
 
@@ -64,12 +67,13 @@ class SnapshotHeader:
 
     ``last_contained_log_timestamp`` is the append time (milliseconds since 1970) of the last
     batch contained. ``digest`` is the running log digest at the end offset; empty means not
-    known.
+    known. ``end`` is the checkpoint's own id; None in one of Kafka or of an earlier release.
     """
 
     last_contained_log_timestamp: int
     digest: bytes = b""
     tagged: TaggedFields = ()
+    end: SnapshotId | None = None
 
 
 @value
@@ -110,16 +114,17 @@ DecodedControl: TypeAlias = (
 WrittenControl: TypeAlias = ControlRecord | SnapshotHeader | SnapshotFooter
 
 
-def _with_digest(tagged: TaggedFields, tag: int, digest: bytes) -> bytes:
-    fields = dict(tagged)
-    if digest:
-        fields[tag] = digest
+def _with_own(tagged: TaggedFields, *own: tuple[int, bytes]) -> bytes:
+    """The fields with our own among them, except those that are empty."""
+    fields = dict(tagged) | {tag: field for tag, field in own if field}
     return encode_tagged_fields(tuple(sorted(fields.items())))
 
 
-def _without_digest(tagged: TaggedFields, tag: int) -> tuple[bytes, TaggedFields]:
-    digest = dict(tagged).get(tag, b"")
-    return digest, tuple(field for field in tagged if field[0] != tag)
+def _without_own(tagged: TaggedFields, *tags: int) -> tuple[list[bytes], TaggedFields]:
+    """Our own fields, empty where they are missing, and the others."""
+    fields = dict(tagged)
+    others = tuple(field for field in tagged if field[0] not in tags)
+    return [fields.get(tag, b"") for tag in tags], others
 
 
 def _with_keys(record: Voters) -> TaggedFields:
@@ -166,12 +171,20 @@ def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
             )
         )
     if isinstance(record, SnapshotHeader):
+        end = record.end
         return SNAPSHOT_HEADER, (
             struct.pack(">hq", 0, record.last_contained_log_timestamp)
-            + _with_digest(record.tagged, LOG_DIGEST_TAG, record.digest)
+            + _with_own(
+                record.tagged,
+                (LOG_DIGEST_TAG, record.digest),
+                (
+                    SNAPSHOT_END_TAG,
+                    b"" if end is None else _END.pack(end.offset, end.epoch),
+                ),
+            )
         )
     return SNAPSHOT_FOOTER, (
-        b"\x00\x00" + _with_digest(record.tagged, STATE_DIGEST_TAG, record.state_digest)
+        b"\x00\x00" + _with_own(record.tagged, (STATE_DIGEST_TAG, record.state_digest))
     )
 
 
@@ -238,12 +251,16 @@ def _decode_voters(value: bytes, _version: int) -> Voters:
 def _decode_header(value: bytes, _version: int) -> SnapshotHeader:
     timestamp, position = read_number(value, 2, 8)
     tagged, _ = read_tagged_fields(value, position, len(value))
-    return SnapshotHeader(timestamp, *_without_digest(tagged, LOG_DIGEST_TAG))
+    (digest, end), others = _without_own(tagged, LOG_DIGEST_TAG, SNAPSHOT_END_TAG)
+    if len(end) not in (0, _END.size):
+        raise ValueError(f"an end offset and epoch of {len(end)} bytes")
+    return SnapshotHeader(timestamp, digest, others, SnapshotId(*_END.unpack(end)) if end else None)
 
 
 def _decode_footer(value: bytes, _version: int) -> SnapshotFooter:
     tagged, _ = read_tagged_fields(value, 2, len(value))
-    return SnapshotFooter(*_without_digest(tagged, STATE_DIGEST_TAG))
+    (digest,), others = _without_own(tagged, STATE_DIGEST_TAG)
+    return SnapshotFooter(digest, others)
 
 
 def _decode_abort(value: bytes, _version: int) -> AbortMarker:

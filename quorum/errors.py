@@ -164,6 +164,10 @@ class IdentityError(StorageError):
     """A directory that is not formatted, or was formatted for another node or cluster."""
 
 
+class IdentityDamagedError(IdentityError):
+    """A file that says whose directory this is cannot be relied on: damaged, not another one's."""
+
+
 class ElectionStateError(StorageError):
     """A ``quorum-state`` file that cannot be read or is of a future version."""
 

@@ -88,6 +88,11 @@ class FileSystem(Protocol):
         beforehand; None where nobody does. Never raises.
         """
 
+    def modified_ms(self, path: Path) -> int | None:
+        """When a file's content last changed, in milliseconds since 1970 by the clock that this
+        machine had then; None where nobody knows. Never raises.
+        """
+
 
 class LogStore(Protocol):
     """The replicated log on disk: whole record batches at contiguous offsets.
@@ -195,10 +200,11 @@ class SnapshotStore(Protocol):
     def write_chunk(self, snapshot_id: SnapshotId, position: int, chunk: bytes) -> None:
         """Append to the ``.part`` file; ``position`` must be its length."""
 
-    def freeze_download(self, snapshot_id: SnapshotId) -> Voters:
+    def freeze_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
         """Verify every batch, header and footer, then fsync, rename, fsync the folder.
 
-        Returns the voter set the checkpoint carries (empty when it carries none).
+        Unless empty, ``file_digest`` must be that of the file. Returns the voter set the
+        checkpoint carries (empty when it carries none).
 
         Raises:
             SnapshotCorruptError: The file was quarantined under another name and reported.

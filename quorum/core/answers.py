@@ -28,6 +28,7 @@ Codes = frozenset[ErrorCode]
 
 _MALFORMED: Codes = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REQUEST})
 _OF_VOTERS = _MALFORMED | {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_VOTER_KEY}
+_OF_LEADERS = _OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.UNKNOWN_LEADER_EPOCH}
 _TO_LEADER = _MALFORMED | {
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -38,8 +39,8 @@ _OF_RELAYS = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.RESOURCE_EXHAUSTED}
 
 ANSWERS: Mapping[type[Request], Codes] = {
     VoteRequest: _OF_VOTERS,
-    BeginQuorumEpochRequest: _OF_VOTERS,
-    EndQuorumEpochRequest: _OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA},
+    BeginQuorumEpochRequest: _OF_LEADERS,
+    EndQuorumEpochRequest: _OF_LEADERS,
     FoundingRequest: _OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA},
     FetchRequest: _TO_LEADER
     | {

@@ -90,5 +90,10 @@ def append(core: CoreState, leader: Leader, effect: Append) -> None:
     """
     core.log.append(effect.end_offset, effect.epochs, core.effect(effect))
     core.event(RecordsAppended(effect.base_offset, effect.end_offset, effect.epoch))
+    serve_held(core, leader)
+
+
+def serve_held(core: CoreState, leader: Leader) -> None:
+    """Answer the held Fetches that are to be answered right after an append."""
     for fetch in take_first(core, leader):
         answer_held(core, leader, fetch)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorum.core.election import asks_voters
-from quorum.core.following import discovery_peers, is_search
 from quorum.core.founding import founding_deadlines
 from quorum.core.held_fetches import NEVER_MS
+from quorum.core.leader_search import discovery_peers, is_search
 from quorum.core.own_entry import own_entry_due_ms
 from quorum.core.peers import InFlight
 from quorum.core.read_forwarding import reads_due_ms
@@ -105,17 +105,23 @@ def _of_others(core: CoreState) -> Iterator[int]:
             yield own_entry_due_ms(core, role)
             yield from _of_fetching(core)
         case Prospective() | Candidate():
-            yield role.election_deadline_ms
-            yield role.retry_ms
-            if asks_voters(core, role):
-                for ballot in role.ballots.values():
-                    if ballot.granted is None:
-                        yield ballot.due_ms
+            yield from _of_campaign(core, role)
         case Resigned():
             if not core.is_shutting_down:
                 yield role.election_deadline_ms
             for farewell in role.farewells.values():
                 yield farewell.due_ms
+
+
+def _of_campaign(core: CoreState, role: Prospective | Candidate) -> Iterator[int]:
+    yield role.election_deadline_ms
+    yield role.retry_ms
+    if isinstance(role, Prospective) and core.now_ms < role.yield_until_ms:
+        yield role.yield_until_ms
+    if asks_voters(core, role):
+        for ballot in role.ballots.values():
+            if ballot.granted is None:
+                yield ballot.due_ms
 
 
 def _of_fetching(core: CoreState) -> Iterator[int]:

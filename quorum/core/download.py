@@ -11,9 +11,13 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from quorum.core.log_view import LogView
+from quorum.core.notices import PartialDownload
 from quorum.core.received_records import VotersAt
 from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.types import Epoch, SnapshotId
+
+RESTING = -1
+"""The epoch of a download that waits for a leader to offer its file again."""
 
 
 @dataclass(slots=True)
@@ -22,7 +26,8 @@ class Download:
 
     Life-cycle: filling, then ``is_complete`` and being verified and frozen by the runtime; a
     ``FrozenSnapshot`` takes over from there. Bound to one ``epoch``; after a change of epoch
-    it rests until the new leader offers the same file.
+    it rests until the new leader offers the same file. So does one that an earlier process run
+    left (``found``).
     """
 
     snapshot_id: SnapshotId
@@ -38,6 +43,19 @@ class Download:
     """While the file is being frozen: when to show the leader a sign of life."""
     unwritten: deque[int] = field(default_factory=deque)
     """Tickets of chunks that the disk has not taken yet."""
+    found_bytes: int = 0
+    """Bytes at its beginning that an earlier process run left; 0 once it began anew. No response
+    of this process run vouches for them before the whole file matches the sender's digest."""
+
+    @staticmethod
+    def found(part: PartialDownload) -> Download:
+        """The download that an earlier process run left; it rests until a leader offers it."""
+        return Download(part.snapshot_id, RESTING, part.size, found_bytes=part.size)
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether it consists of what an earlier process run left, and of no chunk yet."""
+        return self.found_bytes > 0 and self.size < 0
 
     @property
     def is_complete(self) -> bool:
@@ -50,9 +68,16 @@ class Download:
         self.size = -1
         self.file_digest = b""
         self.slice_bytes = 0
+        self.found_bytes = 0
 
     def is_another_file(self, response: FetchSnapshotResponse) -> bool:
-        """Whether the sender's file is not the one begun with; for a chunk without problem."""
+        """Whether the sender's file is not the one begun with; for a chunk without problem.
+
+        What an earlier process run left is not continued from a sender that names no digest:
+        nothing would show in the end that both parts are of one file.
+        """
+        if self.is_unconfirmed:
+            return not response.file_digest
         return self.size >= 0 and (
             response.size != self.size or response.file_digest != self.file_digest
         )

@@ -12,6 +12,7 @@ See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13
 from __future__ import annotations
 
 from quorum.core import majority
+from quorum.core.epoch_claims import hears_leader, why_not_hear
 from quorum.core.events import StandingRefused, VoteDecided
 from quorum.core.founding import why_not_founded, why_not_vote
 from quorum.core.held_fetches import NEVER_MS
@@ -42,6 +43,8 @@ from quorum.core.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, ZERO_UUID, ElectionState, NodeId, ReplicaKey
 
+_YIELD_DIVISOR = 4
+
 
 def why_not_stand(core: CoreState) -> str:
     """Why this node may not stand for election; empty when it may."""
@@ -56,6 +59,8 @@ def why_not_stand(core: CoreState) -> str:
         return "the disk does not complete its writes"
     if core.chain.condemned:
         return "its log is condemned"
+    if core.replay_stopped:
+        return f"replay has stopped: {core.replay_stopped}"
     if core.epoch >= EPOCH_MAX:
         return f"no epoch above {core.epoch} is left"
     floor = core.election.vote_floor
@@ -94,17 +99,25 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
     if error is not None:
         refuse(core, sender, request, error)
         return
-    if request.epoch > core.epoch:
-        become_unattached(core, request.epoch, reason=f"vote request of {request.candidate.id}")
     if not is_addressed_to(core, request.voter):
         refuse(core, sender, request, ErrorCode.INVALID_VOTER_KEY)
         return
-    reason = why_not_grant(core, request)
+    if request.pre_vote:
+        _campaign_if_due(core)
+    reason = why_not_hear(core, request)
+    is_heard = not reason
+    if is_heard:
+        if request.epoch > core.epoch:
+            become_unattached(core, request.epoch, reason=f"vote request of {request.candidate.id}")
+        reason = why_not_grant(core, request)
     granted = not reason
     if granted and not request.pre_vote:
         _record_vote(core, request.candidate)
     core.event(VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason))
-    _take_its_turn(core, request)
+    if is_heard and request.pre_vote and isinstance(core.role, Prospective):
+        _meet_another_campaign(core, core.role, request, granted=granted)
+    elif is_heard and not request.last.is_at_least(core.position):
+        _campaign_in_its_place(core)
     core.send(
         sender,
         VoteResponse(
@@ -118,18 +131,62 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
     )
 
 
-def _take_its_turn(core: CoreState, request: VoteRequest) -> None:
-    """Stand at once if the leader is gone and whoever stands first needs a vote it cannot get here.
+def _campaign_if_due(core: CoreState) -> None:
+    """Let a timer that is over fire before another voter's campaign is looked at.
 
-    The pause before standing is there to keep equals apart, and the candidate is none.
+    It would fire right after, and this voter would campaign against the one it has just granted.
     """
     role = core.role
-    if (
+    if isinstance(role, Unattached):
+        pursue_unattached(core, role)
+    elif (
         isinstance(role, Follower)
-        and core.lost_leader is not None
-        and not request.last.is_at_least(core.position)
+        and core.now_ms >= role.fetch_deadline_ms
+        and not why_not_stand(core)
     ):
-        role.stand_at_ms = core.now_ms
+        core.fired(Timer.FETCH)
+        stand(core, fail_fast=False, reason="the fetch timer expired")
+
+
+def _meet_another_campaign(
+    core: CoreState, role: Prospective, request: VoteRequest, *, granted: bool
+) -> None:
+    """Two voters campaign at a time: settle which of them goes first, so that votes do not split.
+
+    The one with more records, among equals the lower id. The other one grants the pre-vote and
+    lets its own campaign wait, once and for a bounded time. Nothing is refused for it, so a
+    campaign that comes to nothing costs that time and no more. See: ADR 37.
+    """
+    candidate = request.candidate.id
+    ballot = role.ballots.get(candidate)
+    if not granted:
+        # It lacks records of ours. If it rejected us, it still followed the leader then.
+        if ballot is not None and not ballot.granted:
+            ballot.granted, ballot.request_id, ballot.due_ms = None, 0, core.now_ms
+    elif not role.yield_until_ms and _goes_first(core, request):
+        role.yield_until_ms = core.now_ms + max(
+            1, core.config.election_timeout_ms // _YIELD_DIVISOR
+        )
+
+
+def _goes_first(core: CoreState, request: VoteRequest) -> bool:
+    if core.position.is_at_least(request.last):
+        return request.candidate.id < core.me.id
+    return True
+
+
+def _campaign_in_its_place(core: CoreState) -> None:
+    """Campaign at once where the leader is gone and the candidate's log is behind ours.
+
+    The pause before a campaign is there to keep equals apart, and the candidate is none. A voter
+    whose own campaign came too early counts as well: its leader has been silent ever since.
+    """
+    role = core.role
+    if isinstance(role, Follower):
+        if core.lost_leader is not None:
+            role.stand_at_ms = core.now_ms
+        elif role.has_campaigned:
+            role.fetch_deadline_ms = core.now_ms
 
 
 def _refusal_of_vote(core: CoreState, request: VoteRequest) -> ErrorCode | None:
@@ -171,7 +228,7 @@ def why_not_grant(core: CoreState, request: VoteRequest) -> str:
             return "" if is_same else f"voted for {voted.id}"
         if core.leader_id != NO_NODE:
             return f"{core.leader_id} leads this epoch"
-    elif isinstance(role, Follower) and role.has_fetched and core.lost_leader is None:
+    elif isinstance(role, Follower) and hears_leader(core, role):
         return f"fetches from leader {role.leader_id}"
     if not request.last.is_at_least(core.position):
         return f"position {request.last} is behind {core.position}"
@@ -245,7 +302,9 @@ def pursue_prospective(core: CoreState, role: Prospective) -> None:
     obstacle = why_not_stand(core)
     if obstacle:
         _return_from_prospective(core, obstacle)
-    elif result is VoteResult.WON:
+    elif result is VoteResult.WON and core.now_ms >= role.yield_until_ms:
+        if role.yield_until_ms:
+            core.fired(Timer.YIELD)
         become_candidate(core, fail_fast=role.fail_fast, reason="a majority would elect it")
     elif core.now_ms >= role.election_deadline_ms:
         core.fired(Timer.PRE_VOTE_ROUND)
@@ -269,6 +328,8 @@ def _return_from_prospective(core: CoreState, reason: str) -> None:
     # Whatever made us think that the leader is gone, nobody else could confirm it in time.
     core.lost_leader = None
     become_follower(core, leader_id, core.epoch, core.leader_endpoints, reason=reason)
+    if isinstance(core.role, Follower):
+        core.role.has_campaigned = True
 
 
 def pursue_candidate(core: CoreState, role: Candidate) -> None:

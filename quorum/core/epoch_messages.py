@@ -20,6 +20,9 @@ class BeginQuorumEpochRequest:
     leader: ReplicaKey
     epoch: Epoch
     leader_endpoints: tuple[Endpoint, ...] = ()
+    is_unproven: bool = False
+    """Nothing but the request says that ``leader`` sent it (ADR 52); does not travel. Set by the
+    receiving transport."""
 
 
 @value
@@ -46,6 +49,8 @@ class EndQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...] = ()
     stand_now: bool = False
     """To the first successor only: stand without a pre-vote; the sender leads until deposed."""
+    is_unproven: bool = False
+    """As in ``BeginQuorumEpochRequest``."""
 
 
 @value

@@ -93,10 +93,11 @@ class WatermarkMoved:
 
 @value
 class DownloadStarted:
-    """A snapshot download began, or restarted from byte 0."""
+    """A snapshot download began, restarted from byte 0, or resumes one of an earlier process."""
 
     snapshot_id: SnapshotId
     leader_id: NodeId
+    position: int = 0
 
 
 @value

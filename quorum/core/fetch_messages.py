@@ -62,6 +62,9 @@ class FetchRequest:
     """The sender knows that its disk lost records and has a vote floor (ADR 7)."""
     supported: tuple[VersionRange, ...] = ()
     """From a voter: what its release can run with; empty when its leader has heard it already."""
+    is_unproven: bool = False
+    """Nothing but the request says that ``replica`` sent it (ADR 52); does not travel. Set by the
+    receiving transport."""
 
 
 @value

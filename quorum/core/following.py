@@ -15,20 +15,20 @@ from quorum.core.election import stand
 from quorum.core.events import LogDiverged, RecordsAppended, TruncationRefused
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.held_fetches import NEVER_MS
+from quorum.core.leader_search import (
+    is_search,
+    is_search_to_end,
+    learn_from_search,
+    set_search_aside,
+    whom_to_ask,
+)
 from quorum.core.log_view import LogView
 from quorum.core.output import Append, LogTruncated, Truncate
 from quorum.core.peers import InFlight
 from quorum.core.read_messages import NO_ROUND
 from quorum.core.received_records import ReceivedRecords
 from quorum.core.refusals import ignore
-from quorum.core.relaying import (
-    may_go_direct,
-    note_way,
-    problem_with_path,
-    relay_to_ask,
-    subtree_report,
-    uses_relays,
-)
+from quorum.core.relaying import note_way, problem_with_path, subtree_report, uses_relays
 from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
 from quorum.core.roles import Follower, Unattached
 from quorum.core.slices import ask_ahead
@@ -46,7 +46,7 @@ from quorum.core.transitions import lose_leader
 from quorum.core.trimming import follow_log_start
 from quorum.core.voters import VoterSet
 from quorum.errors import ErrorCode
-from quorum.types import NodeId, OffsetAndEpoch
+from quorum.types import NodeId, OffsetAndEpoch, SnapshotId
 
 
 def pursue_follower(core: CoreState, role: Follower) -> None:
@@ -60,7 +60,7 @@ def pursue_follower(core: CoreState, role: Follower) -> None:
         # It may not stand itself, but must not stand in the way of those who may.
         role.has_fetched = False
         role.stand_at_ms = NEVER_MS
-        role.fetch_deadline_ms = core.now_ms + core.config.fetch_timeout_ms
+        role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
     pursue_fetch(core)
 
 
@@ -73,8 +73,7 @@ def pursue_fetch(core: CoreState) -> None:
             core.in_flight = None
             core.peer_failed(flight.peer)
         elif is_search_to_end(core, flight):
-            core.fired(Timer.SEARCH_END)
-            core.in_flight = None
+            set_search_aside(core, flight)
     if core.chain.condemned:
         return
     if core.in_flight is None:
@@ -84,7 +83,7 @@ def pursue_fetch(core: CoreState) -> None:
 
 
 def _ask(core: CoreState) -> None:
-    peer = _whom_to_ask(core)
+    peer = whom_to_ask(core)
     if peer is None:
         return
     _count_pauses(core, peer)
@@ -105,54 +104,6 @@ def _count_pauses(core: CoreState, peer: NodeId) -> None:
             core.fired(Timer.RELAY_RETRY)
     elif uses_relays(core) and not upstream.is_direct:
         core.fired(Timer.RELAY_PATIENCE)
-
-
-def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
-    """Whether a question to another peer stands in the way of the leader, who is ready again.
-
-    Its answer is not missed: it could only have told who leads.
-    """
-    role = core.role
-    return (
-        isinstance(role, Follower)
-        and is_search(core, flight, role.leader_id)
-        and core.now_ms >= core.peers.ready_ms(role.leader_id)
-    )
-
-
-def is_search(core: CoreState, flight: InFlight, leader_id: NodeId) -> bool:
-    """Whether a request went to a peer that can only tell who leads."""
-    return flight.peer != leader_id and not core.upstream.is_relay(flight.peer)
-
-
-def _whom_to_ask(core: CoreState) -> NodeId | None:
-    """A relay or the leader if it may be asked, else a random peer that may know who leads.
-
-    None for nobody.
-    """
-    relay = relay_to_ask(core)
-    if relay is not None or not may_go_direct(core):
-        return relay
-    role = core.role
-    leader_id = role.leader_id if isinstance(role, Follower) else None
-    if leader_id is not None and core.now_ms >= core.peers.ready_ms(leader_id):
-        return leader_id
-    if isinstance(role, Unattached) and core.now_ms < role.discover_at_ms:
-        return None
-    ready = [
-        peer
-        for peer in discovery_peers(core)
-        if peer != leader_id and core.now_ms >= core.peers.ready_ms(peer)
-    ]
-    return core.rng.choice(ready) if ready else None
-
-
-def discovery_peers(core: CoreState) -> tuple[NodeId, ...]:
-    """Who may know the leader: the bootstrap servers, without any the other voters."""
-    if core.bootstrap:
-        return core.bootstrap
-    # A voter of our own number, on another disk, is nobody whom we could ask.
-    return tuple(each for each in core.voters.latest.ids if each != core.me.id)
 
 
 def _fetch_from(core: CoreState, peer: NodeId) -> None:
@@ -194,9 +145,16 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
 
 def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) -> None:
     """Take one of the three answers, or learn who leads."""
-    flight = take_in_flight(core, sender, response, is_snapshot=False)
-    if flight is None:
+    if learn_from_search(core, sender, response):
         return
+    flight = take_in_flight(core, sender, response, is_snapshot=False)
+    if flight is not None:
+        _take_answer(core, flight, sender, response)
+
+
+def _take_answer(
+    core: CoreState, flight: InFlight, sender: NodeId, response: FetchResponse
+) -> None:
     epoch, role_before = core.epoch, core.role
     is_current = learn_from_response(core, sender, response)
     if core.epoch != epoch:
@@ -222,7 +180,7 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
         _resolve_divergence(core, flight, response.diverging)
         return
     if response.snapshot_id is not None:
-        begin_download(core, flight.peer, response.snapshot_id)
+        _take_snapshot_id(core, flight, role, response.snapshot_id)
         return
     abandon_download(core, "the leader has the records")
     if response.received is not None:
@@ -234,6 +192,18 @@ def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) 
     if flight.deadline_ms is not None:
         sent_ms = flight.deadline_ms - core.config.request_timeout_ms
         currency.note_answered_fetch(core, sent_ms, response.leader_age_ms, response.high_watermark)
+
+
+def _take_snapshot_id(
+    core: CoreState, flight: InFlight, role: Follower, snapshot_id: SnapshotId
+) -> None:
+    """Download it from the leader or relay that named it, which are asked by their ids only.
+
+    A leader that answers under a bootstrap address has no more to tell there, and is left alone.
+    """
+    begin_download(core, flight.peer, snapshot_id)
+    if is_search(core, flight, role.leader_id):
+        core.peer_failed(flight.peer)
 
 
 def _notice_disowned_epoch(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
@@ -257,7 +227,7 @@ def _note_mismatch(core: CoreState, flight: InFlight) -> None:
     role = core.role
     if isinstance(role, Follower) and flight.peer == role.leader_id:
         role.has_fetched = True
-        role.fetch_deadline_ms = core.now_ms + core.config.fetch_timeout_ms
+        role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
         _dispute_with_leader(core, core.log.end_offset, "the leader refuses our digest")
 
 

@@ -36,20 +36,9 @@ from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Founding, NodeId, Uuid
 
 
-def is_founding(core: CoreState) -> bool:
-    """Whether this node is a bootstrap voter that does not know its quorum to be founded.
-
-    A lone voter has nobody to ask.
-    """
-    if core.epoch > 0 or not core.is_voter or len(core.voters.latest) == 1:
-        return False
-    founding = core.election.founding
-    return founding is None or not founding.is_complete
-
-
 def why_not_founded(core: CoreState) -> str:
     """Why nobody may be elected to epoch 1 by this node; empty once its quorum is founded."""
-    if not is_founding(core):
+    if not core.is_founding:
         return ""
     waiting = [
         voter.key.id
@@ -81,7 +70,7 @@ def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
 
 def pursue_founding(core: CoreState) -> None:
     """Ask every bootstrap voter that has not agreed yet; conclude what follows."""
-    if not is_founding(core):
+    if not core.is_founding:
         core.inquiries.clear()
         return
     founding = core.election.founding
@@ -93,7 +82,7 @@ def pursue_founding(core: CoreState) -> None:
         if inquiry is None or inquiry.voter != voter.key:
             core.inquiries[voter.key.id] = Inquiry(voter.key, core.now_ms)
     _conclude(core, founding)
-    if is_founding(core):
+    if core.is_founding:
         for inquiry in _open(core):
             if core.now_ms >= inquiry.due_ms:
                 _ask(core, inquiry)
@@ -101,7 +90,7 @@ def pursue_founding(core: CoreState) -> None:
 
 def founding_deadlines(core: CoreState) -> Iterator[int]:
     """When the next question or its time-out is due."""
-    if is_founding(core):
+    if core.is_founding:
         for inquiry in _open(core):
             yield inquiry.due_ms
 
@@ -143,6 +132,13 @@ def _ask(core: CoreState, inquiry: Inquiry) -> None:
     )
 
 
+def _ask_soon(core: CoreState, voter_id: NodeId) -> None:
+    """Ask a voter that has not agreed, as far as known, without waiting for a pause to end."""
+    inquiry = core.inquiries.get(voter_id)
+    if inquiry is not None and not inquiry.request_id and not _has_agreed(core, voter_id):
+        inquiry.due_ms = core.now_ms
+
+
 def _pause(core: CoreState, inquiry: Inquiry) -> None:
     inquiry.failures += 1
     inquiry.due_ms = core.now_ms + backoff_ms(core.config, inquiry.failures)
@@ -155,7 +151,7 @@ def on_founding_response(core: CoreState, sender: NodeId, response: FoundingResp
         ignore(core, sender, response, "never asked for, or no longer")
         return
     inquiry.request_id = 0
-    if not learn_from_response(core, sender, response) or not is_founding(core):
+    if not learn_from_response(core, sender, response) or not core.is_founding:
         return
     if response.error == ErrorCode.NONE and response.life_id != ZERO_UUID:
         inquiry.life_id, inquiry.roster = response.life_id, response.roster
@@ -218,13 +214,13 @@ def _consider(core: CoreState, peer: NodeId, roster: Roster) -> None:
 def on_founding_request(core: CoreState, sender: NodeId, request: FoundingRequest) -> None:
     """Tell a bootstrap voter that this disk is freshly formatted too, or that it is not.
 
-    Both the life id and the roster in the answer are durable before it leaves.
+    Both the life id and the roster in the answer are durable before it leaves. Nothing is concluded
+    from the request: to agree and to be barred are for ever, and anybody can name a voter as the
+    sender. A roster in it is a reason to ask that voter, where its record says it is (ADR 52).
     """
     error = _refusal_of(core, request)
-    if error is None and is_founding(core) and core.election.founding is not None:
-        _consider(core, request.sender.id, request.roster)
-        if core.election.barred:
-            error = ErrorCode.INELIGIBLE_REPLICA
+    if error is None and core.is_founding and request.roster:
+        _ask_soon(core, request.sender.id)
     founding = core.election.founding
     if error is not None or founding is None:
         refuse(core, sender, request, error or ErrorCode.INELIGIBLE_REPLICA)

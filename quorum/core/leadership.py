@@ -8,6 +8,7 @@ from __future__ import annotations
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from quorum.core import membership, own_entry
 from quorum.core.commitment import append
+from quorum.core.epoch_claims import refusal_of_leader_claim
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.leader_view import (
     build_remote,
@@ -94,7 +95,9 @@ def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...
 def pursue_leader(core: CoreState, leader: Leader) -> None:
     """Do what is due: take up the reign, answer held Fetches, upkeep, check quorum."""
     if not leader.established:
-        if leadership_is_durable(core, leader):
+        # Its votes were asked for before replay stopped.
+        resign_if_replay_stopped(core)
+        if core.role is leader and leadership_is_durable(core, leader):
             establish(core, leader)
         return
     now_ms = core.now_ms
@@ -115,6 +118,13 @@ def pursue_leader(core: CoreState, leader: Leader) -> None:
 def resign(core: CoreState, leader: Leader, reason: str) -> None:
     """Give the epoch up, naming the voters that have most of the log as successors."""
     become_resigned(core, preferred_successors(leader), reason=reason)
+
+
+def resign_if_replay_stopped(core: CoreState) -> None:
+    """Give leadership up if this replica applies nothing any more: it could answer no write."""
+    role = core.role
+    if core.replay_stopped and isinstance(role, Leader):
+        resign(core, role, f"replay has stopped: {core.replay_stopped}")
 
 
 def _upkeep(core: CoreState, leader: Leader) -> None:
@@ -212,6 +222,8 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
         if has_wrong_cluster(core, request.cluster_id)
         else refusal_of_voter_request(core, request.epoch, request.leader.id)
     )
+    if error is None:
+        error = refusal_of_leader_claim(core, request.leader, request.epoch)
     if error is None and not hear_leader(
         core, request.leader.id, request.epoch, request, reason="BeginQuorumEpoch"
     ):
@@ -245,12 +257,22 @@ def hear_leader(
 ) -> bool:
     """Adopt the leader of a BeginQuorumEpoch; False if it contradicts what is known.
 
-    It also proves the leader alive: a node that was about to stand goes back to following.
+    It also proves the leader alive: a node that was about to stand goes back to following. Not if
+    anybody may have sent it (ADR 52): pre-votes then find out whether the leader is alive.
     """
-    if not follow_hint(core, leader_id, epoch, request.leader_endpoints, reason=reason):
+    if not follow_hint(
+        core,
+        leader_id,
+        epoch,
+        request.leader_endpoints,
+        reason=reason,
+        is_unproven=request.is_unproven,
+    ):
         return False
     role = core.role
     if isinstance(role, Prospective):
+        if request.is_unproven:
+            return True
         core.lost_leader = None
         become_follower(core, leader_id, epoch, request.leader_endpoints, reason=reason)
     elif isinstance(role, Follower):

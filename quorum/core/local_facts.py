@@ -30,6 +30,7 @@ from quorum.core.notices import (
     LogVerified,
     Notice,
     RemoveVoter,
+    ReplayStopped,
     RequestFailed,
     Resign,
     ShutDown,
@@ -70,7 +71,7 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             core.snapshots.remove(fact.snapshot_id)
         case ShutDown() | Resign() | TransferLeadership():
             _on_leadership_request(core, fact)
-        case ListenerEndpoints() | FeatureLevels():
+        case ListenerEndpoints() | FeatureLevels() | ReplayStopped():
             _on_own_facts(core, fact)
         case LeaseChanged():
             core.snapshots.leased = fact.leased
@@ -83,7 +84,7 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             assert_never(fact)
 
 
-def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels) -> None:
+def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels | ReplayStopped) -> None:
     match fact:
         case ListenerEndpoints():
             core.own_endpoints = fact.endpoints
@@ -92,6 +93,9 @@ def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels) -> N
             core.versions = Versions(
                 with_kraft_version(fact.supported), fact.in_force, is_told=True
             )
+        case ReplayStopped():
+            core.replay_stopped = fact.reason
+            leadership.resign_if_replay_stopped(core)
 
 
 def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
@@ -103,9 +107,12 @@ def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
 
 
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
-    """Fail-fast mode begins only when it is the leader's process that is gone."""
+    """Fail-fast mode begins only when it is the leader's process that is gone.
+
+    An observer does not campaign, but grants pre-votes from then on (``hears_leader``).
+    """
     role = core.role
-    if core.may_campaign and isinstance(role, Follower) and role.leader_id == peer:
+    if isinstance(role, Follower) and role.leader_id == peer:
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 
 
@@ -114,6 +121,8 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
     if flight is not None and flight.request_id == request_id:
         core.in_flight = None
         core.peer_failed(peer)
+    if core.search is not None and core.search.request_id == request_id:
+        core.search = None
     forget_slice(core, request_id)
     founding.on_founding_failed(core, peer, request_id)
     election.on_vote_failed(core, peer, request_id)

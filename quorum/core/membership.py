@@ -18,7 +18,7 @@ from typing import assert_never
 
 from quorum.control_records import Voters
 from quorum.core.change_answers import answer, end
-from quorum.core.commitment import advance_high_watermark, append
+from quorum.core.commitment import advance_high_watermark, append, serve_held
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.events import VoterChangeStarted
 from quorum.core.held_fetches import NEVER_MS
@@ -241,6 +241,8 @@ def _append_voters(
     core.voters.add(offset, voters)
     core.voters_changed()
     build_remote(core, leader)
+    # Whoever votes from now on is not kept waiting for the record that says so.
+    serve_held(core, leader)
     leader.check_quorum_deadline_ms = check_quorum_deadline(core)
     leader.upkeep_due_ms = core.now_ms
     return offset

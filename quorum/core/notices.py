@@ -23,6 +23,18 @@ from quorum.values import value
 
 
 @value
+class PartialDownload:
+    """The beginning of a checkpoint file that an earlier process run downloaded.
+
+    The runtime has verified the first ``size`` bytes, whole batches: checksums, order, and the
+    position in the header. They may still be of another file than the leader's.
+    """
+
+    snapshot_id: SnapshotId
+    size: int
+
+
+@value
 class DurableState:
     """What was found on disk at start, after recovery.
 
@@ -40,8 +52,12 @@ class DurableState:
     high_watermark: int = 0
     snapshot_sizes: Mapping[SnapshotId, int] = field(default_factory=dict)
     """Bytes of each checkpoint file; one that is missing here counts as of unknown size."""
+    snapshot_ages_ms: Mapping[SnapshotId, int] = field(default_factory=dict)
+    """How long each checkpoint has been on this disk, as far as known: holding goes on (630.5)."""
     found_without: tuple[NodeId, ...] = ()
     """Bootstrap voters that this node does not wait for before epoch 1: the operator's risk."""
+    download: PartialDownload | None = None
+    """The download that was under way when the process ended, as far as it could be verified."""
 
 
 @value
@@ -137,6 +153,16 @@ class FeatureLevels:
 
 
 @value
+class ReplayStopped:
+    """The state machine cannot apply a committed record, or can again: then ``reason`` is empty.
+
+    Such a replica keeps its log and its vote, but must not lead: it would answer no write.
+    """
+
+    reason: str
+
+
+@value
 class LeaseChanged:
     """Which snapshots transfers are reading now; those are not deleted (630.6)."""
 
@@ -208,6 +234,7 @@ Notice: TypeAlias = (
     | TransferLeadership
     | ListenerEndpoints
     | FeatureLevels
+    | ReplayStopped
     | LeaseChanged
     | AddVoter
     | RemoveVoter

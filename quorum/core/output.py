@@ -98,10 +98,12 @@ class WriteChunk:
 class FreezeDownload:
     """Verify the whole ``.part`` file, make it durable and give it its final name.
 
-    The runtime reports ``SnapshotFrozen`` or ``SnapshotRejected`` by ``notice``.
+    Its digest must be ``file_digest`` unless that is empty: then the sender named none. The
+    runtime reports ``SnapshotFrozen`` or ``SnapshotRejected`` by ``notice``.
     """
 
     snapshot_id: SnapshotId
+    file_digest: bytes = b""
 
 
 @value

@@ -204,8 +204,11 @@ def _refusal(
     if error is not None:
         return error
     if isinstance(request, RemoveVoterRequest) and (
-        request.replica.id != request.voter.id or request.replica.matches(request.voter)
+        request.replica.id != request.voter.id
+        or request.replica.matches(request.voter)
+        or request.is_unproven
     ):
-        # Whoever may speak on a peer's stream speaks for its own number only.
+        # Whoever may speak on a peer's stream speaks for its own number only. A removal is for
+        # ever, and anybody can name a number and a disk: it needs proof of its author (ADR 52).
         return ErrorCode.INVALID_REQUEST
     return None

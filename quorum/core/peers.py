@@ -33,6 +33,8 @@ class InFlight:
     """Where the slice begins that FetchSnapshot asks for."""
     supported: tuple[VersionRange, ...] = ()
     """What a Fetch tells of this release (``FetchRequest.supported``)."""
+    asks_ahead: bool = True
+    """Whether slices behind this one may be asked for; not again once one of them was lost."""
     behind: InFlight | None = None
     """The next slice, asked for ahead. It is worth nothing without this one, so whoever drops
     this one drops it too."""
@@ -51,6 +53,10 @@ class PeerTable:
     def ready_ms(self, peer: NodeId) -> int:
         """From when on the peer may be asked; 0 for one that did not fail."""
         return self._ready_ms.get(peer, 0)
+
+    def failures(self, peer: NodeId) -> int:
+        """Failures in a row."""
+        return self._failures.get(peer, 0)
 
     def failed(self, peer: NodeId, now_ms: int) -> None:
         """No useful answer: leave the peer alone for a while."""

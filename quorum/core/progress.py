@@ -27,6 +27,8 @@ class ReplicaProgress:
     """Last sign of life by Fetch or FetchSnapshot; for a voter at first the reign's start."""
     end_offset: int = -1
     """Acknowledged log end (exclusive): all below it is on that replica's disk."""
+    proven_end: int = -1
+    """The same, by a Fetch that certainly came from that replica: what it is held to (ADR 52)."""
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     leader_end_at_fetch: int = -1
@@ -50,7 +52,9 @@ class ReplicaProgress:
     begin_request_id: int = 0
     begin_failures: int = 0
 
-    def note_fetch(self, offset: int, *, now_ms: int, leader_end: int) -> None:
+    def note_fetch(
+        self, offset: int, *, now_ms: int, leader_end: int, is_proven: bool = True
+    ) -> None:
         """Record a Fetch whose position lies in the leader's log.
 
         Caught up means: now at the leader's end, or at least where that end was at the
@@ -63,6 +67,8 @@ class ReplicaProgress:
         self.leader_end_at_fetch = leader_end
         self.last_fetch_ms = now_ms
         self.end_offset = offset
+        if is_proven:
+            self.proven_end = offset
         self.download_end = -1
 
     def note_supported(self, supported: tuple[VersionRange, ...], *, now_ms: int) -> None:

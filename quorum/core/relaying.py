@@ -28,14 +28,21 @@ def uses_relays(core: CoreState) -> bool:
 
 
 def relay_to_ask(core: CoreState) -> NodeId | None:
-    """The relay to send the next Fetch to; None for none now."""
+    """The relay to send the next Fetch to; None for none now.
+
+    Of those that may be asked, the one that failed longest ago: otherwise an observer that fetches
+    from the leader would try its first relay every time, and not find that another one is back.
+
+    None as well once the patience is over: of two silent relays one is always ready for the next
+    Fetch while the other one is left alone, and the leader's turn would never come.
+    """
     upstream = core.upstream
-    if not uses_relays(core) or (upstream.is_direct and core.now_ms < upstream.retry_ms):
+    not_before_ms = upstream.retry_ms if upstream.is_direct else 0
+    until_ms = NEVER_MS if upstream.is_direct else upstream.direct_from_ms
+    if not uses_relays(core) or not not_before_ms <= core.now_ms < until_ms:
         return None
-    for peer in upstream.in_order():
-        if core.now_ms >= core.peers.ready_ms(peer):
-            return peer
-    return None
+    ready = [each for each in upstream.in_order() if core.now_ms >= core.peers.ready_ms(each)]
+    return min(ready, key=core.peers.ready_ms, default=None)
 
 
 def may_go_direct(core: CoreState) -> bool:

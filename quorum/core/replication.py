@@ -72,7 +72,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
             opponent_votes=progress.is_voter,
         )
         return
-    _note_position(core, leader, progress, request.fetch_offset)
+    _note_position(core, leader, progress, request)
     note_echo(core, leader, progress, request.read_round)
     stamp = leader.reads.stamp
     may_wait = request.fetch_offset >= core.log.end_offset or (
@@ -93,16 +93,21 @@ def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest
     """Whether a disk was rolled back: a voter asks below what it acknowledged in this reign.
 
     A late copy of an old request looks the same; its answer finds nobody waiting for it. A
-    replica that knows of its loss says so, has a vote floor, and is not accused of anything.
+    replica that knows of its loss says so, has a vote floor, and is not accused of anything. The
+    accusation is final (ADR 28), so a voter is held only to what it has certainly acknowledged
+    itself: anybody may have sent a request that is unproven (ADR 52).
     """
-    if request.fetch_offset >= progress.end_offset:
+    offset = request.fetch_offset
+    if offset >= max(progress.end_offset, progress.proven_end):
         return False
     if not request.has_lost_records:
-        core.event(ReplicaRegressed(progress.key, progress.end_offset, request.fetch_offset))
-        if progress.is_voter:
+        core.event(ReplicaRegressed(progress.key, progress.end_offset, offset))
+        if progress.is_voter and offset < progress.proven_end:
             return True
-    # What it once acknowledged is on no disk of its any more.
+    # What it once acknowledged, if it did, is not on its disk.
     progress.end_offset = -1
+    if not request.is_unproven:
+        progress.proven_end = -1
     return False
 
 
@@ -132,9 +137,17 @@ def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) ->
     return refusal_of_leader_request(core, epoch, leads=serves)
 
 
-def _note_position(core: CoreState, leader: Leader, progress: ReplicaProgress, offset: int) -> None:
+def _note_position(
+    core: CoreState, leader: Leader, progress: ReplicaProgress, request: FetchRequest
+) -> None:
     """Count an acknowledgement; a voter's may commit records."""
-    progress.note_fetch(offset, now_ms=core.now_ms, leader_end=core.log.end_offset)
+    offset = request.fetch_offset
+    progress.note_fetch(
+        offset,
+        now_ms=core.now_ms,
+        leader_end=core.log.end_offset,
+        is_proven=not request.is_unproven,
+    )
     if progress.is_voter and offset > core.high_watermark:
         advance_high_watermark(core, leader)
 

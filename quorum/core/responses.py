@@ -5,11 +5,12 @@ See: docs/protocol.md, "Responses".
 
 from __future__ import annotations
 
+from quorum.core.epoch_claims import is_out_of_reach
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.messages import Response
 from quorum.core.peers import InFlight
 from quorum.core.read_messages import ReadRound
-from quorum.core.refusals import EPOCH_MAX, ignore
+from quorum.core.refusals import ignore
 from quorum.core.roles import Follower
 from quorum.core.state import CoreState
 from quorum.core.transitions import follow_hint, learn_endpoints
@@ -31,7 +32,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         # Nothing new about who leads, as nearly always.
         learn_endpoints(core, response.leader_endpoints)
         return True
-    if not 0 <= response.epoch <= EPOCH_MAX:
+    if is_out_of_reach(core, response.epoch):
         ignore(core, sender, response, f"epoch {response.epoch}", is_violation=True)
         return False
     if response.epoch < core.epoch:
@@ -55,7 +56,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
             is_violation=True,
         )
         return False
-    return core.epoch == epoch
+    return core.epoch == epoch == response.epoch
 
 
 def take_in_flight(
@@ -85,7 +86,8 @@ def note_leader_contact(
 ) -> None:
     """The leader answered: restart the fetch timer and remember its read round."""
     role.has_fetched = True
-    role.fetch_deadline_ms = core.now_ms + core.config.fetch_timeout_ms
+    role.has_campaigned = False
+    role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
     role.stand_at_ms = NEVER_MS
     core.lost_leader = None
     core.peers.succeeded(peer)

@@ -54,6 +54,9 @@ class Prospective:
     fail_fast: bool
     """The leader's process is gone: rejected rounds are asked again soon (ADR 8)."""
     retry_ms: int = NEVER_MS
+    yield_until_ms: int = 0
+    """Until then another campaigning voter goes first, although this one may have won its
+    pre-votes; 0 before it has yielded. Once per round (ADR 37)."""
 
 
 @dataclass(slots=True)
@@ -107,6 +110,8 @@ class Leader:
     """(end offset, bytes) of own appends above the high watermark."""
     uncommitted_bytes: int = 0
     transfer: Transfer | None = None
+    asked_to_stand: ReplicaKey | None = None
+    """The voter that was last asked to take over; it campaigns in the next epoch, perhaps late."""
     change: PendingChange | None = None
     """The change of the voter set under way (853)."""
     membership_due_ms: int = NEVER_MS
@@ -124,10 +129,15 @@ class Follower:
 
     leader_id: NodeId
     fetch_deadline_ms: int
+    fetch_timeout_ms: int
+    """The fetch timer of this term: drawn once, so that the followers of one leader differ."""
     has_fetched: bool = False
     """Whether this leader has answered a Fetch within the fetch timer: then no pre-votes."""
     stand_at_ms: int = NEVER_MS
     """When to ask for pre-votes because the leader's process is gone."""
+    has_campaigned: bool = False
+    """Whether its fetch timer has expired, it campaigned without success, and the leader has been
+    silent since."""
     read_round: ReadRound = NO_ROUND
     entry_due_ms: int = 0
     """When to ask about the own voter entry; 0 while there is nothing to ask."""
@@ -156,3 +166,14 @@ class Resigned:
 
 
 Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+
+
+def campaign_deadline(role: Role) -> int:
+    """When a role's present wait for a leader ends; ``NEVER_MS`` for one that waits for none."""
+    match role:
+        case Follower():
+            return role.fetch_deadline_ms
+        case Unattached() | Prospective() | Candidate() | Resigned():
+            return role.election_deadline_ms
+        case Leader():
+            return NEVER_MS

@@ -30,13 +30,15 @@ def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
     """Take the held Fetches to answer right after an append; the others become due soon.
 
     That is as many voters as a majority needs beside the leader, those that have most and among
-    equals those that were back first, and whoever is ``GATHERED_MAX`` records behind.
+    equals those that were back first; whoever is ``GATHERED_MAX`` records behind; and whoever lacks
+    the record of the voter set in force, because it may not know yet that it votes, or no longer.
     """
     end_offset = core.log.end_offset
     delay_ms = core.config.append_delay_ms
     if not delay_ms:
         return leader.held.take_below(end_offset, core.high_watermark)
-    taken = leader.held.take_ahead(_needed(leader), end_offset - GATHERED_MAX)
+    behind = max(end_offset - GATHERED_MAX, core.voters.latest_offset)
+    taken = leader.held.take_ahead(_needed(leader), behind)
     leader.held.hasten_below(end_offset, core.now_ms + delay_ms)
     return taken
 
@@ -44,11 +46,16 @@ def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
 def may_gather(core: CoreState, leader: Leader, request: FetchRequest) -> bool:
     """Whether a replica below the log end may wait until more records have gathered for it.
 
-    Not while a commit may need it: as many other voters as make a majority with the leader have at
-    least what it has, and what they lack of the rest they were served before.
+    Not while it lacks the record of the voter set in force, and not while a commit may need it: as
+    many other voters as make a majority with the leader have at least what it has, and what they
+    lack of the rest they were served before.
     """
     end_offset = core.log.end_offset
-    if not core.config.append_delay_ms or end_offset - request.fetch_offset >= GATHERED_MAX:
+    if (
+        not core.config.append_delay_ms
+        or end_offset - request.fetch_offset >= GATHERED_MAX
+        or request.fetch_offset <= core.voters.latest_offset
+    ):
         return False
     ahead = sum(
         progress.end_offset >= request.fetch_offset and progress.key != request.replica

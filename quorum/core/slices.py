@@ -68,6 +68,7 @@ def ask_ahead(core: CoreState, download: Download) -> None:
         last is None
         or not last.is_snapshot
         or last.deadline_ms is None
+        or not last.asks_ahead
         or not download.slice_bytes
         or download.epoch != core.epoch
     ):
@@ -97,9 +98,14 @@ def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> No
 
 
 def forget_slice(core: CoreState, request_id: int) -> None:
-    """Stop waiting for a slice asked for ahead and for all behind it; they are asked for again."""
-    flight = core.in_flight
-    while flight is not None:
+    """Stop waiting for a slice asked for ahead and for all behind it.
+
+    They are asked for again after the one in flight: where that one's answer is lost, every answer
+    to those behind it comes too early and would cost the next request at once.
+    """
+    first = flight = core.in_flight
+    while first is not None and flight is not None:
         if flight.behind is not None and flight.behind.request_id == request_id:
             flight.behind = None
+            first.asks_ahead = False
         flight = flight.behind

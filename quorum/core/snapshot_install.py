@@ -43,14 +43,19 @@ def on_snapshot_frozen(core: CoreState, notice: SnapshotFrozen) -> None:
 
 
 def on_snapshot_rejected(core: CoreState, notice: SnapshotRejected) -> None:
-    """A downloaded file is not what it should be: ask the leader again after a pause."""
+    """A downloaded file is not what it should be: ask the leader again after a pause.
+
+    At once where its beginning was found at start: that need not be the sender's fault. The next
+    one begins at byte 0, so there is one such download without a pause per process run at most.
+    """
     download = core.download
     if download is not None and download.snapshot_id == notice.snapshot_id:
         core.download = None
         if core.in_flight is not None and core.in_flight.is_snapshot:
             core.in_flight = None
         core.event(DownloadEnded(notice.snapshot_id, notice.reason))
-        core.peer_failed(source_of_records(core))
+        if not download.found_bytes:
+            core.peer_failed(source_of_records(core))
 
 
 def install_if_ready(core: CoreState) -> None:

@@ -18,7 +18,9 @@ class ShelvedSnapshot:
     size: int
     """Bytes; 0 when not known."""
     since_ms: int
-    """When this process learned of it: the start of the holding time of 630.5."""
+    """Since when it is on this disk, by this process's clock: the start of the holding time of
+    630.5. Negative for one that is older than that clock.
+    """
 
 
 class SnapshotShelf:
@@ -30,6 +32,7 @@ class SnapshotShelf:
         self,
         snapshot_ids: Sequence[SnapshotId] = (),
         sizes: Mapping[SnapshotId, int] | None = None,
+        ages_ms: Mapping[SnapshotId, int] | None = None,
         *,
         now_ms: int = 0,
     ) -> None:
@@ -41,7 +44,8 @@ class SnapshotShelf:
         self.latest: SnapshotId | None = None
         """The newest checkpoint; None when there is only the bootstrap one or none."""
         for snapshot_id in snapshot_ids:
-            self.add(snapshot_id, (sizes or {}).get(snapshot_id, 0), now_ms=now_ms)
+            since_ms = now_ms - max(0, (ages_ms or {}).get(snapshot_id, 0))
+            self.add(snapshot_id, (sizes or {}).get(snapshot_id, 0), now_ms=since_ms)
 
     def add(self, snapshot_id: SnapshotId, size: int, *, now_ms: int) -> None:
         """Note a checkpoint; one already known only has its size updated."""

@@ -9,8 +9,9 @@ See: KIP-630 (630.9, 630.12); docs/architecture.md (A replica that fell behind).
 
 from __future__ import annotations
 
-from quorum.core.download import Download, replaces_log
+from quorum.core.download import RESTING, Download, replaces_log
 from quorum.core.events import ChunkReceived, DownloadEnded, DownloadStarted, TruncationRefused
+from quorum.core.notices import PartialDownload
 from quorum.core.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
 from quorum.core.refusals import ignore
 from quorum.core.responses import learn_from_response, note_leader_contact, take_in_flight
@@ -23,8 +24,6 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId, SnapshotId
 
 _CONTACTS_PER_FETCH_TIMEOUT = 4
-_RESTING = -1
-"""The epoch of a download that waits for a leader to offer its file again."""
 
 
 def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
@@ -40,15 +39,24 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
 
 
 def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
-    """Start to fetch a snapshot, or go on with the one begun under an earlier leader."""
+    """Start to fetch a snapshot, or go on with the one begun under an earlier leader or process."""
     download = core.download
     if download is not None and download.snapshot_id == snapshot_id:
         download.epoch = core.epoch
+        if download.is_unconfirmed:
+            core.event(DownloadStarted(snapshot_id, source, download.position))
         return
     abandon_download(core, f"superseded by {snapshot_id}")
     core.download = Download(snapshot_id, core.epoch)
     core.effect(BeginDownload(snapshot_id))
     core.event(DownloadStarted(snapshot_id, source))
+
+
+def take_up_download(core: CoreState, found: PartialDownload) -> None:
+    """At start: keep what an earlier process run downloaded, if the log may still need it."""
+    core.download = Download.found(found)
+    if not replaces_log(core.log, core.high_watermark, found.snapshot_id):
+        abandon_download(core, "the log already reaches it")
 
 
 def abandon_download(core: CoreState, reason: str) -> None:
@@ -123,7 +131,7 @@ def on_fetch_snapshot_response(
         abandon_download(core, response.error.name)
         return
     if not is_current or response.error != ErrorCode.NONE:
-        download.epoch = _RESTING
+        download.epoch = RESTING
         core.peer_failed(flight.peer)
         return
     problem = download.problem_with(response)
@@ -152,5 +160,5 @@ def _take_chunk(core: CoreState, download: Download, response: FetchSnapshotResp
     download.slice_bytes = len(chunk)
     download.position += len(chunk)
     if download.is_complete:
-        core.effect(FreezeDownload(snapshot_id))
+        core.effect(FreezeDownload(snapshot_id, download.file_digest))
         download.contact_due_ms = _next_contact_ms(core)

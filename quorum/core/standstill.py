@@ -26,7 +26,7 @@ def excuse_others(core: CoreState, late_ms: int) -> None:
     until_ms = core.now_ms + core.config.fetch_timeout_ms // _GRACE_DIVISOR
     if isinstance(role, Leader) and role.established:
         role.check_quorum_deadline_ms = max(role.check_quorum_deadline_ms, until_ms)
-    elif isinstance(role, Follower) and core.may_campaign:
+    elif isinstance(role, Follower):
         role.fetch_deadline_ms = max(role.fetch_deadline_ms, until_ms)
     else:
         return

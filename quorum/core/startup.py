@@ -16,6 +16,7 @@ from quorum.core.notices import DurableState
 from quorum.core.roles import Follower, Role, Unattached
 from quorum.core.snapshot_install import replace_log
 from quorum.core.snapshot_shelf import SnapshotShelf
+from quorum.core.snapshot_transfer import take_up_download
 from quorum.core.state import CoreState
 from quorum.core.transitions import learn_endpoints, resigned_role
 from quorum.core.voters import VoterHistory
@@ -60,7 +61,9 @@ def start(core: CoreState, state: DurableState) -> None:
         raise QuorumUsageError("; ".join(found))
     core.election = state.election
     core.log = LogView(state.log_start, state.log_end, state.epochs)
-    core.snapshots = SnapshotShelf(state.snapshots, state.snapshot_sizes, now_ms=core.now_ms)
+    core.snapshots = SnapshotShelf(
+        state.snapshots, state.snapshot_sizes, state.snapshot_ages_ms, now_ms=core.now_ms
+    )
     core.voters = VoterHistory.of(state.voters)
     core.found_without = frozenset(state.found_without)
     core.voters_changed()
@@ -75,6 +78,8 @@ def start(core: CoreState, state: DurableState) -> None:
     core.raise_high_watermark(
         min(max([state.high_watermark, core.log.start.offset, *known]), core.log.end_offset)
     )
+    if state.download is not None:
+        take_up_download(core, state.download)
     if core.relay is not None and core.log.end_offset > 0:
         core.relay.unheard_until_ms = core.now_ms + core.config.observer_session_ms
     core.role, election = starting_role(core)
@@ -97,7 +102,8 @@ def starting_role(core: CoreState) -> tuple[Role, ElectionState]:
         others = tuple(voter.key for voter in core.voters.latest.others(core.me))
         return resigned_role(core, others), found
     if found.leader_id != NO_NODE and core.voters.latest.get(found.leader_id) is not None:
-        patience_ms = 0 if core.is_lone_voter else core.config.fetch_timeout_ms
-        return Follower(found.leader_id, core.now_ms + patience_ms), found
+        timeout_ms = core.random_fetch_timeout()
+        patience_ms = 0 if core.is_lone_voter else timeout_ms
+        return Follower(found.leader_id, core.now_ms + patience_ms, timeout_ms), found
     deadline = core.now_ms if core.is_lone_voter else core.random_election_deadline()
     return Unattached(deadline), found

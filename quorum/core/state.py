@@ -89,21 +89,22 @@ class CoreState:
         self.me = me
         self.rng = rng
         self.bootstrap = tuple(peer for peer in bootstrap if peer != me.id)
-        self.now_ms = self.next_grace_ms = 0
+        self.now_ms = self.next_grace_ms = self.high_watermark = self.raises_until_ms = 0
         self.out = Output()
         self.role: Role = Unattached(election_deadline_ms=NEVER_MS)
         self.election = ElectionState()
         self.log = LogView(LOG_BEGINNING, LOG_BEGINNING, ())
-        self.high_watermark = 0
         self.watermark_store_due_ms = NEVER_MS
         self.snapshots = SnapshotShelf()
         self.voters = VoterHistory()
-        self.is_voter = False
+        self.is_voter = self.is_shutting_down = False
         self.last_ticket = self.durable_ticket = 0
         self.disk = DiskWatch(config.disk_stall_ms)
         self.election_ticket = 0
         """Ticket of the last ``SaveElectionState``."""
         self.in_flight: InFlight | None = None
+        self.search: InFlight | None = None
+        """The last question to another peer that gave way to a Fetch to the leader."""
         self.peers = PeerTable(config)
         self.forwarded = WaitingReads()
         self.current_as_of_ms = self.current_end = -1
@@ -123,14 +124,15 @@ class CoreState:
         """The leader of this epoch that is known to be gone (ADR 8)."""
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         self.own_endpoints: tuple[Endpoint, ...] = ()
-        self.is_shutting_down = False
         self.chain = ChainState()
         self.entry_basis: VoterSet | None = None
         """The voter set that the next two were found out from; None to find them out again."""
         self.entry_wish: ChangeKind | None = None
         """What is to be asked of the leader about this node's own entry."""
-        self.entry_complaint = ""
-        """Why this disk does not vote, as last told."""
+        self.entry_complaint = self.replay_stopped = ""
+        """Why this disk does not vote, as last told; why committed records are no longer applied
+        here, empty while they are.
+        """
         self.timers_fired: Counter[Timer] = Counter()
         self._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
         # A response to a previous life's request must not pass for one of this life's.
@@ -190,6 +192,17 @@ class CoreState:
             founding is not None and (founding.is_complete or bool(founding.roster))
         )
 
+    @property
+    def is_founding(self) -> bool:
+        """Whether this is a bootstrap voter that does not know its quorum to be founded.
+
+        A lone voter has nobody to ask.
+        """
+        if self.epoch > 0 or not self.is_voter or len(self.voters.latest) == 1:
+            return False
+        founding = self.election.founding
+        return founding is None or not founding.is_complete
+
     def answering_endpoints(self) -> tuple[Endpoint, ...]:
         """Where the leader named in an answer can be reached, as far as known."""
         if self.leader_id == self.me.id:
@@ -205,6 +218,10 @@ class CoreState:
         """Now plus a fresh election timeout, uniform in [E, 2E)."""
         base = self.config.election_timeout_ms
         return self.now_ms + base + self.rng.randrange(base)
+
+    def random_fetch_timeout(self) -> int:
+        """A fetch timer for one term as follower, uniform in [T, 9/8 T) (ADR 37)."""
+        return self.config.fetch_timeout_ms + self.rng.randrange(self.config.fetch_jitter_ms)
 
     # What it says.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorum.core import election, transfer
+from quorum.core.epoch_claims import hears_leader, refusal_of_leader_claim
 from quorum.core.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.peers import backoff_ms
 from quorum.core.refusals import has_wrong_cluster, ignore, refusal_of_voter_request, refuse
@@ -42,8 +43,19 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
         if has_wrong_cluster(core, request.cluster_id)
         else refusal_of_voter_request(core, request.epoch, request.leader.id)
     )
+    if error is None and request.stand_now and not _is_successor(core, request):
+        error = ErrorCode.INVALID_VOTER_KEY
+    if error is None:
+        error = refusal_of_leader_claim(core, request.leader, request.epoch)
+    if error is None and request.is_unproven and _would_depose(core, request):
+        error = ErrorCode.INELIGIBLE_REPLICA
     if error is None and not follow_hint(
-        core, request.leader.id, request.epoch, request.leader_endpoints, reason="EndQuorumEpoch"
+        core,
+        request.leader.id,
+        request.epoch,
+        request.leader_endpoints,
+        reason="EndQuorumEpoch",
+        is_unproven=request.is_unproven,
     ):
         ignore(core, sender, request, "not the leader of this epoch", is_violation=True)
         error = ErrorCode.INVALID_REQUEST
@@ -65,12 +77,24 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
     _agree(core, sender, request)
 
 
+def _would_depose(core: CoreState, request: EndQuorumEpochRequest) -> bool:
+    """Whether a forged request of this kind would cost an election (ADR 52).
+
+    A campaign without a pre-vote always does. A leader that is heard says itself that it has
+    resigned, in its answer to the Fetch that it holds.
+    """
+    role = core.role
+    return request.stand_now or (isinstance(role, Follower) and hears_leader(core, role))
+
+
+def _is_successor(core: CoreState, request: EndQuorumEpochRequest) -> bool:
+    """Whether the leader names this very voter as the one to take over."""
+    successors = request.preferred_successors
+    return bool(successors) and successors[0].matches(core.me)
+
+
 def _stand_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
     """The leader asks this very voter to take over: stand without a pre-vote, or say no."""
-    successors = request.preferred_successors
-    if not successors or not successors[0].matches(core.me):
-        refuse(core, sender, request, ErrorCode.INVALID_VOTER_KEY)
-        return
     if election.why_not_stand(core):
         refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
         return

@@ -33,7 +33,16 @@ class Timer(Enum):
     """All timers."""
 
     ELECTION = TimerKind("election", _E, "a voter without a leader asks for pre-votes")
-    FETCH = TimerKind("fetch", "`fetch_timeout_ms`", "a follower whose leader is silent stands")
+    FETCH = TimerKind(
+        "fetch",
+        "[T, 9/8 T) of `fetch_timeout_ms`",
+        "a follower whose leader is silent campaigns",
+    )
+    YIELD = TimerKind(
+        "yield",
+        "a quarter of `election_timeout_ms`",
+        "a voter that let another campaign go first goes on with its own",
+    )
     LOST_LEADER = TimerKind(
         "lost leader",
         "up to `lost_leader_jitter_ms`, or as an EndQuorumEpoch implies",

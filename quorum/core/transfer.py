@@ -119,6 +119,7 @@ def pursue(core: CoreState, leader: Leader) -> None:
     if transfer.request_id or target.end_offset < end_offset or core.high_watermark < end_offset:
         return
     transfer.request_id = core.next_request_id()
+    leader.asked_to_stand = target.key
     core.send(
         target.key.id,
         EndQuorumEpochRequest(
@@ -149,8 +150,8 @@ def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochRespons
         return False
     if sender != transfer.target.id or response.request_id != transfer.request_id:
         return False
-    is_current = learn_from_response(core, sender, response)
-    if leader.transfer is transfer and is_current and response.error != ErrorCode.NONE:
+    learn_from_response(core, sender, response)
+    if leader.transfer is transfer and response.error != ErrorCode.NONE:
         _give_up(core, leader, response.error, f"it refused with {response.error.name}")
     return True
 

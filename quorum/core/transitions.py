@@ -27,6 +27,7 @@ from quorum.core.roles import (
     Resigned,
     Role,
     Unattached,
+    campaign_deadline,
 )
 from quorum.core.state import CoreState
 from quorum.errors import ErrorCode, invariant
@@ -71,6 +72,7 @@ TRANSITIONS: frozenset[tuple[type[Role], type[Role], Step]] = frozenset(
         (Resigned, Follower, Step.HIGHER),
         (Follower, Prospective, Step.SAME),
         (Follower, Unattached, Step.HIGHER),
+        (Follower, Follower, Step.SAME),
         (Follower, Follower, Step.HIGHER),
     }
 )
@@ -128,11 +130,19 @@ def become_follower(
     endpoints: tuple[Endpoint, ...],
     *,
     reason: str,
+    keeps_deadline: bool = False,
 ) -> None:
-    """Fetch from ``leader_id`` in ``epoch``, with a full fetch timer."""
+    """Fetch from ``leader_id`` in ``epoch``, with a full fetch timer.
+
+    ``keeps_deadline``: this replica campaigns no later than it would have without that leader.
+    """
+    timeout_ms = core.random_fetch_timeout()
+    deadline_ms = core.now_ms + timeout_ms
+    if keeps_deadline:
+        deadline_ms = min(deadline_ms, max(core.now_ms, campaign_deadline(core.role)))
     _enter(
         core,
-        Follower(leader_id, core.now_ms + core.config.fetch_timeout_ms),
+        Follower(leader_id, deadline_ms, timeout_ms),
         ElectionState(
             epoch,
             leader_id,
@@ -146,8 +156,13 @@ def become_follower(
 
 
 def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
-    """Note where the leader can be reached, if that adds to what is known."""
-    known = endpoints or core.voters.latest.endpoints_of(core.leader_id)
+    """Note where the leader can be reached, if that adds to what is known.
+
+    A voter's own record is never overruled; ``endpoints`` adds listeners that are not in it.
+    """
+    recorded = core.voters.endpoints_of(core.leader_id)
+    names = [each.name for each in recorded]
+    known = recorded + tuple(each for each in endpoints if each.name not in names)
     if known and known != core.leader_endpoints and len(known) >= len(core.leader_endpoints):
         core.leader_endpoints = known
         leader = core.voters.latest.get(core.leader_id)
@@ -228,11 +243,13 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
         new_epoch=state.epoch,
         reason=repr(reason),
     )
+    leader_id = core.election.leader_id
     core.role = role
     core.save_election(state)
-    core.in_flight = None
+    core.in_flight = core.search = None
     core.forwarded.recall()
-    if rises:
+    if rises or state.leader_id != leader_id:
+        # What is known of another leader, perhaps a wrongly named one of this epoch.
         core.lost_leader = None
         core.leader_endpoints = ()
     core.event(
@@ -299,32 +316,76 @@ def follow_hint(
     endpoints: tuple[Endpoint, ...],
     *,
     reason: str,
+    is_unproven: bool = False,
 ) -> bool:
     """Adopt what a peer says about who leads; False if it contradicts what is known.
 
-    A newer epoch is adopted with or without its leader; in the same epoch only a leader not
-    known so far. A contradiction (two leaders of one epoch, or one that we never were) is a
-    peer's mistake and changes nothing.
+    A newer epoch is adopted with its leader, and by whoever may campaign without one too: an
+    observer in an epoch that nobody came to lead would be refused by the leader of the one before.
+    In the same epoch only a leader not known so far is adopted, or in place of one that has not
+    answered a Fetch: whoever named that one may have been wrong. Any other contradiction (two
+    leaders of one epoch, or one that we never were) is a peer's mistake and changes nothing.
+
+    Hints put no campaign off for ever: one that takes another's place in an epoch, or that nobody
+    answers for (``is_unproven``), leaves the time of the campaign as it is.
     """
-    if epoch < core.epoch:
-        return True
+    if epoch < core.epoch or epoch == 0:
+        return True  # before the first election nobody leads, whoever says so
     if leader_id == core.me.id:
-        return epoch == core.epoch and isinstance(core.role, Leader | Resigned)
+        return _hear_of_own_leadership(core, epoch, reason)
     if epoch > core.epoch:
         if leader_id < 0:
-            become_unattached(core, epoch, reason=reason)
+            if core.may_campaign:
+                become_unattached(core, epoch, reason=reason)
         else:
-            become_follower(core, leader_id, epoch, endpoints, reason=reason)
+            become_follower(
+                core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=is_unproven
+            )
         return True
-    if leader_id < 0:
-        return True
-    if isinstance(core.role, Leader | Resigned) or core.leader_id not in (NO_NODE, leader_id):
+    return leader_id < 0 or _follow_in_epoch(
+        core, leader_id, endpoints, reason=reason, is_unproven=is_unproven
+    )
+
+
+def _follow_in_epoch(
+    core: CoreState,
+    leader_id: NodeId,
+    endpoints: tuple[Endpoint, ...],
+    *,
+    reason: str,
+    is_unproven: bool,
+) -> bool:
+    """Take ``leader_id`` for the leader of the present epoch; False if that contradicts another."""
+    role, epoch = core.role, core.epoch
+    if isinstance(role, Leader | Resigned):
         return False
-    if isinstance(core.role, Follower):
+    if core.leader_id not in (NO_NODE, leader_id):
+        if isinstance(role, Follower) and role.has_fetched:
+            return False
+        become_follower(core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=True)
+    elif isinstance(role, Follower):
         learn_endpoints(core, endpoints)
-    elif core.leader_id == NO_NODE or isinstance(core.role, Unattached):
-        become_follower(core, leader_id, epoch, endpoints, reason=reason)
+    elif core.leader_id == NO_NODE or isinstance(role, Unattached):
+        become_follower(
+            core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=is_unproven
+        )
     return True
+
+
+def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
+    """A peer takes this replica for the leader of ``epoch``; False if that contradicts all we know.
+
+    It may be misled by a forged hint, and go on saying so. Its answers must count all the same, and
+    an epoch that it is in must be left behind, or this replica is never elected again. It votes for
+    nobody in that epoch: whoever leads one has voted for itself. (A fresh disk is barred there.)
+    """
+    if epoch > core.epoch:
+        if not core.may_campaign:
+            return False
+        voted = None if core.is_founding else core.me
+        become_unattached(core, epoch, voted=voted, reason=reason)
+        return True
+    return isinstance(core.role, Leader | Resigned | Unattached | Prospective | Candidate)
 
 
 def lose_leader(core: CoreState, wait_ms: int) -> None:

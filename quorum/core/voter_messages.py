@@ -43,6 +43,9 @@ class RemoveVoterRequest:
     voter: ReplicaKey
     """The entry to remove: the same number, another directory."""
     epoch: Epoch
+    is_unproven: bool = False
+    """Nothing but the request says that ``replica`` sent it (ADR 52); does not travel. Set by the
+    receiving transport."""
 
 
 @value

@@ -142,6 +142,15 @@ class VoterHistory:
         self.latest = self._sets[-1] if self._sets else NO_VOTERS
         self.latest_offset = self._offsets[-1] if self._offsets else -1
 
+    def knows(self, key: ReplicaKey) -> bool:
+        """Whether ``key`` is a voter of any set that is remembered."""
+        return any(voters.contains(key) for voters in reversed(self._sets))
+
+    def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
+        """Where that voter can be reached, by the newest set with it; empty when there is none."""
+        found = (voters.endpoints_of(node_id) for voters in reversed(self._sets))
+        return next(filter(None, found), ())
+
     def at(self, end_offset: int) -> VoterSet:
         """The set in force for a log that ends at ``end_offset`` (exclusive)."""
         for offset, voters in zip(reversed(self._offsets), reversed(self._sets), strict=True):

@@ -43,6 +43,7 @@ class Chain:
     torn_bytes: int = 0
     torn_cause: str = ""
     rebuilt: list[str] = field(default_factory=list)
+    """Names of digest files that were written anew."""
 
     def close(self) -> None:
         """Release all files."""

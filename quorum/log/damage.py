@@ -33,7 +33,7 @@ from quorum.log.layout import (
 from quorum.log.side_file import read_file, replace_file
 from quorum.log.trail import join_problem
 from quorum.ports import File, FileSystem
-from quorum.types import Epoch, OffsetAndEpoch
+from quorum.types import ZERO_UUID, Epoch, OffsetAndEpoch, Uuid
 
 _SEARCH_BYTES = 1 << 20
 _MAGIC_BYTE = b"\x02"
@@ -45,7 +45,7 @@ class Loss:
     """What setting damage aside takes away."""
 
     first_offset: int
-    """Everything from here on is gone from the log."""
+    """Everything from here on is gone from the log, or may be."""
     end: OffsetAndEpoch
     """The newest end this log may have acknowledged: the vote floor to store."""
     segments: tuple[int, ...]
@@ -120,7 +120,12 @@ def judge(
 
 
 def assess_loss(
-    fs: FileSystem, directory: Path, damage: LogDamagedError, *, epoch_max: Epoch | None = None
+    fs: FileSystem,
+    directory: Path,
+    damage: LogDamagedError,
+    *,
+    epoch_max: Epoch | None = None,
+    owner: Uuid = ZERO_UUID,
 ) -> Loss:
     """What ``quarantine`` would take away. Reads only.
 
@@ -129,11 +134,13 @@ def assess_loss(
     its neighbour, or names an epoch that was never stored, does not count: a vote floor
     beyond any log would silence this replica for ever. ``epoch_max`` is the epoch of
     ``quorum-state``; None: not known, and the epoch file has to do, which nothing protects.
+    ``owner`` is the directory id of the disk. Where its durable end is not known the result may be
+    too low: the caller has stored a floor for that before (``quorate.replica.unknown_end``).
     """
     bases = segment_bases(fs.list_directory(directory))
     damaged = _damaged_base(damage)
     lost = tuple(base for base in bases if base >= damaged)
-    marks = load_watermarks(fs, directory) or Watermarks()
+    marks = load_watermarks(fs, directory, owner) or Watermarks()
     newest = OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)
     stored = EpochFile(fs, directory).load() or ()
     epoch_highest = max([marks.durable_epoch, *(entry.epoch for entry in stored)])
@@ -194,12 +201,15 @@ def quarantine(
     *,
     store_vote_floor: Callable[[Loss], None],
     epoch_max: Epoch | None = None,
+    owner: Uuid = ZERO_UUID,
+    rebuilt: list[str] | None = None,
 ) -> Loss:
     """Set the damaged segment and everything behind it aside, under ``.damaged`` names.
 
     ``store_vote_floor`` is called first and must make ``Loss.end`` durable: this replica may
-    have acknowledged what is taken away (``epoch_max``: see ``assess_loss``). Afterwards
-    ``open_log`` finds a log that ends before the damage. Repeatable after a crash at any point.
+    have acknowledged what is taken away. Afterwards ``open_log`` finds a log that ends before the
+    damage. Repeatable after a crash at any point. ``epoch_max`` and ``owner``: see ``assess_loss``;
+    ``rebuilt``: see ``open_log``.
 
     Damage outside the segments (a log start that is unreadable or belongs to no checkpoint)
     sets the whole log aside with the file concerned.
@@ -207,11 +217,13 @@ def quarantine(
     Raises:
         StorageError: Files could not be renamed; what was renamed stays so.
     """
-    loss = assess_loss(fs, directory, damage, epoch_max=epoch_max)
+    loss = assess_loss(fs, directory, damage, epoch_max=epoch_max, owner=owner)
     store_vote_floor(loss)
     is_whole = parse_segment_name(Path(str(damage.path)).name) is None
     end_offset = 0 if is_whole else loss.first_offset
-    watermarks = HighWatermarkFile(fs, directory)
+    watermarks = HighWatermarkFile(fs, directory, owner)
+    if rebuilt is not None:
+        rebuilt += watermarks.repaired
     try:
         marks = watermarks.marks
         if marks.durable_offset > end_offset:

@@ -1,7 +1,8 @@
 """One process per data directory, enforced by the operating system.
 
 The lock dies with its process, so a crash never leaves a directory locked. Only real
-directories need it: a simulated disk has one owner by construction.
+directories need it: a simulated disk has one owner by construction. Kafka's controllers lock the
+same file in their way, so neither program starts on a directory that the other one is using.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class DirectoryLock:
             raise StorageError(f"cannot open the lock file: {error.strerror}", path) from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A lock of another kind, which does not see the first: that of a Java process.
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._fd)
             self._fd = -1

@@ -162,8 +162,14 @@ class ElectionFile:
             if not self._fs.exists(self._path):
                 return ElectionState()
             data = read_file(self._fs, self._path)
-            if is_foreign and b"\n" not in data.rstrip(b"\n"):
+            is_sealed = b"\n" in data.rstrip(b"\n")
+            if is_foreign and not is_sealed:
                 return decode_election_state(data.decode())
+            if not is_sealed:
+                raise ValueError(
+                    "no checksum line; if a Kafka controller wrote it, `quorate adopt DIR` makes "
+                    "its directory ours"
+                )
             if self._known is None or self._known[0] != data:
                 line = unseal(data)
                 self._check_owner(line)
@@ -191,3 +197,12 @@ class ElectionFile:
             StorageError: Old or new state is on disk; a promise may not be made.
         """
         replace_file(self._fs, self._path, seal(encode_election_state(state, self._owner)))
+
+    def save_foreign(self, state: ElectionState) -> None:
+        """Replace the state durably by what Kafka itself writes: no checksum, nothing of ours.
+
+        Raises:
+            StorageError: Old or new state is on disk.
+        """
+        plain = ElectionState(state.epoch, state.leader_id, state.voted)
+        replace_file(self._fs, self._path, encode_election_state(plain).encode())

@@ -223,3 +223,10 @@ class OsFileSystem:
         except OSError:
             return None
         return figures.f_bavail * figures.f_frsize
+
+    def modified_ms(self, path: Path) -> int | None:
+        """The file's time of modification; None where the system does not tell."""
+        try:
+            return path.stat().st_mtime_ns // 1_000_000
+        except OSError:
+            return None

@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crc32c import crc32c
 
-from quorum.errors import IdentityError, StorageError
-from quorum.log.layout import META_PROPERTIES_NAME, PARTITION_METADATA_NAME
+from quorum.errors import IdentityDamagedError, IdentityError, StorageError
+from quorum.log.layout import (
+    META_PROPERTIES_NAME,
+    PARTITION_METADATA_NAME,
+    partition_directory,
+    segment_bases,
+)
 from quorum.log.side_file import read_file, replace_file
 from quorum.ports import FileSystem
 from quorum.types import (
@@ -109,12 +114,19 @@ def load_identity(
     ``node_id`` and ``cluster_id`` are what the configuration says, where it says anything.
 
     Raises:
-        IdentityError: Not formatted, damaged, or formatted for another node or cluster.
+        IdentityDamagedError: The file is not what was written, or missing beside a log.
+        IdentityError: Not formatted, or formatted for another node or cluster.
     """
     path = directory / META_PROPERTIES_NAME
+    _refuse_lost(fs, path)
     data = _read(fs, path)
     if not _has_checksum(data):
-        raise IdentityError("no checksum: not written by this program", path)
+        _parse(data, path)
+        raise IdentityError(
+            "no checksum: not written by this program; `quorate adopt DIR` makes a directory of a "
+            "Kafka controller ours",
+            path,
+        )
     _check(data, path)
     identity = _parse(data, path)
     problem = _problem(identity)
@@ -133,13 +145,53 @@ def load_foreign_identity(fs: FileSystem, directory: Path) -> MetaProperties:
     """Read a ``meta.properties`` of Kafka's, version 0 or 1, or of ours, for tools.
 
     Raises:
-        IdentityError: Missing or malformed, or written by this program and damaged since.
+        IdentityDamagedError: Malformed, or written by this program and damaged since.
+        IdentityError: Missing.
     """
     path = directory / META_PROPERTIES_NAME
     data = _read(fs, path)
     if _has_checksum(data):
         _check(data, path)
     return _parse(data, path)
+
+
+def seal_foreign_identity(fs: FileSystem, directory: Path, directory_id: Uuid) -> None:
+    """Put our checksum in front of a ``meta.properties`` of Kafka's; a sealed one is left.
+
+    Every line stays; ``directory_id`` is added where the file names none. Durable on return.
+
+    Raises:
+        IdentityError: Missing, malformed, or not what may name a node of ours.
+        StorageError: The file could not be written; it is as before.
+    """
+    path = directory / META_PROPERTIES_NAME
+    data = _read(fs, path)
+    if _has_checksum(data):
+        _check(data, path)
+        return
+    identity = _parse(data, path)
+    body = data if data.endswith(b"\n") else data + b"\n"
+    if identity.directory_id == ZERO_UUID:
+        identity = replace(identity, directory_id=directory_id)
+        body += f"directory.id={uuid_to_text(directory_id)}\n".encode()
+    problem = _problem(identity)
+    if problem:
+        raise IdentityError(problem, path)
+    replace_file(fs, path, b"#quorate-crc32c=%08x\n" % crc32c(body) + body)
+
+
+def unseal_identity(fs: FileSystem, directory: Path) -> None:
+    """Take our checksum out of ``meta.properties``, so that it is as Kafka writes it.
+
+    Raises:
+        IdentityError: Missing or damaged.
+        StorageError: The file could not be written; it is as before.
+    """
+    path = directory / META_PROPERTIES_NAME
+    data = _read(fs, path)
+    if _has_checksum(data):
+        _check(data, path)
+        replace_file(fs, path, _CHECKSUM.sub(b"", data, count=1))
 
 
 def _has_checksum(data: bytes) -> bool:
@@ -151,9 +203,20 @@ def _has_checksum(data: bytes) -> bool:
 def _check(data: bytes, path: Path) -> None:
     found = _CHECKSUM.search(data)
     if found is None:
-        raise IdentityError("the checksum line is damaged", path)
+        raise IdentityDamagedError("the checksum line is damaged", path)
     if int(found[1], 16) != crc32c(data[found.end() :]):
-        raise IdentityError("checksum does not match: the file was damaged or edited", path)
+        raise IdentityDamagedError("checksum does not match: the file was damaged or edited", path)
+
+
+def _refuse_lost(fs: FileSystem, path: Path) -> None:
+    # A format that was interrupted leaves no segment; whoever has one has been started.
+    try:
+        is_there = fs.exists(path)
+        names = [] if is_there else fs.list_directory(partition_directory(path.parent))
+    except StorageError as error:
+        raise IdentityDamagedError(f"unreadable: {error}", path) from error
+    if segment_bases(names):
+        raise IdentityDamagedError("is missing beside a metadata log: the file was lost", path)
 
 
 def _read(fs: FileSystem, path: Path) -> bytes:
@@ -161,10 +224,12 @@ def _read(fs: FileSystem, path: Path) -> bytes:
         if not fs.exists(path):
             raise IdentityError("the directory is not formatted", path)
         return read_file(fs, path)
+    except IdentityError:
+        raise
     except ValueError as error:
-        raise IdentityError(str(error), path) from error
+        raise IdentityDamagedError(str(error), path) from error
     except StorageError as error:
-        raise IdentityError(f"unreadable: {error}", path) from error
+        raise IdentityDamagedError(f"unreadable: {error}", path) from error
 
 
 def _parse(data: bytes, path: Path) -> MetaProperties:
@@ -183,9 +248,9 @@ def _parse(data: bytes, path: Path) -> MetaProperties:
             cluster, int(node), ZERO_UUID if directory is None else uuid_from_text(directory)
         )
     except KeyError as error:
-        raise IdentityError(f"{error.args[0]} is missing", path) from error
+        raise IdentityDamagedError(f"{error.args[0]} is missing", path) from error
     except ValueError as error:
-        raise IdentityError(str(error), path) from error
+        raise IdentityDamagedError(str(error), path) from error
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -218,7 +283,8 @@ def check_partition_metadata(fs: FileSystem, directory: Path) -> bool:
     """Whether ``partition.metadata`` exists; if so, it names the metadata topic.
 
     Raises:
-        IdentityError: It is malformed or names another topic.
+        IdentityDamagedError: It is malformed or names another topic: the folder's name is that of
+            the metadata topic, so no mistake of an operator explains it.
     """
     path = directory / PARTITION_METADATA_NAME
     if not fs.exists(path):
@@ -231,7 +297,7 @@ def check_partition_metadata(fs: FileSystem, directory: Path) -> bool:
             raise ValueError("not a partition.metadata file of version 0")
         topic_id = uuid_from_text(topic[2].strip())
     except ValueError as error:
-        raise IdentityError(str(error), path) from error
+        raise IdentityDamagedError(str(error), path) from error
     if topic_id != METADATA_TOPIC_ID:
-        raise IdentityError(f"belongs to topic {uuid_to_text(topic_id)}", path)
+        raise IdentityDamagedError(f"belongs to topic {uuid_to_text(topic_id)}", path)
     return True

@@ -23,6 +23,8 @@ PARTITION_METADATA_NAME = "partition.metadata"
 META_PROPERTIES_NAME = "meta.properties"
 LOG_START_NAME = "log-start"
 WATERMARK_NAME = "high-watermark"
+WATERMARK_COPY_NAME = "high-watermark-copy"
+WATERMARK_NAMES = (WATERMARK_NAME, WATERMARK_COPY_NAME)
 CONDEMNED_NAME = "condemned"
 _DIGITS = 20
 _PATHS_MAX = 256
@@ -46,6 +48,12 @@ def parse_segment_name(name: str, suffix: str = SEGMENT_SUFFIX) -> int | None:
     if name[_DIGITS:] != suffix or len(digits) != _DIGITS:
         return None
     return int(digits) if digits.isascii() and digits.isdigit() else None
+
+
+def side_file_kind(name: str) -> str:
+    """What a side file is: its suffix where it belongs to a segment, else its name."""
+    suffix = Path(name).suffix
+    return suffix[1:] if suffix in (INDEX_SUFFIX, DIGEST_SUFFIX) else name
 
 
 def segment_bases(names: Iterable[str]) -> list[int]:

@@ -19,7 +19,7 @@ from quorum.log.log_start_file import LogStartFile
 from quorum.log.segment import Segment
 from quorum.log.trail import Trail
 from quorum.ports import FileSystem
-from quorum.types import EpochStart, OffsetAndEpoch
+from quorum.types import ZERO_UUID, EpochStart, OffsetAndEpoch, Uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class LogFiles:
     watermarks: HighWatermarkFile
 
     @staticmethod
-    def open(fs: FileSystem, directory: Path) -> LogFiles:
-        """The files of ``directory``; only the watermarks are held open."""
+    def open(fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) -> LogFiles:
+        """The files of ``directory`` of the disk ``owner``; only the watermarks are held open."""
         return LogFiles(
             fs,
             directory,
             LogStartFile(fs, directory),
             EpochFile(fs, directory),
-            HighWatermarkFile(fs, directory),
+            HighWatermarkFile(fs, directory, owner),
         )
 
     @property
@@ -84,5 +84,5 @@ class LogFiles:
         return write_index_file(self.fs, path, segment.index)
 
     def drop_index(self, segment: Segment) -> None:
-        """Remove the index file of a segment that was cut."""
+        """Remove the index file of a segment that was cut, or is about to grow."""
         self.fs.unlink(segment_path(self.directory, segment.base_offset, INDEX_SUFFIX))

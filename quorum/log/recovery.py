@@ -22,7 +22,12 @@ from quorum.log.damage import keep_copy
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.history import clip_start
 from quorum.log.identity import check_partition_metadata, write_partition_metadata
-from quorum.log.layout import INDEX_SUFFIX, segment_bases, segment_path
+from quorum.log.layout import (
+    INDEX_SUFFIX,
+    PARTITION_METADATA_NAME,
+    segment_bases,
+    segment_path,
+)
 from quorum.log.log_files import LogFiles
 from quorum.log.log_start_file import LogStart
 from quorum.log.retention import (
@@ -35,7 +40,15 @@ from quorum.log.retention import (
 from quorum.log.segmented_log import SegmentedLog
 from quorum.log.trail import Trail
 from quorum.ports import FileSystem
-from quorum.types import LOG_BEGINNING, Epoch, EpochStart, OffsetAndEpoch, SnapshotId
+from quorum.types import (
+    LOG_BEGINNING,
+    ZERO_UUID,
+    Epoch,
+    EpochStart,
+    OffsetAndEpoch,
+    SnapshotId,
+    Uuid,
+)
 
 
 @dataclass(slots=True)
@@ -60,7 +73,7 @@ class RecoveryReport:
     finished_replacement: SnapshotId | None = None
     """The log was replaced by this snapshot: its plan was found, or it was newer."""
     rebuilt: list[str] = field(default_factory=list)
-    """Names of index, digest and epoch files that were written anew."""
+    """Names of side files that were missing, damaged or behind the log, and were written anew."""
 
 
 def open_log(
@@ -71,6 +84,8 @@ def open_log(
     snapshots: Sequence[SnapshotId] = (),
     snapshot_digest: Callable[[SnapshotId], bytes] | None = None,
     epoch_max: Epoch | None = None,
+    owner: Uuid = ZERO_UUID,
+    rebuilt: list[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[SegmentedLog, RecoveryReport]:
     """Open the partition directory, making it if it does not exist.
@@ -79,28 +94,34 @@ def open_log(
     log digest in a checkpoint's header (empty when it has none); it is asked only when the
     log is replaced. ``epoch_max`` is the epoch of ``quorum-state``: it reaches the disk before
     its records do, so a batch of a later one is damaged, whatever its checksum (which does not
-    cover the epoch) says. None: not known.
+    cover the epoch) says. None: not known. ``owner`` is the disk's directory id: bounds that
+    another disk has stored do not count. ``rebuilt`` receives the names of side files that are
+    written anew, also where the opening then fails; it becomes the report's.
 
     Durability: everything in the returned log is on disk.
 
     Raises:
         LogDamagedError: Something a crash cannot explain; nothing of it was touched. See
             ``damage.quarantine``.
-        IdentityError: ``partition.metadata`` is of another topic.
+        IdentityDamagedError: ``partition.metadata`` is malformed or of another topic.
         StorageError: The environment failed.
         ConfigError: ``config`` cannot work.
     """
     config = config or LogConfig()
     config.validate()
     fs.make_directory(directory)
+    is_new = not segment_bases(fs.list_directory(directory)) and not epoch_max
+    report = RecoveryReport(rebuilt=[] if rebuilt is None else rebuilt)
     if not check_partition_metadata(fs, directory):
         write_partition_metadata(fs, directory)
-    files = LogFiles.open(fs, directory)
+        report.rebuilt += () if is_new else (PARTITION_METADATA_NAME,)
+    files = LogFiles.open(fs, directory, owner)
+    report.rebuilt += () if is_new else files.watermarks.repaired
     recovery = _Recovery(
-        files, config, snapshots, snapshot_digest or _no_digest, epoch_max, progress
+        files, config, snapshots, snapshot_digest or _no_digest, epoch_max, progress, report
     )
     try:
-        return recovery.run(), recovery.report
+        return recovery.run(), report
     except BaseException:
         recovery.close()
         raise
@@ -121,6 +142,7 @@ class _Recovery:
         snapshot_digest: Callable[[SnapshotId], bytes],
         epoch_max: Epoch | None,
         progress: Progress | None,
+        report: RecoveryReport,
     ) -> None:
         self._files = files
         self._fs = files.fs
@@ -141,7 +163,8 @@ class _Recovery:
             progress=progress,
         )
         self._chain = self._opener.chain
-        self.report = RecoveryReport()
+        self._chain.rebuilt = report.rebuilt
+        self.report = report
 
     def run(self) -> SegmentedLog:
         try:
@@ -171,8 +194,9 @@ class _Recovery:
         """
         bases = segment_bases(self._fs.list_directory(self._directory))
         newest = self._newest_snapshot
-        # What power loss left of removed segments may have gaps; it is removed by the next start.
-        bases = bases[len(covered_bases(bases, newest.offset)) :]
+        # What power loss left of removed segments may have gaps.
+        covered = covered_bases(bases, newest.offset)
+        bases = bases[len(covered) :]
         if not bases or bases[0] > newest.offset:
             raise damage
         self.report.removed_leftovers = remove_leftovers(self._fs, self._directory)
@@ -185,6 +209,10 @@ class _Recovery:
         if is_replaced:
             return self._replace_by_snapshot()
         self._files.start.save(start)
+        if covered:
+            # Before anything behind them goes: whoever verifies the files would see a gap.
+            remove_covered(self._fs, self._directory, covered)
+            self.report.removed_segments = tuple(covered)
         return self._finish(newest)
 
     def _digest_of(self, start: OffsetAndEpoch, damage: LogDamagedError) -> bytes:
@@ -317,7 +345,6 @@ class _Recovery:
         report.scanned_segments = len(chain.segments)
         report.scanned_batches, report.scanned_bytes = chain.batch_count, chain.byte_count
         report.torn_bytes, report.torn_cause = chain.torn_bytes, chain.torn_cause
-        report.rebuilt += chain.rebuilt
         return SegmentedLog(files, self._config, chain.segments, start, epochs)
 
     def _rebuild(self, epochs: tuple[EpochStart, ...]) -> None:
@@ -326,10 +353,12 @@ class _Recovery:
         for segment in self._chain.segments:
             path = segment_path(self._directory, segment.base_offset, INDEX_SUFFIX)
             is_newest = segment is self._chain.segments[-1]
-            # The newest segment gets its index file when it is sealed; one left by a clean
-            # stop must not say more than the log holds.
             if (not is_newest or self._fs.exists(path)) and files.write_index(segment):
                 report.rebuilt.append(path.name)
+            if is_newest:
+                # It gets its index file when it is sealed or the log is closed. One of an earlier
+                # stop would be behind the log at the next start, as if it were damaged.
+                files.drop_index(segment)
         stored = files.epochs.load()
         if stored != epochs and (stored is not None or epochs):
             files.save_epochs(epochs)

@@ -90,4 +90,5 @@ def _with_digests(message: FetchRequest, digest: bytes, own_digest: bytes) -> Fe
         message.is_barred,
         message.has_lost_records,
         message.supported,
+        message.is_unproven,
     )

@@ -386,7 +386,8 @@ class Driver:
             case VotersChanged() | LeaderEndpoints() | PeerEndpoints():
                 if isinstance(progress, LeaderEndpoints):
                     self.leader_endpoints = (progress.leader.id, progress.addresses)
-                self._network.set_peers(addresses_in(progress))
+                is_hint = not isinstance(progress, VotersChanged)
+                self._network.set_peers(addresses_in(progress), is_hint=is_hint)
             case VoterChangeAnswered():
                 self.voter_changes.answered(progress)
             case _:

@@ -143,9 +143,9 @@ class Persistence:
                 self._snapshots.write_chunk(snapshot_id, position, chunk)
             case AbandonDownload(snapshot_id=snapshot_id):
                 self._snapshots.abandon_download(snapshot_id)
-            case FreezeDownload(snapshot_id=snapshot_id):
+            case FreezeDownload(snapshot_id=snapshot_id, file_digest=file_digest):
                 try:
-                    voters = self._snapshots.freeze_download(snapshot_id)
+                    voters = self._snapshots.freeze_download(snapshot_id, file_digest)
                 except SnapshotCorruptError as error:
                     facts.append(SnapshotRejected(snapshot_id, str(error)))
                 else:

@@ -49,7 +49,7 @@ class Network(Protocol):
     def send(self, to: NodeId, message: Message) -> None:
         """Queue a message. Never blocks and never raises for an unreachable peer."""
 
-    def set_peers(self, addresses: Mapping[NodeId, str]) -> None:
+    def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
         """Where peers are now; connections to them are kept open."""
 
 

@@ -8,10 +8,12 @@ See: docs/protocol.md, "What a service refuses".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import grpc
+from grpc import aio
 
 from quorum.answered import Form, Refusal, Service, tell
 from quorum.core.answers import ANSWERS, RELAY_ANSWERS, Codes
@@ -31,11 +33,12 @@ OWN_CODES: Mapping[type[Request], Codes] = {
 _OF_A_CALL: Statuses = frozenset(
     {_S.INVALID_ARGUMENT, _S.RESOURCE_EXHAUSTED, _S.DEADLINE_EXCEEDED, _S.UNAVAILABLE}
 )
+_OF_AN_ELECTION_CALL: Statuses = _OF_A_CALL | {_S.PERMISSION_DENIED}
 
 STATUSES: Mapping[str, Statuses] = {
-    "Vote": _OF_A_CALL,
-    "BeginQuorumEpoch": _OF_A_CALL,
-    "EndQuorumEpoch": _OF_A_CALL,
+    "Vote": _OF_AN_ELECTION_CALL,
+    "BeginQuorumEpoch": _OF_AN_ELECTION_CALL,
+    "EndQuorumEpoch": _OF_AN_ELECTION_CALL,
     "Fetch": _OF_A_CALL,
     "FetchSnapshot": _OF_A_CALL,
     "ChainDigest": _OF_A_CALL,
@@ -86,5 +89,24 @@ def name_refusal(request: type[Request], error: ErrorCode) -> None:
 async def end(context: Any, method: str, status: grpc.StatusCode, details: str) -> NoReturn:
     """End a call or stream. Raises what ends its handler."""
     tell(Refusal(Service.PEERS, method, Form.STATUS, status.name))
-    await context.abort(status, details)
+    await abort(context, status, details)
     raise AssertionError("abort raises")
+
+
+async def abort(
+    context: Any,
+    status: grpc.StatusCode,
+    details: str,
+    trailing: Sequence[tuple[str, str | bytes]] = (),
+) -> None:
+    """End a call or stream with a status, unless its deadline or its client has ended it already.
+
+    Raises:
+        AbortError: What ends the handler.
+        CancelledError: The same, where nobody is left to be told.
+    """
+    try:
+        await context.abort(status, details, trailing_metadata=tuple(trailing))
+    except aio.InternalError as error:
+        # gRPC logs a trace of every other exception, so that short deadlines would fill the log.
+        raise asyncio.CancelledError("the call was over") from error

@@ -17,7 +17,7 @@ from quorum.errors import PeerProtocolError
 from quorum.transport.backoff import Backoff
 from quorum.transport.conversation import Conversation, Ended, Ending
 from quorum.transport.framing import is_answer
-from quorum.transport.hello import OWN_ADDRESS
+from quorum.transport.hello import OWN_ADDRESS, Hello
 from quorum.transport.limits import (
     CONNECT_TIMEOUT_S,
     LAPSE_AFTER_S,
@@ -26,7 +26,7 @@ from quorum.transport.limits import (
     REFUSAL_WINDOW_S,
     SUSPECT_RETRY_S,
 )
-from quorum.transport.link import Link, report_failure
+from quorum.transport.link import Link
 from quorum.transport.outbox import Outbox
 from quorum.transport.probe import Attempt, Reachability, SocketAddress, connect_once, resolve
 from quorum.transport.requests import OpenRequests
@@ -55,9 +55,11 @@ class PeerChannel:
     Life-cycle: ``start``, then ``send`` at will, then ``close``.
     """
 
-    def __init__(self, peer: NodeId, address: str, link: Link) -> None:
+    def __init__(self, peer: NodeId, address: str, link: Link, *, is_hint: bool = False) -> None:
+        """``is_hint``: only a message named the address, and the peer is not shown who we are."""
         self.peer = peer
         self.address = address
+        self.is_hint = is_hint
         self._link = link
         self._requests = OpenRequests(link.request_timeout_s, self._expired)
         self._waiting: deque[tuple[int, bytes]] = deque(maxlen=OPEN_REQUESTS_MAX)
@@ -73,6 +75,8 @@ class PeerChannel:
         self._is_heard = False
         self._refusal = ""
         """Why the peer is left alone for the length of a pause; empty at all other times."""
+        self.met: Hello | None = None
+        """What the process said of itself that was met last at this address; None before."""
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -85,8 +89,7 @@ class PeerChannel:
     def start(self) -> None:
         """Begin to connect."""
         self.want()
-        self._task = asyncio.create_task(self._run(), name=f"peer-{self.peer}")
-        self._task.add_done_callback(report_failure)
+        self._task = self._link.supervisor.start(f"peer-{self.peer}", self._run)
 
     def want(self) -> None:
         """Somebody needs this peer: should the channel have lapsed, it connects again."""
@@ -218,7 +221,7 @@ class PeerChannel:
         host = self.address.rpartition(":")[0].strip("[]")
         self._conversation = Conversation(
             self.peer, address, host, self._link,
-            on_established=self._established, on_message=self._take,
+            on_established=self._established, on_message=self._take, is_hint=self.is_hint,
         )  # fmt: skip
         try:
             return await self._conversation.hold()
@@ -227,6 +230,8 @@ class PeerChannel:
 
     def _established(self, outbox: Outbox) -> None:
         self._outbox = outbox
+        if self._conversation is not None:
+            self.met = self._conversation.met
         self._suspect_until = 0.0
         while self._waiting:
             request_id, frame = self._waiting.popleft()

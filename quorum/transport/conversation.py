@@ -20,7 +20,14 @@ from grpc import aio
 from quorum.core.messages import Message
 from quorum.errors import PeerProtocolError
 from quorum.transport.framing import ALIVE_FRAME, GOODBYE, PROBE, decode_frame
-from quorum.transport.hello import OWN_ADDRESS, decode_hello, encode_hello, hello_problem
+from quorum.transport.hello import (
+    OWN_ADDRESS,
+    Hello,
+    decode_hello,
+    encode_hello,
+    hello_problem,
+    hinted_hello,
+)
 from quorum.transport.limits import CLIENT_OPTIONS, HELLO_TIMEOUT_S
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link
 from quorum.transport.outbox import Outbox
@@ -85,7 +92,8 @@ class Conversation:
 
     ``host`` is where the peer is said to be; ``Link.certificate_name`` makes of it the name that
     its certificate must carry. ``on_message`` takes each message and raises ``PeerProtocolError``
-    to end the stream.
+    to end the stream. With ``is_hint`` only a message named the address: whoever is there learns
+    nothing that lets it speak for this replica.
     """
 
     def __init__(
@@ -97,8 +105,10 @@ class Conversation:
         *,
         on_established: Callable[[Outbox], None],
         on_message: Callable[[Message], None],
+        is_hint: bool = False,
     ) -> None:
         self._peer = peer
+        self._is_hint = is_hint
         self._address = address
         self._host = host
         self._link = link
@@ -111,6 +121,8 @@ class Conversation:
         """Whether both hellos were accepted."""
         self.heard_at = 0.0
         """Loop time of the last frame."""
+        self.met: Hello | None = None
+        """What the peer said of itself, once that was accepted."""
 
     def abandon(self, reason: str) -> None:
         """End an established stream from our side."""
@@ -165,7 +177,8 @@ class Conversation:
         return aio.secure_channel(self._address.target, link.credentials(), options=options)
 
     async def _shake_hands(self, call: Any) -> None:
-        await call.write(encode_hello(self._link.hello))
+        ours = self._link.hello
+        await call.write(encode_hello(hinted_hello(ours) if self._is_hint else ours))
         data = await call.read()
         if data is aio.EOF:
             raise PeerProtocolError("the stream ended before a hello")
@@ -178,6 +191,7 @@ class Conversation:
             )
         if problem is not None:
             raise _HelloRefusedError(problem)
+        self.met = theirs
 
     async def _read(self, call: Any, outbox: Outbox) -> None:
         loop_time = asyncio.get_running_loop().time

@@ -29,6 +29,8 @@ class TransportCounters:
     connects: int = 0
     """Outgoing streams that completed their hello."""
     connects_failed: int = 0
+    hints_forgotten: int = 0
+    """Channels closed because hints named more peers than are kept."""
     refusals: int = 0
     """Established streams that broke and whose reconnect was refused (ADR 8)."""
     requests_failed: int = 0

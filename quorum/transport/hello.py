@@ -7,7 +7,9 @@ from one log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import hmac
+from dataclasses import dataclass, replace
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -21,6 +23,8 @@ from quorum.v1 import raft_pb2
 
 OWN_ADDRESS: Final = "the address is this node's own"
 """Not a fault: a list of bootstrap servers names every node, this one too."""
+_PROOF_DOMAIN: Final = b"quorum peer process\0"
+_HINT_DOMAIN: Final = b"quorum peer process, shown where only a message led\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,51 @@ class Hello:
     frame_version_min: int = FRAME_VERSION_MIN
     frame_version_max: int = FRAME_VERSION_MAX
     process_id: bytes = b""
-    """Drawn once per process; empty: not known."""
+    """Drawn once per process; empty only where ``key.id`` is ``NO_NODE``. In the hello of a
+    stream's serving side it is the ``process_proof`` of that; to an address that only a message
+    named, what ``hinted_hello`` makes of it."""
+
+
+def process_proof(process_id: bytes) -> bytes:
+    """What a process shows to everybody who opens a stream to it, in place of its id.
+
+    It lets a peer recognize the process on a stream that this one opens, and nobody can open one in
+    its name with it: whoever asks may be a stranger (ADR 52).
+    """
+    return hashlib.sha256(_PROOF_DOMAIN + process_id).digest() if process_id else b""
+
+
+def served_hello(hello: Hello) -> Hello:
+    """What the serving side of a stream says of itself."""
+    return replace(hello, process_id=process_proof(hello.process_id))
+
+
+def hinted_hello(hello: Hello) -> Hello:
+    """What the opening side says of itself at an address that only a message named.
+
+    Anybody can name an address of his own, and with the process id speak for this replica elsewhere
+    (ADR 52).
+    """
+    return replace(hello, process_id=_hinted(hello.process_id))
+
+
+def _hinted(process_id: bytes) -> bytes:
+    return hashlib.sha256(_HINT_DOMAIN + process_id).digest() if process_id else b""
+
+
+def is_one_process(one: bytes, other: bytes) -> bool:
+    """Whether two process ids of opening sides are of one process, which shows it in two forms."""
+    return one == other or _hinted(one) == other or one == _hinted(other)
+
+
+def is_same_process(caller: Hello, met: Hello | None) -> bool:
+    """Whether ``caller``, of a stream's opening side, is the process that answered with ``met``."""
+    return (
+        met is not None
+        and caller.process_id != b""
+        and met.key == caller.key
+        and hmac.compare_digest(met.process_id, process_proof(caller.process_id))
+    )
 
 
 def encode_hello(hello: Hello) -> bytes:
@@ -86,6 +134,10 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
     """
     if ours.key == theirs.key and ours.key.directory_id != ZERO_UUID:
         return OWN_ADDRESS
+    if theirs.key.id != NO_NODE and (theirs.key.directory_id == ZERO_UUID or not theirs.process_id):
+        # Without its disk it would pass for any disk of that number; without its process nobody
+        # could tell it from another one that speaks for the same disk.
+        return f"the peer {_name(theirs)} does not say which disk and which process it is"
     if theirs.cluster_id != ours.cluster_id:
         return (
             f"the peer belongs to cluster {theirs.cluster_id!r}, "

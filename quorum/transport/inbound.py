@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 import grpc
 from grpc import aio
 
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message, Request, Response
+from quorum.core.voter_messages import RemoveVoterRequest
 from quorum.errors import PeerProtocolError, QuorumUsageError
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (
@@ -21,13 +25,31 @@ from quorum.transport.framing import (
     is_request,
     sender_key,
 )
-from quorum.transport.hello import OWN_ADDRESS, Hello, decode_hello, encode_hello, hello_problem
+from quorum.transport.hello import (
+    OWN_ADDRESS,
+    Hello,
+    decode_hello,
+    encode_hello,
+    hello_problem,
+    served_hello,
+)
 from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
 from quorum.transport.link import EXCHANGE_METHOD, STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
 from quorum.transport.routes import Routes
 from quorum.transport.speakers import Speaker, Speakers
 from quorum.types import NO_NODE, NodeId, uuid_to_text
+
+_Provable: TypeAlias = (
+    FetchRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | RemoveVoterRequest
+)
+_PROVABLE: Final = (
+    FetchRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    RemoveVoterRequest,
+)
+"""Requests of which the core asks whether they are certainly of their author."""
 
 
 class InboundStream:
@@ -45,12 +67,16 @@ class InboundStream:
         routes: Routes,
         speakers: Speakers,
         on_accepted: Callable[[NodeId], None],
+        is_known: Callable[[Hello], bool | None],
     ) -> None:
         self._context = context
         self._link = link
         self._routes = routes
         self._speakers = speakers
         self._on_accepted = on_accepted
+        self._is_known = is_known
+        self._is_proven = False
+        """Whether this is certainly the replica that its hello names (ADR 52)."""
         self._speaker: Speaker | None = None
         self._outbox = Outbox(context.write, link.counters, self._complain)
         self._open: dict[int, type[Request]] = {}
@@ -112,7 +138,7 @@ class InboundStream:
             self._complain(str(error))
             await end(context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise
-        await context.write(encode_hello(self._link.hello))
+        await context.write(encode_hello(served_hello(self._link.hello)))
         problem = hello_problem(self._link.hello, theirs)
         if problem is not None:
             if problem != OWN_ADDRESS:
@@ -169,6 +195,8 @@ class InboundStream:
                 raise PeerProtocolError(
                     f"{type(message).__name__} of replica {claimed.id} on the stream of {key.id}"
                 )
+            if not self._is_proven and isinstance(message, _PROVABLE):
+                message = self._marked(hello, message)
             request_id = message.request_id
             open_requests[request_id] = type(message)
             if len(open_requests) > OPEN_REQUESTS_MAX:
@@ -178,6 +206,18 @@ class InboundStream:
                 counters.routes_evicted += 1
             routes.open(sender, request_id, self)
             deliver(sender, message)
+
+    def _marked(self, hello: Hello, message: _Provable) -> _Provable:
+        """The message as the core is to see it, while its author is not certain.
+
+        This node may meet the process while the stream is open, so it is asked each time. A Fetch
+        of no voter stays as it is: nobody is held to it, and there are many of them.
+        """
+        is_known = self._is_known(hello)
+        self._is_proven = bool(is_known)
+        if is_known or (is_known is None and isinstance(message, FetchRequest)):
+            return message
+        return replace(message, is_unproven=True)
 
     def _complain(self, problem: str) -> None:
         # Without the port: it is another one after every reconnect.

@@ -22,9 +22,11 @@ MESSAGE_BYTES_MAX: Final = PAYLOAD_BYTES_MAX + HEADER_BYTES_MAX
 """Largest message either side accepts: 16 MiB. A Fetch answer holds at least one whole batch (8 MiB
 by default), however little was asked for."""
 
-SNAPSHOT_RESPONSE_BYTES_MAX: Final = 10 << 20
-"""The server's bound on the chunks of one FetchSnapshot answer, all partitions together
-(``replica.fetch.response.max.bytes``, 630.11)."""
+REQUEST_BYTES_MAX: Final = 128 << 10
+"""Largest message that the serving side of a stream or call accepts: records travel in answers,
+and a request carries its fields alone. A stream may hold as much as that for as long as it is open,
+in a message that never ends: gRPC shows no handler that one has begun."""
+
 SNAPSHOT_PARTITIONS_MAX: Final = 100
 """Partitions that one FetchSnapshot may name."""
 
@@ -41,6 +43,11 @@ OPEN_REQUESTS_MAX: Final = 256
 """Requests of one stream, or to one peer, without an answer yet; the oldest gives way."""
 STREAMS_MAX: Final = 10_000
 """Inbound streams at a time (``QuorumConfig.observers_max``); further ones are refused."""
+STREAMS_PER_CALLER_MAX: Final = 1024
+"""Inbound streams of one caller: one address, or one certificate at one address."""
+CHANNELS_OF_HINTS_MAX: Final = 16
+"""Peers known from hints alone (a leader that a message named) that are connected to; the one
+named first gives way. Voters and configured servers do not count."""
 UNARY_CALLS_MAX: Final = 256
 """Unary calls of probes and other clients being answered at a time."""
 
@@ -69,13 +76,19 @@ UNARY_WAIT_S_MAX: Final = 30.0
 REPEATED_LOG_S: Final = 60.0
 """The same complaint about the same peer is logged at most this often."""
 
+STREAM_WINDOW_BYTES: Final = 64 << 10
+"""Bytes of one stream that gRPC takes before a handler reads."""
+CONNECTION_STREAMS_MAX: Final = 2048
+"""Calls and streams of one connection at a time; HTTP/2 makes the client wait with more."""
+HANDSHAKE_TIMEOUT_MS: Final = 5000
+"""How long a connection may take to become one of TLS and HTTP/2."""
+
 _KEEPALIVE_TIME_MS: Final = 30_000
 _KEEPALIVE_TIMEOUT_MS: Final = 10_000
 _MIN_PING_INTERVAL_MS: Final = 10_000
 
 _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.keepalive_time_ms", _KEEPALIVE_TIME_MS),
     ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -83,6 +96,7 @@ _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
 
 CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
     *_SHARED_OPTIONS,
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.http2.max_pings_without_data", 0),
     # A peer is reached directly, whatever proxy the environment names for other traffic.
     ("grpc.enable_http_proxy", 0),
@@ -93,8 +107,20 @@ CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 
+BOUNDED_SERVER_OPTIONS: tuple[ChannelOption, ...] = (
+    # What a stream may send before anybody reads it. Growing this window by measuring the link
+    # would let a stranger fill it on every stream.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", STREAM_WINDOW_BYTES),
+    ("grpc.max_concurrent_streams", CONNECTION_STREAMS_MAX),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
+)
+"""What every server of ours, for peers or for clients, grants to a connection."""
+
 SERVER_OPTIONS: tuple[ChannelOption, ...] = (
     *_SHARED_OPTIONS,
+    ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
+    *BOUNDED_SERVER_OPTIONS,
     ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
     # Without this a second process on the same port would silently take half the connections.
     ("grpc.so_reuseport", 0),

@@ -12,7 +12,9 @@ from typing import Final, Protocol
 import grpc
 from grpc import aio
 
+from quorum.config import QuorumConfig
 from quorum.core.messages import Message
+from quorum.supervisor import Supervisor
 from quorum.transport.complaints import Complaints
 from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
@@ -73,6 +75,9 @@ class Link:
     """Keeps refused peers from coming back in step; nothing else hangs on it."""
     counters: TransportCounters = field(default_factory=TransportCounters)
     complaints: Complaints = field(default_factory=lambda: Complaints(_LOGGER))
+    supervisor: Supervisor = field(default_factory=Supervisor)
+    snapshot_response_bytes_max: int = QuorumConfig().snapshot_response_bytes_max
+    """Most checkpoint bytes of one FetchSnapshot answer (630.11)."""
 
     def certificate_name(self, peer: NodeId, host: str) -> str:
         """The name that the certificate of ``peer`` at ``host`` must carry.
@@ -91,14 +96,6 @@ class Link:
                 {"message": f"{type(message).__name__} from {sender} failed", "exception": error}
             )
             raise
-
-
-def report_failure(task: asyncio.Task[None]) -> None:
-    """For ``add_done_callback``: a task that should run for ever must not die unheard."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        task.get_loop().call_exception_handler(
-            {"message": f"{task.get_name()} stopped", "exception": error, "task": task}
-        )
 
 
 def forget_failure(task: asyncio.Task[None]) -> None:

@@ -12,8 +12,11 @@ from collections.abc import Mapping
 
 from quorum.core.messages import Message, Request
 from quorum.errors import QuorumUsageError
+from quorum.fair_share import FairShare
 from quorum.transport.channel import PeerChannel, PeerStatus
 from quorum.transport.framing import encode_frame, is_request
+from quorum.transport.hello import Hello, is_same_process
+from quorum.transport.limits import CHANNELS_OF_HINTS_MAX
 from quorum.transport.link import Link
 from quorum.transport.server import RaftService
 from quorum.types import NodeId
@@ -29,11 +32,20 @@ class PeerNetwork:
     """
 
     def __init__(self, link: Link) -> None:
-        self.service = RaftService(link, self._accepted)
+        self.service = RaftService(link, self._accepted, self._has_met)
         self._link = link
         self._channels: dict[NodeId, PeerChannel] = {}
+        self._recorded: dict[NodeId, str] = {}
+        """Addresses that the voters' record or the configuration named last."""
+        self._hinted: dict[NodeId, None] = {}
+        """Channels that only a hint named, the oldest first."""
         self._closing: set[asyncio.Task[None]] = set()
         self._is_stopped = False
+
+    @property
+    def quotas(self) -> tuple[FairShare, ...]:
+        """The places that callers share, for metrics."""
+        return self.service.quotas()
 
     def send(self, to: NodeId, message: Message) -> None:
         """Queue a message; never blocks, never raises, may lose.
@@ -59,13 +71,19 @@ class PeerNetwork:
         else:
             channel.send(message, frame)
 
-    def set_peers(self, addresses: Mapping[NodeId, str]) -> None:
+    def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
         """Where these peers are now, as ``host:port``; connections to them are opened and kept.
 
         Peers that are not named stay as they were: bootstrap servers and an announced leader are
         told one by one, the voters all together. One that left the cluster lapses by itself
-        (``LAPSE_AFTER_S``). A changed address replaces the connection; requests waiting there
+        (``LAPSE_AFTER_S``). A changed address replaces the connection, and so does a record that
+        confirms a hint: only then the peer is shown this process's id. Requests waiting there
         fail. Our own id is skipped.
+
+        Args:
+            addresses: ``host:port`` by peer.
+            is_hint: A message named them. Of such peers, which a caller may make up, at most
+                ``CHANNELS_OF_HINTS_MAX`` are kept; one that is also named otherwise is none.
         """
         if self._is_stopped:
             return
@@ -73,13 +91,28 @@ class PeerNetwork:
             if peer == self._link.hello.key.id:
                 continue
             known = self._channels.get(peer)
-            if known is not None and known.address == address:
+            if not is_hint:
+                self._recorded[peer] = address
+                self._hinted.pop(peer, None)
+            elif known is None:
+                self._make_room_for_hint(peer)
+            is_unsure = self._recorded.get(peer) != address
+            if known is not None and (known.address, known.is_hint) == (address, is_unsure):
                 known.want()
                 continue
             if known is not None:
                 self._close(known)
-            channel = self._channels[peer] = PeerChannel(peer, address, self._link)
+            channel = PeerChannel(peer, address, self._link, is_hint=is_unsure)
+            self._channels[peer] = channel
             channel.start()
+
+    def _make_room_for_hint(self, peer: NodeId) -> None:
+        self._hinted[peer] = None
+        if len(self._hinted) > CHANNELS_OF_HINTS_MAX:
+            oldest = next(iter(self._hinted))
+            del self._hinted[oldest]
+            self._close(self._channels.pop(oldest))
+            self._link.counters.hints_forgotten += 1
 
     def statuses(self) -> list[PeerStatus]:
         """Every connection as it is now, by peer."""
@@ -109,7 +142,23 @@ class PeerNetwork:
     def _accepted(self, peer: NodeId) -> None:
         channel = self._channels.get(peer)
         if channel is not None:
+            if peer in self._recorded:
+                # A leader asks its voters for nothing, so the channel may have lapsed; but only
+                # who was met at the recorded address is proven (ADR 52).
+                channel.want()
             channel.nudge()
+
+    def _has_met(self, caller: Hello) -> bool | None:
+        """Whether the process that calls was met at the address of the replica it speaks for.
+
+        None where this node knows of no address of that replica: it is no voter. An address that
+        only a message named is none: it may be the caller's own.
+        """
+        peer = caller.key.id
+        if peer not in self._recorded:
+            return None
+        channel = self._channels.get(peer)
+        return channel is not None and not channel.is_hint and is_same_process(caller, channel.met)
 
     def _fail(self, to: NodeId, request: Request) -> None:
         if not self._is_stopped:

@@ -109,13 +109,14 @@ async def connect_once(addresses: tuple[SocketAddress, ...], timeout_s: float) -
 
 async def _try(address: SocketAddress, timeout_s: float) -> OSError | None:
     loop = asyncio.get_running_loop()
-    with socket.socket(address.family, socket.SOCK_STREAM) as sock:
-        sock.settimeout(0)
-        try:
+    try:
+        # The socket itself fails too: for want of descriptors or memory, or of the address family.
+        with socket.socket(address.family, socket.SOCK_STREAM) as sock:
+            sock.settimeout(0)
             async with asyncio.timeout(timeout_s):
                 await loop.sock_connect(sock, (address.host, address.port))
-        except TimeoutError:
-            return OSError(errno.ETIMEDOUT, "no answer in time")
-        except OSError as error:
-            return error
+    except TimeoutError:
+        return OSError(errno.ETIMEDOUT, "no answer in time")
+    except OSError as error:
+        return error
     return None

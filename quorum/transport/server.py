@@ -14,9 +14,17 @@ import grpc
 from grpc import aio
 
 from quorum.core.messages import Message
+from quorum.fair_share import FairShare
 from quorum.transport.answers import end
+from quorum.transport.callers import caller_of
+from quorum.transport.hello import Hello
 from quorum.transport.inbound import InboundStream
-from quorum.transport.limits import GOODBYE_S_MAX, SERVER_OPTIONS, STREAMS_MAX
+from quorum.transport.limits import (
+    GOODBYE_S_MAX,
+    SERVER_OPTIONS,
+    STREAMS_MAX,
+    STREAMS_PER_CALLER_MAX,
+)
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.routes import Routes
 from quorum.transport.running_calls import RunningCalls
@@ -34,14 +42,28 @@ class RaftService:
     server, ``say_goodbye``.
     """
 
-    def __init__(self, link: Link, on_accepted: Callable[[NodeId], None] = lambda _: None) -> None:
-        """``on_accepted`` is told the id of every peer whose stream was let in."""
+    def __init__(
+        self,
+        link: Link,
+        on_accepted: Callable[[NodeId], None] = lambda _: None,
+        has_met: Callable[[Hello], bool | None] = lambda _: None,
+    ) -> None:
+        """``on_accepted`` is told the id of every peer whose stream was let in. ``has_met`` says
+        whether this node met the process of a hello where that replica's address is; None where
+        it knows of no such address.
+        """
         self._link = link
+        self._has_met = has_met
         self._on_accepted = on_accepted
         self._routes = Routes(link.counters)
         self._unary = UnaryCalls(link, self._routes)
         self._streams: set[InboundStream] = set()
         self._speakers = Speakers()
+        self._places = FairShare("peer_streams", STREAMS_MAX, caller_most=STREAMS_PER_CALLER_MAX)
+
+    def quotas(self) -> tuple[FairShare, ...]:
+        """The places that callers share, for metrics."""
+        return self._places, self._unary.places, self._unary.reads.places
 
     @property
     def stream_count(self) -> int:
@@ -51,7 +73,7 @@ class RaftService:
     def handlers(self) -> grpc.GenericRpcHandler:
         """To be added to the server."""
         methods: dict[str, grpc.RpcMethodHandler] = {
-            name: grpc.unary_unary_rpc_method_handler(handler)
+            name: grpc.stream_unary_rpc_method_handler(handler)
             for name, handler in self._unary.methods().items()
         }
         methods[EXCHANGE_METHOD] = grpc.stream_stream_rpc_method_handler(self._exchange)
@@ -73,20 +95,33 @@ class RaftService:
             await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
 
     async def _exchange(self, _requests: object, context: Any) -> None:
-        if len(self._streams) >= STREAMS_MAX:
+        caller = caller_of(context)
+        if not self._places.take(caller):
             self._link.counters.streams_rejected += 1
             await end(
                 context,
                 EXCHANGE_METHOD,
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{STREAMS_MAX} streams are open already",
+                f"{self._places.open_count} streams are open already, "
+                f"{self._places.held_by(caller)} of this caller",
             )
-        stream = InboundStream(context, self._link, self._routes, self._speakers, self._on_accepted)
+        stream = InboundStream(
+            context, self._link, self._routes, self._speakers, self._on_accepted, self._is_known
+        )
         self._streams.add(stream)
         try:
             await stream.serve()
         finally:
             self._streams.discard(stream)
+            self._places.release(caller)
+
+    def _is_known(self, hello: Hello) -> bool | None:
+        """Whether a stream is certainly of the replica that its hello names; None for no voter.
+
+        A certificate that names nodes shows it, and was looked at before; else only that this node
+        reached the same process at that replica's address.
+        """
+        return True if self._link.names is not None else self._has_met(hello)
 
 
 class PeerServer:

@@ -15,7 +15,7 @@ from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotRes
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport import codec
 from quorum.transport.answers import name_refusal
-from quorum.transport.limits import SNAPSHOT_PARTITIONS_MAX, SNAPSHOT_RESPONSE_BYTES_MAX
+from quorum.transport.limits import SNAPSHOT_PARTITIONS_MAX
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC, NO_NODE, ReplicaKey
 from quorum.v1 import raft_pb2
 
@@ -23,7 +23,7 @@ Ask = Callable[[FetchSnapshotRequest], Awaitable[FetchSnapshotResponse]]
 """Puts one question to the core; the request id in it is not used."""
 
 
-def response_budget(asked_bytes: int, server_bytes_max: int = SNAPSHOT_RESPONSE_BYTES_MAX) -> int:
+def response_budget(asked_bytes: int, server_bytes_max: int) -> int:
     """Bytes that one answer may carry: the smaller of what is asked for and our own bound.
 
     0 asks for no limit, as an absent field does.
@@ -95,13 +95,13 @@ def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_
 
 
 async def serve_fetch_snapshot(
-    value: raft_pb2.FetchSnapshotRequest, cluster_id: str, ask: Ask
+    value: raft_pb2.FetchSnapshotRequest, cluster_id: str, ask: Ask, *, bytes_max: int
 ) -> raft_pb2.FetchSnapshotResponse:
     """Answer a FetchSnapshot by asking the core about each named slice of its log.
 
     A first pass gives every slice the average, which also tells how much each has left; a
     second one hands out what short ones left over. ``cluster_id`` is ours; a request without one
-    passes.
+    passes. The answer carries at most ``bytes_max`` of checkpoints, whatever is asked for.
 
     Raises:
         PeerProtocolError: No or too many partitions, a negative limit, a malformed identity.
@@ -110,7 +110,7 @@ async def serve_fetch_snapshot(
     known = [wanted for wanted in slices if wanted.request is not None]
     if value.cluster_id not in ("", cluster_id):
         return _whole_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
-    budget = response_budget(value.max_bytes)
+    budget = response_budget(value.max_bytes, bytes_max)
     average = max(1, budget // max(1, len(known)))
     for wanted in known:
         await _extend(wanted, average, ask)

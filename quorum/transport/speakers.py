@@ -19,8 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from quorum.transport.hello import Hello
-from quorum.types import NO_NODE, ZERO_UUID, ReplicaKey
+from quorum.transport.hello import Hello, is_one_process
+from quorum.types import NO_NODE, ReplicaKey
 
 SPEAKER_ANSWER_S: Final = 3.0
 """A process that answers nothing for so long when it is asked is taken for gone."""
@@ -85,7 +85,7 @@ class Speakers:
         """
         key = hello.key
         speaker = Speaker(key, hello.process_id, probe)
-        if key.id == NO_NODE or key.directory_id == ZERO_UUID or not hello.process_id:
+        if key.id == NO_NODE:
             return speaker
         while (rival := self.rival_of(speaker)) is not None:
             if await rival.lives():
@@ -97,7 +97,9 @@ class Speakers:
     def rival_of(self, speaker: Speaker) -> Speaker | None:
         """Whose stream is open and speaks for the same key in another process."""
         newest = self._newest.get(speaker.key)
-        return newest if newest and newest.process_id != speaker.process_id else None
+        if newest is None or is_one_process(newest.process_id, speaker.process_id):
+            return None
+        return newest
 
     def supersede(self, rival: Speaker) -> None:
         """It answered nothing: its place is free, unless another one has taken it meanwhile."""

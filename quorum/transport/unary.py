@@ -3,9 +3,13 @@
 For probes and clients in other languages. The same core answers as for streams; each call has a
 sender id of its own, so that nothing a caller claims can catch a replica's answers.
 
-Guarantee: no call acknowledges anything for a replica. Fetch and FetchSnapshot are for consumers;
-in a replica's name they end before the core sees them. A replica asks on its stream, whose hello
-says which one it is.
+Guarantees:
+    1. No call acknowledges anything for a replica. Fetch and FetchSnapshot are for consumers; in a
+       replica's name they end before the core sees them. A replica asks on its stream, whose hello
+       says which one it is.
+    2. Vote, BeginQuorumEpoch and EndQuorumEpoch reach the core only from a caller whose certificate
+       carries the name of the replica that they speak for. Without such names (``NodeNames``)
+       nobody can show that, and none does (ADR 43).
 """
 
 from __future__ import annotations
@@ -17,26 +21,36 @@ from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
+from grpc import aio
 
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message, Request
 from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import PeerProtocolError
+from quorum.fair_share import FairShare
 from quorum.transport import chain_codec, codec
 from quorum.transport.answers import end, name_refusal
+from quorum.transport.callers import caller_of
+from quorum.transport.framing import sender_key
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
+from quorum.transport.message_reads import MessageLateError, MessageReads
 from quorum.transport.routes import Routes
 from quorum.transport.snapshots import serve_fetch_snapshot
 from quorum.types import NO_NODE, NodeId
 from quorum.v1 import raft_pb2
 
-_UnaryHandler = Callable[[bytes, Any], Awaitable[bytes]]
+_UnaryHandler = Callable[[object, Any], Awaitable[bytes]]
+"""Reads the request by the context: see ``quorum.transport.message_reads``."""
 _T = TypeVar("_T")
 
 
 class _StoppingError(Exception):
     """The node stops: the call ends with UNAVAILABLE."""
+
+
+class _UnprovenError(Exception):
+    """The caller has not shown that it is the replica it speaks for: PERMISSION_DENIED."""
 
 
 class _Call:
@@ -60,15 +74,16 @@ class UnaryCalls:
     """Serves the unary methods. Owned by the event loop.
 
     Bytes that are no such request, and fetches in a replica's name, end the call with
-    INVALID_ARGUMENT, too many calls at a time
-    with RESOURCE_EXHAUSTED, one that the core does not answer in time with DEADLINE_EXCEEDED, and
-    one that it does not answer before the node stops with UNAVAILABLE.
+    INVALID_ARGUMENT, election requests of an unproven caller with PERMISSION_DENIED, too many calls
+    at a time with RESOURCE_EXHAUSTED, one that the core does not answer in time with
+    DEADLINE_EXCEEDED, and one that it does not answer before the node stops with UNAVAILABLE.
     """
 
     def __init__(self, link: Link, routes: Routes) -> None:
         self._link = link
         self._routes = routes
-        self._running = 0
+        self.places = FairShare("peer_calls", UNARY_CALLS_MAX)
+        self.reads = MessageReads("peer_messages")
         self._asked: set[_Call] = set()
         self._is_closed = False
 
@@ -83,19 +98,25 @@ class UnaryCalls:
         pb = raft_pb2
         return {
             "Vote": self._simple(
-                "Vote", pb.VoteRequest, codec.vote_request_from_pb, codec.vote_response_to_pb
+                "Vote",
+                pb.VoteRequest,
+                codec.vote_request_from_pb,
+                codec.vote_response_to_pb,
+                is_election=True,
             ),
             "BeginQuorumEpoch": self._simple(
                 "BeginQuorumEpoch",
                 pb.BeginQuorumEpochRequest,
                 codec.begin_request_from_pb,
                 codec.begin_response_to_pb,
+                is_election=True,
             ),
             "EndQuorumEpoch": self._simple(
                 "EndQuorumEpoch",
                 pb.EndQuorumEpochRequest,
                 codec.end_request_from_pb,
                 codec.end_response_to_pb,
+                is_election=True,
             ),
             "Fetch": self._simple(
                 "Fetch", pb.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb
@@ -115,9 +136,13 @@ class UnaryCalls:
         pb_type: Any,
         from_pb: Callable[[Any, int], Request],
         to_pb: Callable[[Any], Any],
+        *,
+        is_election: bool = False,
     ) -> _UnaryHandler:
-        async def call(data: bytes) -> bytes:
+        async def call(data: bytes, context: Any) -> bytes:
             request = from_pb(_parse(pb_type, data), 0)
+            if is_election:
+                self._check_author(sender_key(request).id, context)
             if not request.cluster_id:
                 request = replace(request, cluster_id=self._link.hello.cluster_id)
             answer = await self._ask(request)
@@ -126,14 +151,31 @@ class UnaryCalls:
 
         return self._bounded(name, call)
 
-    async def _fetch_snapshot(self, data: bytes) -> bytes:
+    def _check_author(self, author: NodeId, context: Any) -> None:
+        names = self._link.names
+        if names is None:
+            raise _UnprovenError(
+                f"node {author} takes part in elections on its stream (Exchange); a call could "
+                "prove its author only by certificates that name nodes, which are not set up here"
+            )
+        problem = names.problem(author, context.auth_context())
+        if problem is not None:
+            self._link.counters.impostors_refused += 1
+            raise _UnprovenError(problem)
+
+    async def _fetch_snapshot(self, data: bytes, _: Any) -> bytes:
         async def ask(request: FetchSnapshotRequest) -> Any:
             return await self._ask(request)
 
         value = _parse(raft_pb2.FetchSnapshotRequest, data)
         if value.HasField("replica_id"):
             _check_consumer(value.replica_id)
-        answer = await serve_fetch_snapshot(value, self._link.hello.cluster_id, ask)
+        answer = await serve_fetch_snapshot(
+            value,
+            self._link.hello.cluster_id,
+            ask,
+            bytes_max=self._link.snapshot_response_bytes_max,
+        )
         return bytes(answer.SerializeToString())
 
     async def _ask(self, request: Request) -> Any:
@@ -150,37 +192,45 @@ class UnaryCalls:
             self._asked.discard(call)
             self._routes.close(sender, request.request_id, call)
 
-    def _bounded(self, name: str, serve: Callable[[bytes], Awaitable[bytes]]) -> _UnaryHandler:
+    async def _request(self, context: Any, caller: str) -> bytes:
+        data = await self.reads.read(context, caller)
+        if data is aio.EOF:
+            raise PeerProtocolError("there is no request")
+        self._link.counters.frames_received += 1
+        self._link.counters.bytes_received += len(data)
+        return bytes(data)
+
+    def _bounded(self, name: str, serve: Callable[[bytes, Any], Awaitable[bytes]]) -> _UnaryHandler:
         """Around every method: number of calls, deadline, and errors as statuses."""
 
-        async def handle(data: bytes, context: Any) -> bytes:
+        async def handle(_requests: object, context: Any) -> bytes:
             counters = self._link.counters
-            if self._running >= UNARY_CALLS_MAX:
+            caller = caller_of(context)
+            if not self.places.take(caller):
                 counters.streams_rejected += 1
                 await end(
                     context, name, grpc.StatusCode.RESOURCE_EXHAUSTED,
-                    f"{self._running} calls are being answered already",
+                    f"{self.places.open_count} calls are being answered already",
                 )  # fmt: skip
-            counters.frames_received += 1
-            counters.bytes_received += len(data)
-            self._running += 1
             try:
+                data = await self._request(context, caller)
                 async with asyncio.timeout(_patience(context)):
-                    answer = await serve(data)
+                    answer = await serve(data, context)
             except PeerProtocolError as error:
                 counters.malformed += 1
                 await end(context, name, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            except _UnprovenError as error:
+                await end(context, name, grpc.StatusCode.PERMISSION_DENIED, str(error))
             except _StoppingError:
                 await end(context, name, grpc.StatusCode.UNAVAILABLE, "the node is stopping")
+            except MessageLateError:
+                status = grpc.StatusCode.DEADLINE_EXCEEDED
+                await end(context, name, status, "the request did not arrive in time")
             except TimeoutError:
-                await end(
-                    context,
-                    name,
-                    grpc.StatusCode.DEADLINE_EXCEEDED,
-                    "the quorum gave no answer in time",
-                )
+                status = grpc.StatusCode.DEADLINE_EXCEEDED
+                await end(context, name, status, "the quorum gave no answer in time")
             finally:
-                self._running -= 1
+                self.places.release(caller)
             counters.frames_sent += 1
             counters.bytes_sent += len(answer)
             return answer
