@@ -23,7 +23,7 @@ _FOLDERS = {
     "statemachine": Path(statemachine.__file__).parent,
 }
 _AUDIT = (
-    "__init__", "errors", "history_rows", "plan", "reader", "schema", "segment_file",
+    "__init__", "errors", "history_rows", "lineage", "plan", "reader", "schema", "segment_file",
     "source_reader", "source_stream", "typed_rows", "typed_tables", "walk",
 )  # fmt: skip
 _DRIVER_ONLY = frozenset({"core", "log", "runtime", "transport", "v1", "prepare"})

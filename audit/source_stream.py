@@ -1,15 +1,18 @@
 """Following a growing log with Spark Structured Streaming.
 
-A stream's position is ``{"offset": N, "epoch": E}``: everything below N was read, and E is the
-epoch of the record before it (0 at the beginning). When the log no longer has that record, the
+A stream's position is ``{"offset": N, "epoch": E, "epochs": [[epoch, start offset], ...]}``:
+everything below N was read, E is the epoch of the record before it (0 at the beginning), and the
+list says where the newest epochs below N began. When the log no longer has that record, the
 query fails with LOG_TRUNCATED and the first divergent offset (requirements 320.3 to 320.6);
 when the log start has moved past the position, it fails too, instead of leaving a gap.
+Positions of releases that did not keep the list are taken as well: then that offset is a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,9 +24,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from audit.errors import AuditError, LogTruncatedError
+from audit.lineage import epochs_below, find_divergence
 from audit.plan import ReadPlan
 from audit.segment_file import read_segment
 from audit.source_reader import OffsetRange, Question, read_partition
+from quorum.types import EpochStart
 
 
 class PlannedRange(OffsetRange):
@@ -47,10 +52,13 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._offsets_max = offsets_max
         self._target: int | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where a new query begins."""
         offset = self._start_offset or 0
-        return {"offset": offset, "epoch": self._plan().epoch_at(offset - 1) if offset else 0}
+        if offset == 0:
+            return {"offset": 0, "epoch": 0, "epochs": []}
+        plan = self._plan()
+        return _position(plan, offset, plan.epoch_at(offset - 1), ())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """As many offsets per micro-batch as option ``maxOffsetsPerTrigger`` says."""
@@ -61,8 +69,8 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._plan().end_offset
 
     def latestOffset(  # noqa: N802 - Spark's name
-        self, start: dict[str, int], limit: ReadLimit
-    ) -> dict[str, int]:
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
         """The end of the next micro-batch; ``start`` itself when there is nothing new.
 
         Raises:
@@ -70,19 +78,19 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             AuditError: The log start has moved past ``start``.
         """
         plan = self._plan()
-        check_position(plan, start["offset"], start["epoch"])
+        known = _check(plan, start)
         end = plan.end_offset if self._target is None else min(plan.end_offset, self._target)
         if end <= start["offset"]:
             return start
         if isinstance(limit, ReadMaxRows):
             end = _batch_end(plan, start["offset"] + limit.max_rows, end)
-        return {"offset": end, "epoch": plan.last_epoch(end)}
+        return _position(plan, end, plan.last_epoch(end), known)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One task per file in the range."""
         plan = self._plan()
-        check_position(plan, start["offset"], start["epoch"])
-        check_position(plan, end["offset"], end["epoch"])
+        _check(plan, start)
+        _check(plan, end)
         pairs = plan.ranges(start["offset"], end["offset"])
         return [PlannedRange(plan, *pair) for pair in pairs]
 
@@ -99,8 +107,26 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return plan_source(Path(self._path))
 
 
-def check_position(plan: ReadPlan, offset: int, epoch: int) -> None:
+def _position(
+    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochStart]
+) -> dict[str, Any]:
+    epochs = epochs_below(known, plan.epochs, offset)
+    return {"offset": offset, "epoch": epoch, "epochs": [[e.epoch, e.start_offset] for e in epochs]}
+
+
+def _check(plan: ReadPlan, position: dict[str, Any]) -> tuple[EpochStart, ...]:
+    """Pass only a position of this log; returns the epochs that were read before it."""
+    known = tuple(EpochStart(*entry) for entry in position.get("epochs", ()))
+    check_position(plan, position["offset"], position["epoch"], known)
+    return known
+
+
+def check_position(
+    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochStart] = ()
+) -> None:
     """Prove that a position read up to before still is one of this log.
+
+    ``known`` are the epochs of what was read below ``offset``, as far as they were kept.
 
     Raises:
         LogTruncatedError: The log no longer has the record before ``offset``.
@@ -114,17 +140,17 @@ def check_position(plan: ReadPlan, offset: int, epoch: int) -> None:
             "were read; begin a new query"
         )
     newer = next((entry for entry in plan.epochs if entry.epoch > epoch), None)
-    if newer is not None and newer.start_offset < offset:
-        divergent = newer.start_offset
-    elif offset <= plan.end_offset and 0 < plan.last_epoch(offset) < epoch:
-        # Where the records of that epoch began is not in the position: at the latest here.
-        divergent = offset - 1
-    else:
+    is_behind_newer = newer is not None and newer.start_offset < offset
+    is_older_here = offset <= plan.end_offset and 0 < plan.last_epoch(offset) < epoch
+    if not is_behind_newer and not is_older_here:
         return
+    read = known or (EpochStart(epoch, offset - 1),)
+    found = find_divergence(read, offset, plan.epochs, plan.end_offset)
     raise LogTruncatedError(
         f"{plan.source} no longer contains what was read up to offset {offset}",
-        offset=divergent,
+        offset=found.offset,
         epoch=epoch,
+        is_exact=found.is_exact,
     )
 
 

@@ -127,11 +127,15 @@ def tables_of_export(spark: SparkSession, folder: Path) -> AuditTables:
     return AuditTables(spark, open_table)
 
 
-def tables_of_log(spark: SparkSession, source: Path) -> AuditTables:
-    """The tables of a log directory or file, read by the data source when they are used."""
+def tables_of_log(spark: SparkSession, source: Path, *, with_unknown: bool = False) -> AuditTables:
+    """The tables of a log directory or file, read by the data source when they are used.
+
+    ``with_unknown`` also takes in what is not known to be committed.
+    """
 
     def open_table(table: str) -> DataFrame:
         read = spark.read.format("cluster_metadata").option("path", str(source))
+        read = read.option("uncommitted", str(with_unknown).lower())
         return read.option("table", table).load()
 
     return AuditTables(spark, open_table)

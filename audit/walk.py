@@ -26,7 +26,8 @@ from quorum.errors import LogDamagedError, QuorateError
 from quorum.types import Uuid
 from snapshot.reader import CheckpointReader
 from statemachine.batches import opens_transaction
-from statemachine.codec import decode_record
+from statemachine.codec import batch_headers, decode_record
+from statemachine.codec_kafka import RecordHeaders
 from statemachine.delta import ImageDelta
 from statemachine.derivation import BrokerEvent, check_derivable, derive
 from statemachine.image import EMPTY_IMAGE, MetadataImage
@@ -77,7 +78,9 @@ class WalkedBatch:
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
         """Record headers of its first record, which say who wrote the batch."""
-        return self.steps[0].record.headers if self.steps else ()
+        if not self.steps or self.batch.header.is_control:
+            return ()
+        return _headers_of(self.steps[0].record)
 
 
 def load_state(checkpoint: CheckpointFile) -> MetadataImage:
@@ -164,12 +167,13 @@ class Walk:
         if delta.transaction is None and opens_transaction(contents):
             self._before = delta.view()
             observe = True
+        headers = _headers_of(found[0])
         if observe or delta.transaction is not None:
-            observer = _Observer(delta, batch, found, contents, self)
-            delta.replay_batch(batch.header, observer, found[0].headers)
+            observer = _Observer(delta, batch, found, contents, headers, self)
+            delta.replay_batch(batch.header, observer, headers)
             steps = observer.steps
         else:
-            delta.replay_batch(batch.header, contents, found[0].headers)
+            delta.replay_batch(batch.header, contents, headers)
             steps = []
         visible = self._settle(batch.header.end_offset)
         return WalkedBatch(batch, steps, visible, self.is_settled)
@@ -207,12 +211,14 @@ class _Observer(Sequence[MetadataRecord]):
         batch: FoundBatch,
         found: list[Record],
         contents: list[MetadataRecord],
+        headers: RecordHeaders,
         walk: Walk,
     ) -> None:
         self._delta = delta
         self._batch = batch
         self._found = found
         self._contents = contents
+        self._headers = headers
         self._walk = walk
         self.steps: list[Step] = []
 
@@ -238,16 +244,17 @@ class _Observer(Sequence[MetadataRecord]):
             self.steps.append(step)
             if after is not None:
                 self._walk.hold(
-                    [
-                        Visible(effect, step, self._batch, self._found[0].headers, -1)
-                        for effect in after()
-                    ]
+                    [Visible(effect, step, self._batch, self._headers, -1) for effect in after()]
                 )
             self._walk.on_marker(content)
 
     def _name_of(self, content: Any) -> str | None:
         topic_id: Uuid | None = getattr(content, "topic_id", None)
         return None if topic_id is None else self._delta.topics.name_of(topic_id)
+
+
+def _headers_of(record: Record) -> RecordHeaders:
+    return batch_headers(record.headers, record.value)
 
 
 def _decode(record: Record) -> MetadataRecord:

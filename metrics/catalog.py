@@ -118,6 +118,9 @@ RAFT_UPDATED = (
              "outcome"),
     _counter("digest_uncomparable_total", "Replicas reported because digests cannot be compared."),
     _counter("quarantined_files_total", "Damaged files that were set aside.", "kind"),
+    _counter("repaired_files_total",
+             "Side files that were missing, damaged or behind the log at a start, and were written "
+             "anew.", "kind"),
 )  # fmt: skip
 
 SNAPSHOT_UPDATED = (
@@ -161,6 +164,7 @@ RAFT_SCRAPED = (
     _gauge("raft_log_end_offset", "Offset the next record will get.", kafka="log-end-offset"),
     _gauge("raft_log_end_epoch", "Epoch of the last record.", kafka="log-end-epoch"),
     _gauge("raft_voters", "Voters in the set in force.", kafka="number-of-voters"),
+    _gauge("raft_is_voter", "1 while this replica is in the voter set in force."),
     _gauge("raft_observers", "Observers the leader knows; 0 elsewhere.",
            kafka="number-of-observers"),
     _gauge("raft_hellos_refused",
@@ -242,6 +246,11 @@ PROCESS_SCRAPED = (
     _gauge("queue_size", "What a bounded queue holds now (held fetches, open commands ...).",
            "queue"),
     _gauge("queue_size_max", "What a bounded queue may hold.", "queue"),
+    _gauge("queue_refused", "Refused since the start because the queue or quota was full.",
+           "queue"),
+    _gauge("tasks_restarted", "Long-lived tasks started again after a failure, since the start."),
+    _gauge("log_lines_suppressed", "Lines kept out of the process log since the start because too "
+           "many of one kind came."),
     _gauge("check_ok", "1 while a readiness check passes.", "check"),
     _gauge("build_info", "Always 1; the labels tell the version.", "version"),
     _gauge("node_info", "Always 1; the labels tell who this is.", "node_id", "cluster_id"),

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from metrics.catalog import BROKER_STATES, CATALOG, STATES
 from metrics.facts import (
     ControllerFacts,
+    ProcessFacts,
     QueueFacts,
     RaftFacts,
     ScrubFacts,
@@ -49,6 +50,7 @@ class Sources:
     snapshot: Callable[[], SnapshotFacts | None] = _nothing
     controller: Callable[[], ControllerFacts | None] = _nothing
     queues: Callable[[], Sequence[QueueFacts]] = tuple
+    process: Callable[[], ProcessFacts | None] = _nothing
     busy_ratio: Callable[[], float | None] = _nothing
     checks: Sequence[Check] = ()
 
@@ -100,6 +102,7 @@ class GaugeCollector(Collector):
             lambda: _snapshot_samples(sources.snapshot()),
             lambda: _controller_samples(sources.controller()),
             lambda: _queue_samples(sources.queues()),
+            lambda: _process_samples(sources.process()),
             lambda: _busy_samples(sources.busy_ratio()),
             lambda: [
                 ("quorate_check_ok", (result.name,), float(result.ok))
@@ -134,6 +137,7 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
         "log_end_offset": facts.log_end_offset,
         "log_end_epoch": facts.log_end_epoch,
         "voters": facts.voters,
+        "is_voter": facts.is_voter,
         "observers": sum(not replica.is_voter for replica in facts.replicas),
         "hellos_refused": facts.hellos_refused,
         "turned_away": facts.turned_away,
@@ -228,7 +232,17 @@ def _queue_samples(queues: Sequence[QueueFacts]) -> list[Sample]:
     for queue in queues:
         samples.append(("quorate_queue_size", (queue.name,), queue.size))
         samples.append(("quorate_queue_size_max", (queue.name,), queue.size_max))
+        samples.append(("quorate_queue_refused", (queue.name,), queue.refused))
     return samples
+
+
+def _process_samples(facts: ProcessFacts | None) -> list[Sample]:
+    if facts is None:
+        return []
+    return [
+        ("quorate_tasks_restarted", (), facts.tasks_restarted),
+        ("quorate_log_lines_suppressed", (), facts.log_lines_suppressed),
+    ]
 
 
 def _busy_samples(ratio: float | None) -> list[Sample]:

@@ -130,3 +130,13 @@ class QueueFacts:
     name: str
     size: int
     size_max: int
+    refused: int = 0
+    """Refused since the start because it was full."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """How the process itself fares."""
+
+    tasks_restarted: int = 0
+    log_lines_suppressed: int = 0

@@ -3,6 +3,10 @@
 It lives on the node's event loop on purpose: a loop that hangs fails its liveness probe. It
 speaks just enough HTTP/1.1 for GET and HEAD, closes after each answer, and everything it
 accepts is bounded (``REQUEST_BYTES_MAX``, ``CONNECTIONS_MAX``, ``REQUEST_SECONDS_MAX``).
+
+A new connection always gets a place: at the maximum the one that has waited longest for its own
+request gives way, or the oldest of all. A probe sends its request at once and is answered in the
+same turns of the loop, so slow or silent connections, however many, only drop one another.
 """
 
 from __future__ import annotations
@@ -107,7 +111,10 @@ class HttpServer:
         self._host = host
         self._port = port
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.StreamWriter, bool] = {}
+        """Connections, the oldest first; whether the request has come."""
+        self.dropped = 0
+        """Connections that gave way to a newer one; any thread may read."""
 
     @property
     def port(self) -> int:
@@ -137,18 +144,24 @@ class HttpServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= CONNECTIONS_MAX:
-            writer.transport.abort()
-            return
-        self._open.add(writer)
+            self._drop_one()
+        self._open[writer] = False
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 await self._one_request(reader, writer)
         except (TimeoutError, OSError):
             writer.transport.abort()
         finally:
-            self._open.discard(writer)
+            self._open.pop(writer, None)
             with contextlib.suppress(OSError):
                 writer.close()
+
+    def _drop_one(self) -> None:
+        silent = (writer for writer, has_asked in self._open.items() if not has_asked)
+        writer = next(silent, None) or next(iter(self._open))
+        del self._open[writer]
+        self.dropped += 1
+        writer.transport.abort()
 
     async def _one_request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -160,6 +173,8 @@ class HttpServer:
         except asyncio.LimitOverrunError:
             await _send(writer, _text(400, "request head too large"), with_body=True)
             return
+        if writer in self._open:
+            self._open[writer] = True
         lines = head.decode("latin-1").split("\r\n")
         words = lines[0].split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):

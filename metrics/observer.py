@@ -127,6 +127,10 @@ class Observer:
         """``kind`` is ``segment``, ``checkpoint`` or the name of a side file."""
         self._families.count("quorate_quarantined_files_total", kind)
 
+    def file_repaired(self, kind: str) -> None:
+        """``kind`` is ``index``, ``digest`` or the name of a side file."""
+        self._families.count("quorate_repaired_files_total", kind)
+
     def digest_compared(self, *, equal: bool | None) -> None:
         """A peer's digest was compared; None when one side had no value. Equal is not counted."""
         if equal is None:

@@ -1,17 +1,19 @@
 """A checkpoint on its way in: written and verified chunk by chunk.
 
-Belongs here: one part file being filled from another replica. Which snapshot, from whom and
-at which position is the core's decision (``quorum.core``), and so is starting over.
+Belongs here: one part file being filled from another replica, in one process run or over several.
+Which snapshot, from whom and at which position is the core's decision (``quorum.core``), and so is
+starting over.
 
-See: KIP-630, docs/architecture.md (A replica that fell behind).
+See: KIP-630, ADR 50, docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quorum.errors import QuorumUsageError, SnapshotCorruptError
+from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
 from quorum.ports import FileSystem
 from quorum.types import SnapshotId
 from snapshot.naming import FileState
@@ -22,6 +24,22 @@ RESERVE_BYTES: Final = 1 << 20
 """Left free beside a download, for what it takes to put it in the log's place: a new segment and
 the small files that say so are written before the old segments go. No more than that: once it is in
 place the old log's space is free, so a nearly full disk is the last that should refuse it."""
+
+_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDownload:
+    """What an earlier process run left of a download, once it was verified and cut."""
+
+    snapshot_id: SnapshotId
+    size_bytes: int
+    """Length of the whole batches that were verified and kept, without the footer; 0: the file is
+    gone."""
+    cut_bytes: int
+    """What was cut off behind: the incomplete last batch, a footer, or what ``damage`` is about."""
+    damage: str
+    """Why the first byte cut off is of no checkpoint; empty where nothing says so."""
 
 
 class Download:
@@ -35,8 +53,15 @@ class Download:
     verdict comes with ``freeze``, and the quarantined file is whole for whoever looks at it.
     """
 
-    def __init__(self, fs: FileSystem, directory: Path, snapshot_id: SnapshotId) -> None:
-        """Open an empty part file.
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        snapshot_id: SnapshotId,
+        *,
+        keeps_content: bool = False,
+    ) -> None:
+        """Open an empty part file; with ``keeps_content`` the one that is there, for ``recover``.
 
         Raises:
             StorageError: It cannot be created.
@@ -48,9 +73,45 @@ class Download:
             snapshot_id,
             sync_bytes=DOWNLOAD_SYNC_BYTES,
             reserve_bytes=RESERVE_BYTES,
+            keeps_content=keeps_content,
         )
-        self._verifier = CheckpointVerifier(snapshot_id=snapshot_id, path=self._part.path)
+        self._verifier = self._new_verifier()
         self._failure: SnapshotCorruptError | None = None
+
+    def _new_verifier(self) -> CheckpointVerifier:
+        return CheckpointVerifier(snapshot_id=self.snapshot_id, path=self._part.path)
+
+    def recover(self) -> FoundDownload:
+        """Verify what an earlier process run left, and keep the whole batches that are intact.
+
+        Power loss may have taken any part of it, and left anything. The footer is not kept: the
+        download then always hears from a leader before it is complete.
+
+        Where that is nothing the file is removed.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        before = kept = self._part.size_bytes
+        damages: list[str] = []
+        while kept and (limit := kept) != (kept := self._verify_up_to(limit, damages)):
+            # The verifier has taken more than is kept: from the beginning again, without that.
+            self._verifier = self._new_verifier()
+        self._part.cut_to(kept)
+        if not kept:
+            self.abandon()
+        return FoundDownload(self.snapshot_id, kept, before - kept, damages[0] if damages else "")
+
+    def _verify_up_to(self, limit: int, damages: list[str]) -> int:
+        """Feed the verifier the first ``limit`` bytes; how many of them may be kept."""
+        try:
+            for position in range(0, limit, _READ_BYTES):
+                size = min(_READ_BYTES, limit - position)
+                self._verifier.feed(self._part.read_at(position, size))
+        except StorageError as error:
+            # Corrupt, or unreadable: what can be had again is no reason to stay down.
+            damages.append(str(error))
+        return self._verifier.body_bytes
 
     @property
     def size_bytes(self) -> int:
@@ -75,8 +136,10 @@ class Download:
             except SnapshotCorruptError as error:
                 self._failure = error
 
-    def freeze(self) -> CheckpointSummary:
+    def freeze(self, file_digest: bytes = b"") -> CheckpointSummary:
         """Finish the file: give it its final name, or quarantine it.
+
+        Unless empty, ``file_digest`` is that of the sender's file, which must be the same.
 
         Raises:
             SnapshotCorruptError: It was quarantined; the error names its new path.
@@ -86,6 +149,12 @@ class Download:
             if self._failure is not None:
                 raise self._failure
             summary = self._verifier.finish()
+            if file_digest not in (b"", summary.digest):
+                raise SnapshotCorruptError(
+                    f"digest {summary.digest.hex()} where the sender's file has "
+                    f"{file_digest.hex()}",
+                    self._part.path,
+                )
         except SnapshotCorruptError as error:
             quarantined = self._part.freeze(FileState.CORRUPT)
             raise SnapshotCorruptError(
@@ -97,3 +166,7 @@ class Download:
     def abandon(self) -> None:
         """Remove the part file; does nothing after ``freeze``."""
         self._part.discard()
+
+    def close(self) -> None:
+        """Leave the part file for a later process run."""
+        self._part.close()

@@ -5,8 +5,8 @@ Belongs here: the byte layout as a pure function of what is stored. Files and th
 
 Layout, all in record batches v2, uncompressed, base offsets counting from 0:
 
-1. One control batch: ``SnapshotHeader``, and from kraft.version 1 on ``KRaftVersion`` and, if
-   there are voters, ``Voters``.
+1. One control batch: ``SnapshotHeader``, which says of which position the checkpoint is, and
+   from kraft.version 1 on ``KRaftVersion`` and, if there are voters, ``Voters``.
 2. Data batches, cut by ``DATA_BATCH_BYTES`` and ``DATA_BATCH_RECORDS``.
 3. One control batch: ``SnapshotFooter``. Nothing behind it.
 
@@ -20,7 +20,7 @@ sizes are therefore part of the format. See: KIP-630, ADR 6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from quorum.batch import HEADER_BYTES, encode_batch
@@ -76,6 +76,8 @@ class CheckpointHead:
     voters_tagged: TaggedFields = ()
     removed: tuple[ReplicaKey, ...] = ()
     """The tombstones in the voters record."""
+    end: SnapshotId | None = None
+    """Which checkpoint it says it is; None in one of Kafka or of an earlier release."""
 
     def control_records(self) -> list[WrittenControl]:
         """The records of the first batch, in order.
@@ -88,7 +90,9 @@ class CheckpointHead:
                 f"{len(self.voters)} voters in a checkpoint at kraft.version {self.kraft_version}"
             )
         records: list[WrittenControl] = [
-            SnapshotHeader(self.last_contained_log_timestamp, self.log_digest, self.tagged)
+            SnapshotHeader(
+                self.last_contained_log_timestamp, self.log_digest, self.tagged, self.end
+            )
         ]
         if self.kraft_version >= 1:
             records.append(KRaftVersion(self.kraft_version))
@@ -129,7 +133,7 @@ def checkpoint_batches(
     """
     epoch = snapshot_id.epoch
     timestamp = head.last_contained_log_timestamp
-    records = head.control_records()
+    records = replace(head, end=snapshot_id).control_records()
     yield encode_control_batch(records, base_offset=0, epoch=epoch, timestamp=timestamp), 0
     base_offset = len(records)
     for group in cut_values(values):

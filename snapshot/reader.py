@@ -81,7 +81,8 @@ class CheckpointReader:
         """Read ``source``, by ``fs`` if given.
 
         ``snapshot_id`` defaults to what a path's name says; where it is known, every batch
-        must carry its epoch. ``on_verified`` is called whenever a pass has seen the whole
+        must carry its epoch, and a header that says which checkpoint it is must say the same.
+        ``on_verified`` is called whenever a pass has seen the whole
         file and found it sound.
         """
         self._source = source
@@ -168,7 +169,9 @@ class CheckpointReader:
     def header(self) -> SnapshotHeader:
         """The header record; see ``head``."""
         head = self.head()
-        return SnapshotHeader(head.last_contained_log_timestamp, head.log_digest, head.tagged)
+        return SnapshotHeader(
+            head.last_contained_log_timestamp, head.log_digest, head.tagged, head.end
+        )
 
     def voters(self) -> tuple[Voter, ...]:
         """The voters that the checkpoint carries, none below kraft.version 1; see ``head``."""

@@ -19,9 +19,9 @@ from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
 from quorum.ports import Clock, File, FileSystem
 from quorum.types import SnapshotId
 from snapshot.config import SnapshotConfig
-from snapshot.download import Download
+from snapshot.download import Download, FoundDownload
 from snapshot.leases import LeaseTable
-from snapshot.naming import FileState, file_path, parse_name
+from snapshot.naming import FileState, file_name, file_path, parse_name
 from snapshot.reader import CheckpointReader
 from snapshot.verifier import CheckpointSummary
 from snapshot.writer import CheckpointInfo
@@ -71,7 +71,8 @@ class DirectorySnapshotStore:
     def clean_up(self) -> tuple[str, ...]:
         """Remove what a stopped process left behind; call once, before anything else.
 
-        Part files go: a download starts over. So do files whose deletion had begun.
+        Part files go, but for that of the newest download, which ``recover_download`` takes up. So
+        do files whose deletion had begun.
 
         Returns:
             The names removed.
@@ -79,14 +80,28 @@ class DirectorySnapshotStore:
         Raises:
             StorageError: The disk failed.
         """
+        kept = self._left_download()
+        spared = "" if kept is None else file_name(kept, FileState.PART)
         doomed = [
-            name for name, _, state in self._files() if state in (FileState.PART, FileState.DELETED)
+            name
+            for name, _, state in self._files()
+            if state in (FileState.PART, FileState.DELETED) and name != spared
         ]
         for name in doomed:
             self._fs.unlink(self.directory / name)
         if doomed:
             self._fs.sync_directory(self.directory)
         return tuple(doomed)
+
+    def _left_download(self) -> SnapshotId | None:
+        """The newest download that an earlier process run left; never one that is frozen here."""
+        left = (
+            found
+            for name, found, state in self._files()
+            if state is FileState.PART and name == file_name(found, state)
+        )
+        newest = max(left, key=_order, default=None)
+        return None if newest is None or newest in self._frozen_ids() else newest
 
     def _files(self) -> Iterable[tuple[str, SnapshotId, FileState]]:
         for name in self._fs.list_directory(self.directory):
@@ -212,6 +227,32 @@ class DirectorySnapshotStore:
             self._download = None
         self._download = Download(self._fs, self.directory, snapshot_id)
 
+    def recover_download(self) -> FoundDownload | None:
+        """Take up the download that an earlier process run left; call once, after ``clean_up``.
+
+        It is under way from then on, at the position that the result says. Where no byte of it can
+        be kept it is gone. What cannot be read counts as damaged.
+
+        Returns:
+            What was found and kept; None where there was nothing.
+
+        Raises:
+            StorageError: It could not be cut or removed.
+        """
+        snapshot_id = self._left_download()
+        if snapshot_id is None:
+            return None
+        try:
+            download = Download(self._fs, self.directory, snapshot_id, keeps_content=True)
+        except StorageError as error:
+            # What can be had again is no reason to stay down.
+            self._fs.unlink(self.directory / file_name(snapshot_id, FileState.PART))
+            return FoundDownload(snapshot_id, 0, 0, f"cannot be opened: {error}")
+        found = download.recover()
+        if found.size_bytes:
+            self._download = download
+        return found
+
     def _downloading(self, snapshot_id: SnapshotId) -> Download:
         download = self._download
         if download is None or download.snapshot_id != snapshot_id:
@@ -227,8 +268,10 @@ class DirectorySnapshotStore:
         """
         self._downloading(snapshot_id).write(position, chunk)
 
-    def freeze_download(self, snapshot_id: SnapshotId) -> Voters:
+    def freeze_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
         """Conclude verification, then make the file durable under its final name.
+
+        It must have ``file_digest``, unless that is empty.
 
         Returns:
             The voter set the checkpoint carries (empty when it carries none).
@@ -241,7 +284,7 @@ class DirectorySnapshotStore:
         download = self._downloading(snapshot_id)
         self._download = None
         try:
-            summary = download.freeze()
+            summary = download.freeze(file_digest)
         except SnapshotCorruptError as error:
             self._reasons[Path(str(error.path))] = str(error)
             raise
@@ -339,12 +382,8 @@ class DirectorySnapshotStore:
         return tuple(found)
 
     def close(self) -> None:
-        """Give up a download and close every file.
-
-        Raises:
-            StorageError: The disk failed.
-        """
+        """Close every file. A download stays as it is, for the next process run to go on with."""
         self._leases.close()
         if self._download is not None:
-            self._download.abandon()
+            self._download.close()
             self._download = None

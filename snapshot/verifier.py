@@ -58,6 +58,7 @@ class CheckpointVerifier:
     """
 
     __slots__ = (
+        "_body_bytes",
         "_digest",
         "_epoch",
         "_footer",
@@ -66,14 +67,20 @@ class CheckpointVerifier:
         "_path",
         "_position",
         "_records",
+        "_snapshot_id",
         "_tail",
     )
 
     def __init__(self, *, snapshot_id: SnapshotId | None = None, path: object = None) -> None:
-        """Expect the epoch of ``snapshot_id`` if given, else that of the first batch."""
+        """Expect the epoch of ``snapshot_id`` if given, else that of the first batch.
+
+        A header that says which checkpoint it is must name ``snapshot_id``.
+        """
         self._path = path
+        self._snapshot_id = snapshot_id
         self._epoch = None if snapshot_id is None else snapshot_id.epoch
         self._position = 0
+        self._body_bytes = 0
         self._next_offset = 0
         self._records = 0
         self._tail = bytearray()
@@ -85,6 +92,11 @@ class CheckpointVerifier:
     def head(self) -> CheckpointHead | None:
         """What the first batch said; None until it has passed."""
         return self._head
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of the batches verified before the footer; also right after an error."""
+        return self._body_bytes
 
     @property
     def received_bytes(self) -> int:
@@ -158,6 +170,8 @@ class CheckpointVerifier:
             self._records += header.record_count
         self._next_offset = header.end_offset
         self._position += header.size
+        if self._footer is None:
+            self._body_bytes = self._position
         found.append((data, header))
 
     def _accept_control(self, data: Buffer, header: BatchHeader) -> None:
@@ -168,6 +182,10 @@ class CheckpointVerifier:
                 raise self._corrupt(f"header of unknown version {first.version}")
             if not isinstance(first, SnapshotHeader):
                 raise self._corrupt("the first record is not a snapshot header")
+            if first.end is not None and self._snapshot_id not in (None, first.end):
+                raise self._corrupt(
+                    f"this is checkpoint {first.end}, under the name of {self._snapshot_id}"
+                )
             self._head = _head(first, decoded[1:])
         elif any(isinstance(record, SnapshotHeader) for record in decoded):
             raise self._corrupt("a second snapshot header")
@@ -215,4 +233,5 @@ def _head(header: SnapshotHeader, others: list[DecodedControl]) -> CheckpointHea
         header.tagged,
         voters.tagged,
         voters.removed,
+        header.end,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from quorum.errors import DiskFullError, QuorateError
+from quorum.errors import DiskFullError, QuorateError, StorageError
 from quorum.ports import File, FileSystem
 from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
@@ -71,8 +71,9 @@ class PartFile:
         label: str = "",
         sync_bytes: int = SYNC_BYTES,
         reserve_bytes: int = 0,
+        keeps_content: bool = False,
     ) -> None:
-        """Create the file, or empty one that was left behind.
+        """Create the file, or empty one that was left behind unless ``keeps_content``.
 
         It is synced whenever ``sync_bytes`` have been added. It never grows into the last
         ``reserve_bytes`` that are free, where the file system tells what is.
@@ -82,15 +83,35 @@ class PartFile:
         """
         self.snapshot_id = snapshot_id
         self.path = file_path(directory, snapshot_id, FileState.PART, label=label)
-        self.size_bytes = 0
         self._fs = fs
         self._directory = directory
         self._sync_bytes = sync_bytes
         self._reserve_bytes = reserve_bytes
-        self._unsynced = 0
         self._has_left = False
         self._file: File | None = fs.open(self.path, create=True, writable=True)
-        self._file.truncate(0)
+        if not keeps_content:
+            self._file.truncate(0)
+        self.size_bytes = self._file.size()
+        # Of what an earlier process run wrote, nobody knows how much is durable.
+        self._unsynced = self.size_bytes
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Up to ``size`` bytes from ``position`` on; fewer only at the end of the file.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        return self._opened().read_at(position, size)
+
+    def cut_to(self, size_bytes: int) -> None:
+        """Keep the first ``size_bytes`` only.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        if size_bytes < self.size_bytes:
+            self._opened().truncate(size_bytes)
+            self.size_bytes = self._unsynced = size_bytes
 
     def append(self, data: bytes) -> None:
         """Write at the end; synced now and then.
@@ -106,7 +127,7 @@ class PartFile:
         self.size_bytes += len(data)
         self._unsynced += len(data)
         if self._unsynced >= self._sync_bytes:
-            file.sync()
+            self._sync(file)
             self._unsynced = 0
 
     def freeze(self, state: FileState = FileState.FROZEN) -> Path:
@@ -119,7 +140,7 @@ class PartFile:
             StorageError: The file is not, or perhaps not durably, under its name.
         """
         file = self._opened()
-        file.sync()
+        self._sync(file)
         file.close()
         self._file = None
         final = file_path(self._directory, self.snapshot_id, state)
@@ -128,8 +149,24 @@ class PartFile:
         self._fs.sync_directory(self._directory)
         return final
 
+    def _sync(self, file: File) -> None:
+        try:
+            file.sync()
+        except StorageError:
+            # What was not written may still be read, and the next sync may claim success. A later
+            # process run must not find it and go on with it.
+            self.discard()
+            raise
+
+    def close(self) -> None:
+        """Leave the file as it is, for a later process run; it may be closed already."""
+        self._has_left = True
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def discard(self) -> None:
-        """Remove the file; does nothing after ``freeze``."""
+        """Remove the file; does nothing after ``freeze`` or ``close``."""
         if self._has_left:
             return
         self._has_left = True

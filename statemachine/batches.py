@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from quorum.batch import BatchHeader, first_headers, iterate_records, record_values
 from quorum.errors import RecordCodecError, UnknownRecordError
-from statemachine.codec import decode_record
+from statemachine.codec import DecodeRecord, batch_headers, decode_record
 from statemachine.derivation import check_derivable
 from statemachine.records import OWN_API_KEY_MIN, BeginTransactionRecord, MetadataRecord
 
@@ -23,10 +23,17 @@ class DecodedBatch(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-def decode_batch(data: bytes, header: BatchHeader, *, path: object = None) -> DecodedBatch:
+def decode_batch(
+    data: bytes,
+    header: BatchHeader,
+    *,
+    path: object = None,
+    decode: DecodeRecord = decode_record,
+) -> DecodedBatch:
     """Decode a data batch that ``scan_batches`` found in ``data``.
 
     Of the record headers those of the first record are read, which is all that replay looks at.
+    ``decode`` knows the record types of a release, this one's unless told otherwise.
 
     Raises:
         UnknownRecordError: A type, version or derivation this release does not know; names
@@ -44,8 +51,9 @@ def decode_batch(data: bytes, header: BatchHeader, *, path: object = None) -> De
         headers = first_headers(data, header, path=path)
     records: list[MetadataRecord] = []
     try:
+        headers = batch_headers(headers, values[0] if values else None)
         for value in values:
-            record = decode_record(value)
+            record = decode(value)
             if record.API_KEY >= OWN_API_KEY_MIN:
                 check_derivable(record)
             records.append(record)

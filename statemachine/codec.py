@@ -10,10 +10,22 @@ Guarantee: for any bytes, decoding returns a record or raises ``RecordCodecError
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from quorum.errors import RecordCodecError
-from statemachine.codec_kafka import FRAME_VERSION, decode_kafka_frame, encode_kafka_frame
+from statemachine.codec_kafka import (
+    FRAME_VERSION,
+    RecordHeaders,
+    carried_headers,
+    decode_kafka_frame,
+    encode_kafka_frame,
+)
 from statemachine.codec_native import decode_native, encode_native
 from statemachine.records import MetadataRecord, lowest_version
+
+DecodeRecord: TypeAlias = Callable[[bytes], MetadataRecord]
+"""From a value to a record, raising as ``decode_record`` does."""
 
 _ARRAY_FIRST_BYTES = frozenset((*range(0x90, 0xA0), 0xDC, 0xDD))
 
@@ -28,14 +40,37 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     return encode_native(record, lowest_version(record) if version is None else version)
 
 
-def encode_kafka(record: MetadataRecord, version: int | None = None) -> bytes:
+def encode_kafka(
+    record: MetadataRecord, version: int | None = None, headers: RecordHeaders = ()
+) -> bytes:
     """The record in Kafka's framing; by default in the lowest version that carries it.
+
+    ``headers`` are the record headers of the batch that it begins: Kafka's readers refuse real
+    ones.
 
     Raises:
         UnknownRecordError: There is no such version of this type.
-        RecordCodecError: The type is one of our own, or a field does not fit.
+        RecordCodecError: A field does not fit, or the record is a broker event.
     """
-    return encode_kafka_frame(record, lowest_version(record) if version is None else version)
+    version = lowest_version(record) if version is None else version
+    return encode_kafka_frame(record, version, headers)
+
+
+def batch_headers(headers: RecordHeaders, value: bytes | None) -> RecordHeaders:
+    """The headers of a batch, given those of its first record and that record's value.
+
+    Raises:
+        UnknownRecordError: A type or version this release does not know.
+        RecordCodecError: The value is in Kafka's framing and not one well-formed record.
+    """
+    if headers or not value or value[0] != FRAME_VERSION:
+        return headers
+    return carried_headers(value)
+
+
+def is_kafka_value(value: bytes) -> bool:
+    """Whether a record, which is not empty, is in Kafka's framing rather than the native codec."""
+    return value[0] == FRAME_VERSION
 
 
 def decode_record(value: bytes) -> MetadataRecord:

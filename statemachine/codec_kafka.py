@@ -3,16 +3,21 @@
 ``uvarint frame version (1) | uvarint api key | uvarint record version | fields | tagged fields``
 
 Driven by the table of record types, so that every tool of ours reads a real Kafka metadata log
-or checkpoint. Unknown tagged fields are kept as ``extra`` and written back. Our own record
-types have no place in such a log.
+or checkpoint. Unknown tagged fields are kept as ``extra`` and written back.
 
-See: docs/formats.md; KIP-482, KIP-631.
+Kafka's readers refuse foreign record types and record headers, and ignore tagged fields that they
+do not know. So one of our own records is the tagged field ``TAG_RECORD`` of a NoOpRecord, and
+what the native codec says in record headers is the tagged field ``TAG_HEADERS`` of a batch's
+first record. Neither reaches an image as ``extra``.
+
+See: docs/formats.md; ADR 41; KIP-482, KIP-631.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import msgpack
 
@@ -27,8 +32,16 @@ from quorum.varint import (
     read_tagged_fields,
     read_uvarint,
 )
-from statemachine.codec_native import pack_trailing
-from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES, MetadataRecord
+from statemachine.codec_native import decode_native, encode_native, pack_trailing
+from statemachine.records import (
+    OWN_API_KEY_MIN,
+    RECORD_TYPES,
+    BrokerFencedEvent,
+    BrokerShutdownEvent,
+    BrokerUnfencedEvent,
+    MetadataRecord,
+    NoOpRecord,
+)
 from statemachine.records_schema import (
     INTEGER_RANGES,
     ArrayOf,
@@ -48,6 +61,17 @@ STRING_BYTES_MAX = INT16_MAX
 TAG_TRAILING = OWN_API_KEY_MIN
 """Tag that carries what a native record had behind its last known field, as msgpack."""
 
+TAG_RECORD = OWN_API_KEY_MIN + 1
+"""Tag of a NoOpRecord that carries a record of one of our own types, in the native codec."""
+
+TAG_HEADERS = OWN_API_KEY_MIN + 2
+"""Tag of a batch's first record that carries its record headers: msgpack ``[[name, value], …]``."""
+
+_DERIVING_TYPES = frozenset({BrokerFencedEvent, BrokerUnfencedEvent, BrokerShutdownEvent})
+_CARRIED_TAGS = frozenset({TAG_RECORD, TAG_HEADERS})
+
+RecordHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
+
 _FIXED = {
     "int8": struct.Struct(">b"),
     "int16": struct.Struct(">h"),
@@ -66,17 +90,24 @@ _PYTHON_TYPES: dict[str, type] = dict.fromkeys(INTEGER_RANGES, int) | {
 _MALFORMED = (ValueError, TypeError, OverflowError, struct.error)
 
 
-def encode_kafka_frame(record: MetadataRecord, version: int) -> bytes:
-    """The record in Kafka's framing.
+def encode_kafka_frame(record: MetadataRecord, version: int, headers: RecordHeaders = ()) -> bytes:
+    """The record in Kafka's framing; ``headers`` are those of the batch that it begins.
 
     Raises:
         UnknownRecordError: There is no such version of this type.
-        RecordCodecError: The type is one of our own, or a field does not fit.
+        RecordCodecError: A field does not fit, or the record is a broker event.
     """
+    carried: list[tuple[int, bytes]] = []
     if record.API_KEY >= OWN_API_KEY_MIN:
-        raise RecordCodecError(
-            f"{type(record).__name__} is a record type of our own: only the native codec has it"
-        )
+        if type(record) in _DERIVING_TYPES:
+            raise RecordCodecError(
+                f"{type(record).__name__} implies changes that Kafka's readers could not see: only "
+                "the native codec has it"
+            )
+        carried.append((TAG_RECORD, encode_native(record, version)))
+        record, version = NoOpRecord(), 0
+    if headers:
+        carried.append((TAG_HEADERS, msgpack.packb(headers)))
     record_type = RECORD_TYPES[record.API_KEY]
     if version not in record_type.versions:
         raise UnknownRecordError(
@@ -88,18 +119,75 @@ def encode_kafka_frame(record: MetadataRecord, version: int) -> bytes:
         head = (
             encode_uvarint(FRAME_VERSION) + encode_uvarint(record.API_KEY) + encode_uvarint(version)
         )
-        return head + _encode_fields(record, record_type.fields, version)
+        return head + _encode_fields(record, record_type.fields, version, carried)
     except _MALFORMED as error:
         raise RecordCodecError(f"{record_type.name}: {error}") from error
 
 
 def decode_kafka_frame(value: bytes) -> MetadataRecord:
-    """The record in Kafka's framing.
+    """The record in Kafka's framing, or the one of our own that it carries.
 
     Raises:
         UnknownRecordError: A type or version this release does not know.
         RecordCodecError: Anything else that is not one well-formed record.
     """
+    record, carried = _decode_frame(value)
+    own = carried.get(TAG_RECORD)
+    return record if own is None else _own_record(record, own)
+
+
+def carried_headers(value: bytes) -> RecordHeaders:
+    """The record headers that the first record of a batch carries; empty for none.
+
+    ``value`` is in Kafka's framing.
+
+    Raises:
+        UnknownRecordError: A type or version this release does not know.
+        RecordCodecError: Anything else that is not one well-formed record.
+    """
+    packed = _decode_frame(value)[1].get(TAG_HEADERS)
+    return () if packed is None else _unpack_headers(packed)
+
+
+def carried_record(value: bytes) -> bytes | None:
+    """The native bytes of the record of our own that a value in Kafka's framing carries, if any.
+
+    Raises:
+        UnknownRecordError, RecordCodecError: As ``decode_kafka_frame``.
+    """
+    return _decode_frame(value)[1].get(TAG_RECORD)
+
+
+def _own_record(carrier: MetadataRecord, value: bytes) -> MetadataRecord:
+    record = decode_native(value)
+    if record.API_KEY < OWN_API_KEY_MIN or type(carrier) is not NoOpRecord or carrier.extra:
+        raise RecordCodecError(
+            f"a {type(carrier).__name__} that carries a {type(record).__name__} and other fields"
+        )
+    return record
+
+
+def _unpack_headers(packed: bytes) -> RecordHeaders:
+    try:
+        found = msgpack.unpackb(packed, use_list=False)
+    except _MALFORMED as error:
+        raise RecordCodecError(f"record headers in a tagged field: {error!r}") from error
+    if type(found) is not tuple or not all(map(_is_header, found)):
+        raise RecordCodecError("record headers in a tagged field are no list of pairs")
+    return found
+
+
+def _is_header(pair: Any) -> bool:
+    return (
+        type(pair) is tuple
+        and len(pair) == 2
+        and type(pair[0]) is str
+        and (pair[1] is None or type(pair[1]) is bytes)
+    )
+
+
+def _decode_frame(value: bytes) -> tuple[MetadataRecord, dict[int, bytes]]:
+    """A record of Kafka's type, and what it carries of ours by tag."""
     try:
         end = len(value)
         frame, position = read_uvarint(value, 0, end)
@@ -119,20 +207,25 @@ def decode_kafka_frame(value: bytes) -> MetadataRecord:
             api_key=api_key,
             version=version,
         )
+    carried: dict[int, bytes] = {}
     try:
-        values, position = _decode_fields(value, position, end, record_type.fields_at(version))
+        specs = record_type.fields_at(version)
+        values, position = _decode_fields(value, position, end, specs, carried)
         if position != end:
             raise ValueError(f"{end - position} bytes behind the record")
-        return record_type.record_class(**values)
+        return record_type.record_class(**values), carried
     except _MALFORMED as error:
         raise RecordCodecError(f"{record_type.name} version {version}: {error}") from error
 
 
 def _encode_fields(
-    owner: MetadataRecord | WireStruct, specs: tuple[FieldSpec, ...], version: int
+    owner: MetadataRecord | WireStruct,
+    specs: tuple[FieldSpec, ...],
+    version: int,
+    carried: Sequence[tuple[int, bytes]] = (),
 ) -> bytes:
     parts = []
-    tagged: list[tuple[int, bytes]] = []
+    tagged = list(carried)
     for spec in specs:
         value = getattr(owner, spec.name)
         if spec.since > version:
@@ -188,9 +281,16 @@ def _check_type(kind: Scalar, value: object, name: str) -> None:
 
 
 def _decode_fields(
-    data: bytes, position: int, end: int, specs: tuple[FieldSpec, ...]
+    data: bytes,
+    position: int,
+    end: int,
+    specs: tuple[FieldSpec, ...],
+    carried: dict[int, bytes] | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Field values by name, ``extra`` included, and the position behind them."""
+    """Field values by name, ``extra`` included, and the position behind them.
+
+    What is ours by its tag goes into ``carried``, where given.
+    """
     values: dict[str, Any] = {}
     tagged: dict[int, FieldSpec] = {}
     for spec in specs:
@@ -203,7 +303,10 @@ def _decode_fields(
     for tag, payload in section:
         known = tagged.get(tag)
         if known is None:
-            unknown.append((tag, payload))
+            if carried is not None and tag in _CARRIED_TAGS:
+                carried[tag] = payload
+            else:
+                unknown.append((tag, payload))
             continue
         values[known.name], after = _decode_field(payload, 0, len(payload), known)
         if after != len(payload):

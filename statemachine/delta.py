@@ -45,6 +45,7 @@ class ImageDelta(OpenImage):
         """
         self._expect(header)
         self.timestamp_ms = header.max_timestamp
+        self.headers = headers
         position = 0
         try:
             for record in records:
@@ -59,6 +60,7 @@ class ImageDelta(OpenImage):
                 f"{_name_at(records, position)}: {error.cause}",
                 offset=header.base_offset + position,
             ) from error
+        self.headers = ()
         self.end_offset = header.end_offset
         self.epoch = header.epoch
 
@@ -105,6 +107,7 @@ class ImageDelta(OpenImage):
         copy = ImageDelta(self.base)
         copy.take_content(self.view())
         copy.tracker.revert(self.tracker.touched, self.tracker.extras.settle())
+        copy.tracker.empty_records = self.tracker.empty_records
         copy.transaction = self.transaction
         copy.end_offset, copy.epoch = self.end_offset, self.epoch
         copy.timestamp_ms = self.timestamp_ms

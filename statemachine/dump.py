@@ -39,16 +39,15 @@ from statemachine.sections.security import QuotaKey, entity_order
 DIGEST_BYTES = 16
 
 
-def dump_records(image: MetadataImage, *, own_types: bool = True) -> Iterator[MetadataRecord]:
+def dump_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """The image as records: what a checkpoint of it contains, in order.
 
-    Without ``own_types`` only Kafka's record types, for a checkpoint in the kafka codec.
     The last record, if any, says what was imported: provenance, and no part of the state digest.
     """
     if not image.extras:
-        yield from _plain_records(image, own_types=own_types)
+        yield from _plain_records(image)
         return
-    for record in _plain_records(image, own_types=own_types):
+    for record in _plain_records(image):
         extra = image.extras.get(record_key(record))
         if extra is not None:
             record.extra = extra
@@ -59,14 +58,14 @@ def dump_values(image: MetadataImage, *, kafka: bool = False) -> Iterator[bytes]
     """The image as encoded records, in the native codec or in Kafka's."""
     level = image.features.metadata_version
     encode = encode_kafka_frame if kafka else encode_native
-    for record in dump_records(image, own_types=not kafka):
+    for record in dump_records(image):
         yield encode(record, record_version(record, level))
 
 
-def count_records(image: MetadataImage, *, own_types: bool = True) -> int:
+def count_records(image: MetadataImage) -> int:
     """How many records ``dump_records`` yields, without making them."""
     topics, producer_state = image.topics, image.producers
-    count = (
+    return (
         len(image.features.levels)
         + (image.features.zk_migration_state != 0)
         + len(image.controllers)
@@ -79,12 +78,11 @@ def count_records(image: MetadataImage, *, own_types: bool = True) -> int:
         + len(image.security.acls)
         + len(image.security.scram)
         + len(image.security.tokens)
+        + (image.cluster.highest_broker_epoch != NO_EPOCH)
+        + len(producer_state.states)
+        + len(producer_state.transactional_ids)
+        + (image.source is not None)
     )
-    if own_types:
-        count += image.cluster.highest_broker_epoch != NO_EPOCH
-        count += len(producer_state.states) + len(producer_state.transactional_ids)
-        count += image.source is not None
-    return count
 
 
 def state_digest(image: MetadataImage) -> bytes:
@@ -143,7 +141,7 @@ class DigestedValues:
         return state_digest(self._image) if self._kafka else self._digest.value()
 
 
-def _plain_records(image: MetadataImage, *, own_types: bool) -> Iterator[MetadataRecord]:
+def _plain_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _features(image)
     for controller_id in sorted(image.controllers):
         yield controller_record(image.controllers[controller_id])
@@ -155,8 +153,7 @@ def _plain_records(image: MetadataImage, *, own_types: bool) -> Iterator[Metadat
     if image.producers.next_id:
         yield ProducerIdsRecord(-1, -1, image.producers.next_id)
     yield from _security(image)
-    if own_types:
-        yield from _own(image)
+    yield from _own(image)
 
 
 def _features(image: MetadataImage) -> Iterator[MetadataRecord]:

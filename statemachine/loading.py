@@ -16,10 +16,10 @@ from quorum.batch import BatchHeader, iterate_records, record_values, scan_batch
 from quorum.control import SnapshotFooter, SnapshotHeader, decode_control
 from quorum.errors import RecordCodecError, ReplayError, SnapshotCorruptError, UnknownRecordError
 from quorum.types import SnapshotId
-from statemachine.codec import decode_record
+from statemachine.codec import DecodeRecord, decode_record
 from statemachine.codec_kafka import FRAME_VERSION
 from statemachine.delta import ImageDelta
-from statemachine.dump import StateDigest
+from statemachine.dump import StateDigest, state_digest
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
 from statemachine.record_keys import DUMPED_TYPES
 from statemachine.records import ImportStateRecord
@@ -39,7 +39,11 @@ class LoadedCheckpoint:
 
 
 def load_checkpoint(
-    snapshot_id: SnapshotId, data: Iterable[bytes], *, verify_digest: bool = True
+    snapshot_id: SnapshotId,
+    data: Iterable[bytes],
+    *,
+    verify_digest: bool = True,
+    decode: DecodeRecord = decode_record,
 ) -> LoadedCheckpoint:
     """Build the image of a checkpoint from its batches, whole ones in each piece of ``data``.
 
@@ -50,7 +54,7 @@ def load_checkpoint(
             damaged, newer than this release, or contradicts itself.
     """
     with _collector_paused():
-        loader = _Loader(snapshot_id, verify_digest=verify_digest)
+        loader = _Loader(snapshot_id, verify_digest=verify_digest, decode=decode)
         for piece in data:
             for header in scan_batches(piece):
                 loader.take(piece, header)
@@ -74,11 +78,16 @@ def _collector_paused() -> Iterator[None]:
 class _Loader:
     """The state of one load."""
 
-    def __init__(self, snapshot_id: SnapshotId, *, verify_digest: bool) -> None:
+    def __init__(
+        self, snapshot_id: SnapshotId, *, verify_digest: bool, decode: DecodeRecord
+    ) -> None:
         self._snapshot_id = snapshot_id
         self._delta = ImageDelta(EMPTY_IMAGE)
+        self._decode = decode
         self._count = 0
         self._digest = StateDigest() if verify_digest else None
+        self._is_kafka = False
+        """Whether the digest, that of the native encoding, is not one of these bytes."""
         self._header: SnapshotHeader | None = None
         self._footer: SnapshotFooter | None = None
 
@@ -98,12 +107,6 @@ class _Loader:
         """The image, once every batch was taken in."""
         if self._header is None or self._footer is None:
             raise self._corrupt("it has no " + ("header" if self._header is None else "footer"))
-        promised = self._footer.state_digest
-        if promised and self._digest is not None and self._digest.value() != promised:
-            raise self._corrupt(
-                f"its records have state digest {self._digest.value().hex()}, the footer says "
-                f"{promised.hex()}"
-            )
         image = self._delta.finish(
             Provenance(
                 self._snapshot_id.offset,
@@ -111,7 +114,17 @@ class _Loader:
                 self._header.last_contained_log_timestamp,
             )
         )
+        self._check_digest(image, self._footer.state_digest)
         return LoadedCheckpoint(image, self._count)
+
+    def _check_digest(self, image: MetadataImage, promised: bytes) -> None:
+        if not promised or self._digest is None:
+            return
+        found = state_digest(image) if self._is_kafka else self._digest.value()
+        if found != promised:
+            raise self._corrupt(
+                f"its records have state digest {found.hex()}, the footer says {promised.hex()}"
+            )
 
     def _take_control(self, record: object) -> None:
         if isinstance(record, SnapshotHeader) and self._header is None:
@@ -122,12 +135,12 @@ class _Loader:
             self._footer = record
 
     def _take_values(self, values: list[bytes]) -> None:
-        delta, digest = self._delta, self._digest
-        replay = REPLAY
+        delta, digest = self._delta, None if self._is_kafka else self._digest
+        replay, decode = REPLAY, self._decode
         done = self._count
         try:
             for value in values:
-                record = decode_record(value)
+                record = decode(value)
                 if type(record) not in DUMPED_TYPES:
                     raise self._corrupt(f"record {done} is a {type(record).__name__}")
                 replay[type(record)](delta, record)
@@ -150,8 +163,7 @@ class _Loader:
             ) from error
         self._count = done
         if values and values[0][0] == FRAME_VERSION:
-            # The digest is that of the native encoding, which these bytes are not.
-            self._digest = None
+            self._is_kafka = True
 
     def _corrupt(self, cause: str) -> SnapshotCorruptError:
         return SnapshotCorruptError(f"checkpoint {self._snapshot_id}: {cause}")

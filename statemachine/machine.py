@@ -24,20 +24,25 @@ from quorum.errors import (
 from quorum.types import SnapshotId
 from statemachine.batches import decode_batch, opens_transaction
 from statemachine.changes import ChangeCounter
+from statemachine.codec import DecodeRecord, decode_record
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.loading import load_checkpoint
-from statemachine.sections.tracking import RecordKey
+from statemachine.sections.tracking import ChangeTracker
 
 
 class StateMachine:
     """Applies committed batches and checkpoints. One per replica, owned by its event loop."""
 
-    def __init__(self, image: MetadataImage = EMPTY_IMAGE) -> None:
+    def __init__(
+        self, image: MetadataImage = EMPTY_IMAGE, *, decode: DecodeRecord = decode_record
+    ) -> None:
+        """Begin at ``image``; ``decode`` knows the record types of a release, this one's."""
         self.image = image
         """Committed and applied; replaced, never changed."""
         self.changes = ChangeCounter()
         """What has changed since the latest checkpoint (630.4)."""
+        self._decode = decode
         self._open: ImageDelta | None = None
 
     @property
@@ -79,7 +84,7 @@ class StateMachine:
             raise QuorumUsageError(
                 f"committed data begins at {headers[0].base_offset}, applied up to {applied}"
             )
-        run = _Run(self.image, self._open)
+        run = _Run(self.image, self._open, self._decode)
         try:
             for header in headers:
                 run.apply(data, header)
@@ -102,7 +107,9 @@ class StateMachine:
             CorruptBatchError, RecordCodecError, UnknownRecordError, ReplayError: As ``apply``.
                 In every case the former image stays in force.
         """
-        loaded = load_checkpoint(snapshot_id, data, verify_digest=verify_digest)
+        loaded = load_checkpoint(
+            snapshot_id, data, verify_digest=verify_digest, decode=self._decode
+        )
         self.image = loaded.image
         self._open = None
         self.changes.start_over(loaded.record_count)
@@ -139,24 +146,27 @@ class StateMachine:
                 f"delta ends at {image.provenance.end_offset}, the image is at "
                 f"{self.image.provenance.end_offset}"
             )
-        self.changes.absorb(delta.tracker.touched)
+        self.changes.absorb(delta.tracker.touched, delta.tracker.empty_records)
         self.image = image
         return image
 
     def _keep(self, run: _Run) -> None:
         """Publish what a run has completed; keep what waits for its transaction's end."""
         self._open = run.close()
-        for touched in run.touched:
-            self.changes.absorb(touched)
+        for each in run.completed:
+            self.changes.absorb(each.touched, each.empty_records)
         self.image = run.image
 
 
 class _Run:
     """One call of ``apply``: images it completes, and a delta that may stay open."""
 
-    def __init__(self, image: MetadataImage, waiting: ImageDelta | None) -> None:
+    def __init__(
+        self, image: MetadataImage, waiting: ImageDelta | None, decode: DecodeRecord
+    ) -> None:
         self.image = image
-        self.touched: list[set[RecordKey]] = []
+        self._decode = decode
+        self.completed: list[ChangeTracker] = []
         self._delta = ImageDelta(image) if waiting is None else waiting.fork()
 
     def apply(self, data: bytes, header: BatchHeader) -> None:
@@ -164,7 +174,7 @@ class _Run:
         if header.is_control:
             self._delta.skip_batch(header)
             return
-        batch = decode_batch(data, header)
+        batch = decode_batch(data, header, decode=self._decode)
         if self._delta.transaction is None and opens_transaction(batch.records):
             self._publish()
             if self._delta.finished is not None:
@@ -181,4 +191,4 @@ class _Run:
     def _publish(self) -> None:
         if self._delta.end_offset != self.image.provenance.end_offset:
             self.image = self._delta.finish()
-            self.touched.append(self._delta.tracker.touched)
+            self.completed.append(self._delta.tracker)

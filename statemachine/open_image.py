@@ -7,6 +7,7 @@ image's own until it is first opened for changing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,9 @@ from statemachine.sections.producers import ProducersDelta, ProducersImage
 from statemachine.sections.security import SecurityDelta, SecurityImage
 from statemachine.sections.topics import TopicsDelta, TopicsImage
 from statemachine.sections.tracking import ChangeTracker, RecordKey
+
+HEADER_PRINCIPAL = "principal"
+"""Record header that says who caused a batch, in UTF-8."""
 
 
 class BatchPosition(Protocol):
@@ -73,6 +77,7 @@ class OpenImage:
         "epoch",
         "features",
         "finished",
+        "headers",
         "producers",
         "security",
         "source",
@@ -94,6 +99,8 @@ class OpenImage:
         self.transaction: OpenTransaction | None = None
         self.finished: MetadataImage | None = None
         """What ``finish`` returned; None before."""
+        self.headers: Sequence[tuple[str, bytes | None]] = ()
+        """Record headers of the batch that is being replayed."""
         self.end_offset = base.provenance.end_offset
         self.epoch = base.provenance.epoch
         self.timestamp_ms = base.provenance.timestamp_ms
@@ -109,6 +116,13 @@ class OpenImage:
     def provenance(self) -> Provenance:
         """The position behind the last batch replayed."""
         return Provenance(self.end_offset, self.epoch, self.timestamp_ms, self.source)
+
+    def principal(self) -> str:
+        """Return who caused the batch that is being replayed, "" where it does not say."""
+        for name, value in self.headers:
+            if name == HEADER_PRINCIPAL:
+                return (value or b"").decode("utf-8", "replace")
+        return ""
 
     def view(self) -> MetadataImage:
         """The image as of now, at the position behind the last batch; the delta stays usable.

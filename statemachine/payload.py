@@ -16,7 +16,7 @@ import msgpack
 from quorum.control import DecodedControl
 from quorum.types import uuid_to_text
 from quorum.varint import read_uvarint
-from statemachine.codec_kafka import FRAME_VERSION
+from statemachine.codec_kafka import FRAME_VERSION, carried_record
 from statemachine.records import RECORD_TYPES
 from statemachine.records_schema import (
     ArrayOf,
@@ -42,6 +42,9 @@ def type_name(record: MetadataRecord) -> str:
 def written_version(value: bytes) -> int:
     """The schema version that a well-formed value was written in, by either codec."""
     if value[0] == FRAME_VERSION:
+        carried = carried_record(value)
+        if carried is not None:
+            return written_version(carried)
         _, position = read_uvarint(value, 1, len(value))
         return read_uvarint(value, position, len(value))[0]
     unpacker = msgpack.Unpacker()

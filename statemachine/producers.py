@@ -2,18 +2,21 @@
 
 One command is one batch is one sequence number. A refusal or a no-op consumes no number, unless
 the command was a repeat: then copies of it may be on their way, and a batch of its own fences
-them. Several commands may be outstanding, so the applied sequences may have holes: a hole at or
-above the oldest open sequence may still be filled, later than its successors.
+them. Commands are judged in the order of their numbers: one is refused while an older open one has
+not been judged. A number that was judged and not taken leaves a hole, which may be filled later.
 
-See: requirements 360.7 and 360.8; ADR 10. The table itself is
+A producer belongs to the principal that got it, and a number to the command that took it: the
+table keeps the fingerprint of each, so that nobody is given another command's answer.
+
+See: requirements 360.7 and 360.8; ADR 10 and 42. The table itself is
 ``statemachine.sections.producers``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgpack
 
@@ -34,6 +37,15 @@ HEADER_OPEN = "open"
 
 HEADER_ANSWER = "answer"
 """Record header with the answer's fields beyond its position, as msgpack."""
+
+HEADER_FINGERPRINT = "fingerprint"
+"""Record header with the digest of the command, ``FINGERPRINT_BYTES`` long."""
+
+EPOCH_MAX = 32_767
+"""Reserved for fencing: no client ever gets it."""
+
+EPOCH_EXHAUSTED = EPOCH_MAX - 1
+"""The last epoch of a producer id; an identity in it gets a new id instead of a next epoch."""
 
 ANSWER_REFUSED = "refused"
 """Key of an answer that refuses: the code's number and a message. Its batch changes nothing but
@@ -65,57 +77,94 @@ class Duplicate:
 _FRESH = Fresh()
 
 
+class SequenceClaim(NamedTuple):
+    """The number under which a command was sent, and by whom.
+
+    ``oldest_open`` is the oldest sequence whose answer the client still waits for.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    oldest_open: int
+    owner: bytes = b""
+    """``owner_digest`` of the principal."""
+    fingerprint: bytes = b""
+    """``command_fingerprint`` of the command."""
+
+
 def judge_sequence(
     view: HasProducers,
-    producer_id: int,
-    producer_epoch: int,
-    sequence: int,
-    oldest_open: int,
+    claim: SequenceClaim,
     *,
     window: int = PRODUCER_WINDOW,
+    unused: Container[int] = (),
 ) -> Fresh | Duplicate:
     """Decide whether a producer's command is new or was applied before.
 
-    ``view`` includes everything appended, committed or not. ``oldest_open`` is the oldest
-    sequence whose answer the client still waits for; sequences may run ahead of it by less
-    than ``window``, which is capped at ``PRODUCER_WINDOW`` because no more answers are kept.
+    ``view`` includes everything appended, committed or not. Sequences may run ahead of the oldest
+    open one by less than ``window``, which is capped at ``PRODUCER_WINDOW`` because no more answers
+    are kept. ``unused`` are sequences of this producer and epoch that were judged and took no
+    number: nothing waits for them.
 
     Raises:
-        CommandError: UNKNOWN_PRODUCER_ID; INVALID_PRODUCER_EPOCH for an older epoch;
-            OUT_OF_ORDER_SEQUENCE_NUMBER for a sequence outside what the client itself calls
-            open, and for a newer epoch that does not begin at 0; DUPLICATE_SEQUENCE_NUMBER
-            below the window; PRODUCER_WINDOW_EXCEEDED above it.
+        CommandError: UNKNOWN_PRODUCER_ID; INVALID_PRODUCER_ID_MAPPING for a producer that another
+            principal got; INVALID_PRODUCER_EPOCH for an older epoch, and for a newer one that the
+            writer may not give itself; OUT_OF_ORDER_SEQUENCE_NUMBER for a sequence outside what
+            the client itself calls open, for a newer epoch that does not begin at 0, and while an
+            older open sequence has not been judged; DUPLICATE_SEQUENCE_NUMBER below the window,
+            and where another command has taken the sequence; PRODUCER_WINDOW_EXCEEDED above it.
     """
+    producer_id, epoch = claim.producer_id, claim.producer_epoch
+    sequence, oldest_open = claim.sequence, claim.oldest_open
     state = view.producers.state(producer_id)
     if state is None:
         raise CommandError(
             ErrorCode.UNKNOWN_PRODUCER_ID, f"producer {producer_id} is not known or has expired"
         )
-    if producer_epoch < state.epoch:
+    if state.owner and state.owner != claim.owner:
+        raise CommandError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"producer {producer_id} was given to another principal",
+        )
+    if epoch < state.epoch:
         raise CommandError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {producer_id}: epoch {producer_epoch} is older than {state.epoch}",
+            f"producer {producer_id}: epoch {epoch} is older than {state.epoch}",
         )
     if not 0 <= oldest_open <= sequence <= SEQUENCE_MAX:
         raise CommandError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {producer_id}: sequence {sequence} with oldest open {oldest_open}",
         )
-    if producer_epoch > state.epoch:
-        if oldest_open:
-            raise CommandError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id}: epoch {producer_epoch} begins at sequence 0, "
-                f"not {oldest_open}",
-            )
-        state = ProducerState(producer_epoch)
-    return _judge_in_epoch(state, producer_id, sequence, oldest_open, min(window, PRODUCER_WINDOW))
+    if epoch > state.epoch:
+        _check_raised_epoch(view, claim)
+        state = ProducerState(epoch)
+    return _judge_in_epoch(state, claim, min(window, PRODUCER_WINDOW), unused)
+
+
+def _check_raised_epoch(view: HasProducers, claim: SequenceClaim) -> None:
+    """A writer without a name may raise its epoch itself (360.6)."""
+    producer_id, epoch = claim.producer_id, claim.producer_epoch
+    name = view.producers.names.get(producer_id)
+    if name is not None or epoch > EPOCH_EXHAUSTED:
+        raise CommandError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {producer_id}: epoch {epoch} was not given to it"
+            + ("" if name is None else f"; InitProducerId raises that of {name!r}"),
+        )
+    if claim.oldest_open:
+        raise CommandError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id}: epoch {epoch} begins at sequence 0, not {claim.oldest_open}",
+        )
 
 
 def _judge_in_epoch(
-    state: ProducerState, producer_id: int, sequence: int, oldest_open: int, window: int
+    state: ProducerState, claim: SequenceClaim, window: int, unused: Container[int]
 ) -> Fresh | Duplicate:
-    floor = max(state.oldest_open, oldest_open)
+    producer_id, sequence = claim.producer_id, claim.sequence
+    floor = max(state.oldest_open, claim.oldest_open)
     if sequence >= floor + window:
         raise CommandError(
             ErrorCode.PRODUCER_WINDOW_EXCEEDED,
@@ -123,9 +172,20 @@ def _judge_in_epoch(
             f"open one, {floor}",
         )
     if sequence > state.last_sequence:
+        for missing in range(max(floor, state.last_sequence + 1), sequence):
+            if missing not in unused:
+                raise CommandError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {producer_id}: sequence {sequence} before {missing}, which is open",
+                )
         return _FRESH
     first = state.answer_to(sequence)
     if first is not None:
+        if first.fingerprint and first.fingerprint != claim.fingerprint:
+            raise CommandError(
+                ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+                f"producer {producer_id}: sequence {sequence} was taken by another command",
+            )
         return Duplicate(first)
     if sequence < state.oldest_open:
         raise CommandError(
@@ -148,15 +208,18 @@ def apply_command(
     """
     oldest_open = 0
     answer = None
+    fingerprint = b""
     for name, value in headers:
         if name == HEADER_OPEN:
             oldest_open = _parse_open(value)
         elif name == HEADER_ANSWER:
             answer = value
+        elif name == HEADER_FINGERPRINT:
+            fingerprint = value or b""
     producers.replay_command(
         header.producer_id,
         header.producer_epoch,
-        Applied(header.base_sequence, header.end_offset, header.epoch, answer),
+        Applied(header.base_sequence, header.end_offset, header.epoch, answer, fingerprint),
         oldest_open,
         header.max_timestamp,
     )

@@ -1,13 +1,13 @@
 """Record types of our own, in the reserved key range from 20000 on.
 
-Only the native codec writes them; a log written with the kafka codec holds Kafka's types alone
-(ADR 2). Field lists only ever grow at the end.
+The native codec writes them as they are; in the kafka codec they ride in a NoOpRecord (ADR 41).
+Field lists only ever grow at the end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from statemachine.records_schema import (
     Int8,
@@ -15,6 +15,7 @@ from statemachine.records_schema import (
     Int32,
     Int64,
     MetadataRecord,
+    Since,
     WireStruct,
 )
 
@@ -38,15 +39,23 @@ class AppliedSequence(WireStruct):
 
 @dataclass(slots=True)
 class ProducerStateRecord(MetadataRecord):
-    """One row of the producer table; appears in checkpoints only (360.5)."""
+    """One row of the producer table; appears in checkpoints only (360.5).
+
+    ``owner`` is the digest of the principal that got the producer, empty where none is known.
+    ``fingerprints`` are those of the commands in ``applied``, in the same order, each empty where
+    it is not known; no entries where none is.
+    """
 
     API_KEY: ClassVar[int] = 20000
+    VERSION_MAX: ClassVar[int] = 1
     producer_id: Int64 = 0
     producer_epoch: Int16 = 0
     last_sequence: Int32 = -1
     oldest_open: Int32 = 0
     last_timestamp_ms: Int64 = -1
     applied: tuple[AppliedSequence, ...] = ()
+    owner: Annotated[bytes, Since(1)] = b""
+    fingerprints: Annotated[tuple[bytes, ...], Since(1)] = ()
 
 
 @dataclass(slots=True)

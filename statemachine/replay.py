@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from statemachine import derivation, imports, records, transactions
+from statemachine.fingerprint import owner_digest
 from statemachine.sections.configs import ResourceType
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def _producer_state(delta: OpenImage, record: records.ProducerStateRecord) -> No
 
 
 def _init_producer(delta: OpenImage, record: records.InitProducerRecord) -> None:
-    delta.open_producers().replay_init(record, delta.timestamp_ms)
+    owner = owner_digest(delta.principal())
+    delta.open_producers().replay_init(record, delta.timestamp_ms, owner)
 
 
 def _expire_producer(delta: OpenImage, record: records.ExpireProducerRecord) -> None:
@@ -166,8 +168,9 @@ def _import_state(delta: OpenImage, record: records.ImportStateRecord) -> None:
     imports.restate(delta, record)
 
 
-def _no_effect(_delta: OpenImage, _record: records.NoOpRecord) -> None:
-    """A NoOpRecord only moves the position."""
+def _no_effect(delta: OpenImage, _record: records.NoOpRecord) -> None:
+    """A NoOpRecord only moves the position; no checkpoint needs it."""
+    delta.tracker.empty_records += 1
 
 
 def _begin(delta: OpenImage, record: records.BeginTransactionRecord) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import ZERO_UUID, NodeId, Uuid
 from statemachine.commands import FeatureRange, RegisterBroker, UnregisterBroker
+from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.prepare.context import JudgeContext, Prepared
 from statemachine.prepare.lifecycle import removal_records
 from statemachine.prepare.replicas import DIRECTORIES_LEVEL
@@ -24,7 +25,6 @@ from statemachine.records import (
 )
 from statemachine.sections.cluster import BrokerRegistration
 
-KRAFT_VERSION = "kraft.version"
 BROKER_ID_MAX = 2**31 - 1
 RESERVED_DIRECTORY_IDS = 100
 """Directory ids below this number are stand-ins such as "unassigned" (KIP-858)."""

@@ -38,6 +38,8 @@ class JudgeContext:
     """The record timestamp, milliseconds since 1970."""
     rng: random.Random
     sessions: BrokerSessions
+    principal: str = ""
+    """Who sent the command that is judged."""
     uses_native_codec: bool = True
     """Whether own record types may be written; Kafka's readers know only their own."""
     kraft_version: int = 0

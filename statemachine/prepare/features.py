@@ -11,13 +11,14 @@ from quorum.types import NodeId, VersionRange
 from statemachine.commands import FeatureUpdate, ResourceType, UpdateFeatures, UpgradeType
 from statemachine.config_catalog import MIN_INSYNC_REPLICAS
 from statemachine.dump import dump_records
+from statemachine.feature_levels import KRAFT_VERSION, RELEASES, supported_range
 from statemachine.image import MetadataImage
-from statemachine.prepare.brokers import KRAFT_VERSION
 from statemachine.prepare.context import JudgeContext, Prepared
 from statemachine.prepare.view import View, registered_brokers
 from statemachine.records import (
     ELR_VERSION,
     METADATA_VERSION,
+    OWN_API_KEY_MIN,
     ClearElrRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -27,14 +28,7 @@ from statemachine.records import (
 )
 
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        METADATA_VERSION: (7, 33),
-        ELR_VERSION: (0, 1),
-        "group.version": (0, 1),
-        "share.version": (0, 1),
-        "streams.version": (0, 1),
-        "transaction.version": (0, 2),
-    }
+    {name: supported_range(name) for name in RELEASES if name != KRAFT_VERSION}
 )
 """Levels of each feature that this release supports, both ends inclusive."""
 
@@ -169,6 +163,9 @@ def _check_lossless(view: View, level: int) -> None:
     blockers: Counter[str] = Counter()
     for record in dump_records(image):
         kind = type(record)
+        if kind.API_KEY >= OWN_API_KEY_MIN:
+            # Its versions have nothing to do with Kafka's levels.
+            continue
         if kind not in written:
             written[kind] = record_version(kind(), level)
         if record_version(record, level) > written[kind]:

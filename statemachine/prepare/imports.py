@@ -16,11 +16,13 @@ from statemachine.imports import HEADER_SOURCE_NEXT, HEADER_SOURCE_OFFSET, is_bl
 from statemachine.prepare.context import JudgeContext, Prepared
 from statemachine.prepare.view import View
 from statemachine.records import (
+    METADATA_VERSION,
     OWN_API_KEY_MIN,
     AbortTransactionRecord,
     BeginImportRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     ImportStateRecord,
     MetadataRecord,
     RegisterBrokerRecord,
@@ -53,20 +55,16 @@ def prepare_import_batch(view: View, command: ImportBatch, context: JudgeContext
         CommandError: INVALID_REQUEST for a malformed command, and for records that no log of
             Kafka's holds outside a transaction; POLICY_VIOLATION when the cluster is not
             empty, or another source was or is imported; OUT_OF_ORDER_SEQUENCE_NUMBER for a
-            range that does not begin where the import is; UNSUPPORTED_VERSION in a log of
-            Kafka's own record types.
+            range that does not begin where the import is.
     """
-    if not context.uses_native_codec:
-        raise CommandError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "a log written with the kafka codec cannot hold how far an import has come",
-        )
     _check_form(command)
     records: list[MetadataRecord] = []
     state = view.source
     if state is None:
         _check_first(command)
         _check_blank(view)
+        if not context.uses_native_codec:
+            records += _voided_levels(view)
         records.append(
             BeginImportRecord(
                 command.source_cluster_id,
@@ -86,6 +84,18 @@ def prepare_import_batch(view: View, command: ImportBatch, context: JudgeContext
         (HEADER_SOURCE_NEXT, command.end.text().encode()),
     )
     return Prepared(records, headers=headers, is_foreign=True)
+
+
+def _voided_levels(view: View) -> list[MetadataRecord]:
+    """What ``BeginImportRecord`` implies, stated for Kafka's readers, who do not know it.
+
+    They take no log without a metadata.version; the source's own replaces it.
+    """
+    return [
+        FeatureLevelRecord(name, 0)
+        for name in sorted(view.features.levels)
+        if name != METADATA_VERSION
+    ]
 
 
 def _check_form(command: ImportBatch) -> None:

@@ -10,22 +10,21 @@ from dataclasses import replace
 
 from quorum.errors import CommandError, ErrorCode
 from statemachine.commands import AllocateProducerIds, InitProducerId
+from statemachine.fingerprint import owner_digest
 from statemachine.prepare.brokers import check_generation
 from statemachine.prepare.context import JudgeContext, Prepared
 from statemachine.prepare.view import View
+from statemachine.producers import EPOCH_EXHAUSTED, EPOCH_MAX
 from statemachine.records import (
     InitProducerRecord,
     MetadataRecord,
     ProducerIdsRecord,
     TransactionalIdRecord,
 )
+from statemachine.sections.producers import ProducerState
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
 PRODUCER_ID_MAX = 2**63 - 1
-EPOCH_MAX = 32_767
-"""Reserved for fencing: no client ever gets it."""
-EPOCH_EXHAUSTED = EPOCH_MAX - 1
-"""An identity in this epoch gets a new producer id instead of a next epoch."""
 TRANSACTIONAL_ID_LENGTH_MAX = 255
 TRANSACTION_TIMEOUT_MAX_MS = 900_000
 """``transaction.max.timeout.ms``."""
@@ -72,18 +71,13 @@ def prepare_init_producer_id(
 
     Raises:
         CommandError: INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, INVALID_PRODUCER_EPOCH
-            when another life of the writer has taken over, CONCURRENT_TRANSACTIONS while a
-            transaction is being finished, UNKNOWN_SERVER_ERROR when ids are used up,
-            UNSUPPORTED_VERSION in a log of Kafka's own record types.
+            when another life of the writer has taken over, INVALID_PRODUCER_ID_MAPPING for a
+            producer of another principal or transactional id, CONCURRENT_TRANSACTIONS while a
+            transaction is being finished, UNKNOWN_SERVER_ERROR when ids are used up.
     """
-    if not context.uses_native_codec:
-        raise CommandError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "a log written with the kafka codec cannot hold producers of metadata",
-        )
     _check_request(command)
     if command.transactional_id is None:
-        return _init_anonymous(view, command)
+        return _init_anonymous(view, command, context)
     return _init_named(view, command, command.transactional_id, context)
 
 
@@ -115,18 +109,26 @@ def _check_request(command: InitProducerId) -> None:
         )
 
 
-def _init_anonymous(view: View, command: InitProducerId) -> Prepared:
-    state = None if command.producer_id == NONE else view.producers.state(command.producer_id)
+def _init_anonymous(view: View, command: InitProducerId, context: JudgeContext) -> Prepared:
+    producer_id = command.producer_id
+    state = None if producer_id == NONE else view.producers.state(producer_id)
     if state is None:
         return _hand_out(_next_ids(view, 1), 0)
+    name = view.producers.names.get(producer_id)
+    if name is not None or (state.owner and state.owner != owner_digest(context.principal)):
+        raise CommandError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"producer {producer_id} belongs to "
+            + ("another principal" if name is None else f"transactional id {name!r}"),
+        )
     if command.producer_epoch == state.epoch:
         if state.epoch >= EPOCH_EXHAUSTED:
             return _hand_out(_next_ids(view, 1), 0)
-        return _hand_out(command.producer_id, state.epoch + 1)
+        return _hand_out(producer_id, state.epoch + 1)
     if command.producer_epoch == state.epoch - 1 and state.last_sequence == NONE:
         # The reply to the bump was lost: nothing has been written in the new epoch yet.
-        return _repeat(command.producer_id, state.epoch)
-    raise _is_fenced(command, command.producer_id, state.epoch)
+        return _repeat(producer_id, state.epoch)
+    raise _is_fenced(command, producer_id, state.epoch)
 
 
 def _init_named(view: View, command: InitProducerId, name: str, context: JudgeContext) -> Prepared:
@@ -138,32 +140,42 @@ def _init_named(view: View, command: InitProducerId, name: str, context: JudgeCo
         last_update_ms=context.wall_ms,
     )
     if known is None:
+        # A pair that was given is remembered: the reply may get lost, and the pair come again.
+        fresh.previous_producer_id = command.producer_id
+        fresh.last_producer_epoch = command.producer_epoch
         return _store(fresh, _next_ids(view, 1), 0)
+    epoch = known.producer_epoch
     expects = command.producer_id != NONE
     is_current = command.producer_id == known.producer_id
-    is_rotated = (
-        command.producer_id == known.previous_producer_id
-        and command.producer_epoch >= EPOCH_EXHAUSTED
+    # In epoch 0 the last pair was one of the previous id; it asks again if it got no reply.
+    is_last = command.producer_epoch == known.last_producer_epoch and command.producer_id == (
+        known.producer_id if epoch else known.previous_producer_id
     )
-    if expects and not (is_current or is_rotated):
+    if expects and not (is_current or is_last):
         raise _is_fenced(command, known.producer_id, known.producer_epoch)
     if known.status not in _SETTLED:
         raise CommandError(
             ErrorCode.CONCURRENT_TRANSACTIONS,
             f"{name!r} has a transaction in state {known.status}; retry",
         )
-    epoch = known.producer_epoch
-    fresh.previous_producer_id = known.previous_producer_id
-    if not expects or (is_current and command.producer_epoch == epoch):
-        fresh.last_producer_epoch = epoch if expects else NONE
-        # Without a producer row (it has expired) an id may not come back to life.
-        if epoch >= EPOCH_EXHAUSTED or view.producers.state(known.producer_id) is None:
-            fresh.previous_producer_id = known.producer_id
-            return _store(fresh, _next_ids(view, 1), 0)
-        return _store(fresh, known.producer_id, epoch + 1)
-    if command.producer_epoch == known.last_producer_epoch:
+    if expects and is_last:
         return _repeat(known.producer_id, epoch)
-    raise _is_fenced(command, known.producer_id, epoch)
+    if expects and command.producer_epoch != epoch:
+        raise _is_fenced(command, known.producer_id, epoch)
+    fresh.previous_producer_id = known.previous_producer_id
+    fresh.last_producer_epoch = epoch if expects else NONE
+    state = view.producers.state(known.producer_id)
+    # Without a producer row (it has expired) an id may not come back to life.
+    newest = EPOCH_EXHAUSTED if state is None else _newest_epoch(known, state)
+    if newest >= EPOCH_EXHAUSTED:
+        fresh.previous_producer_id = known.producer_id
+        return _store(fresh, _next_ids(view, 1), 0)
+    return _store(fresh, known.producer_id, newest + 1)
+
+
+def _newest_epoch(known: TransactionalIdRecord, state: ProducerState) -> int:
+    """The newest epoch of a named producer, whose row is ahead where others could raise it."""
+    return max(known.producer_epoch, state.epoch)
 
 
 def _store(fresh: TransactionalIdRecord, producer_id: int, epoch: int) -> Prepared:

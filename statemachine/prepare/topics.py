@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, NodeId, Uuid, uuid_to_text
@@ -21,6 +22,8 @@ from statemachine.prepare.view import View
 from statemachine.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
 
 TOPIC_NAME_LENGTH_MAX = 249
+COLLIDING_NAMES_TRIED_MAX = 1024
+"""Above so many spellings of a name with '.' or '_', all topics are gone through instead."""
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -37,6 +40,12 @@ def prepare_create_topic(view: View, command: CreateTopic, context: JudgeContext
     check_topic_name(name)
     if view.topics.id_of(name) is not None:
         raise CommandError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists already")
+    other = _colliding_name(view, name)
+    if other is not None:
+        raise CommandError(
+            ErrorCode.INVALID_TOPIC,
+            f"topic {name!r} collides with {other!r}: metric names have '_' for '.'",
+        )
     check_topic_configs(command.configs)
     placed = _manual_placement(view, command) or _automatic_placement(view, command, context)
     topic_id = _new_topic_id(view, context)
@@ -78,6 +87,22 @@ def check_topic_name(name: str) -> None:
             ErrorCode.INVALID_TOPIC,
             f"{name!r} is no topic name: letters, digits, '.', '_' and '-' make one",
         )
+
+
+def _colliding_name(view: View, name: str) -> str | None:
+    """A topic whose name differs from ``name`` in '.' against '_' only; None for none.
+
+    Brokers name their metrics after topics with '_' for '.', and refuse such pairs too.
+    """
+    parts = re.split("[._]", name)
+    if 2 ** (len(parts) - 1) > COLLIDING_NAMES_TRIED_MAX:
+        wanted = name.replace(".", "_")
+        return next((each for each in view.topics.ids if each.replace(".", "_") == wanted), None)
+    for marks in product("._", repeat=len(parts) - 1):
+        other = parts[0] + "".join(mark + part for mark, part in zip(marks, parts[1:]))
+        if view.topics.id_of(other) is not None:
+            return other
+    return None
 
 
 def _manual_placement(view: View, command: CreateTopic) -> list[tuple[NodeId, ...]]:

@@ -8,6 +8,7 @@ Invariants:
     1. The next producer id never falls.
     2. A producer's ``applied`` is ascending by sequence, holds nothing below ``oldest_open``,
        and at most ``PRODUCER_WINDOW`` entries.
+    3. ``names`` says exactly which producer ids the transactional ids hold now.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Applied(NamedTuple):
     offset: int
     epoch: int
     answer: bytes | None = None
+    fingerprint: bytes = b""
+    """Of the command; empty where it is not known."""
 
 
 class ProducerState(NamedTuple):
@@ -56,6 +59,8 @@ class ProducerState(NamedTuple):
     last_timestamp_ms: int = -1
     """Append time of its last batch or of its creation; drives expiry (360.5)."""
     applied: tuple[Applied, ...] = ()
+    owner: bytes = b""
+    """Digest of the principal that got this id and epoch; empty where it is not known."""
 
     def answer_to(self, sequence: int) -> Applied | None:
         """The first answer given to that sequence, if it was applied and is still kept."""
@@ -71,6 +76,8 @@ class ProducersView:
     """Every producer id below has been handed out."""
     states: ReadMap[int, ProducerState]
     transactional_ids: ReadMap[str, TransactionalIdRecord]
+    names: ReadMap[int, str]
+    """Transactional id by the producer id that it holds; derived from ``transactional_ids``."""
 
     def state(self, producer_id: int) -> ProducerState | None:
         """What is known of that producer; None when it was never handed out or has expired."""
@@ -88,12 +95,13 @@ class ProducersImage(ProducersView):
     next_id: int = 0
     states: Map[int, ProducerState] = EMPTY_MAP
     transactional_ids: Map[str, TransactionalIdRecord] = EMPTY_MAP
+    names: Map[int, str] = EMPTY_MAP
 
 
 class ProducersDelta(ProducersView):
     """Producers under change."""
 
-    __slots__ = ("_tracker", "next_id", "states", "transactional_ids")
+    __slots__ = ("_tracker", "names", "next_id", "states", "transactional_ids")
 
     def __init__(self, base: ProducersImage, tracker: ChangeTracker) -> None:
         self.next_id = base.next_id
@@ -101,11 +109,17 @@ class ProducersDelta(ProducersView):
         self.transactional_ids: MapDelta[str, TransactionalIdRecord] = MapDelta(
             base.transactional_ids
         )
+        self.names: MapDelta[int, str] = MapDelta(base.names)
         self._tracker = tracker
 
     def settle(self) -> ProducersImage:
         """The image as of now; the delta stays usable."""
-        return ProducersImage(self.next_id, self.states.settle(), self.transactional_ids.settle())
+        return ProducersImage(
+            self.next_id,
+            self.states.settle(),
+            self.transactional_ids.settle(),
+            self.names.settle(),
+        )
 
     def replay_ids(self, record: ProducerIdsRecord) -> None:
         """Ids up to the named one were handed out.
@@ -121,8 +135,10 @@ class ProducersDelta(ProducersView):
         self._raise_next_id(record.next_producer_id)
         self._tracker.stored((_PRODUCER_IDS,), record.extra, existed=existed)
 
-    def replay_init(self, record: InitProducerRecord, timestamp_ms: int) -> None:
+    def replay_init(self, record: InitProducerRecord, timestamp_ms: int, owner: bytes) -> None:
         """A producer id, or a newer epoch of one, was handed out; its sequences start at 0.
+
+        ``owner`` is the digest of the principal that it was given to, empty for none.
 
         Raises:
             ReplayError: The id was given away as part of a block, or the epoch is not newer.
@@ -137,7 +153,7 @@ class ProducersDelta(ProducersView):
             if epoch <= old.epoch:
                 raise ReplayError(f"producer {producer_id}: epoch {epoch} is not above {old.epoch}")
             self._tracker.modified((_PRODUCER, producer_id))
-        self.states.set(producer_id, ProducerState(epoch, -1, 0, timestamp_ms))
+        self.states.set(producer_id, ProducerState(epoch, -1, 0, timestamp_ms, (), owner))
 
     def replay_expiry(self, producer_id: int) -> None:
         """A producer was forgotten.
@@ -151,17 +167,28 @@ class ProducersDelta(ProducersView):
         self._tracker.deleted((_PRODUCER, producer_id))
 
     def replay_state(self, record: ProducerStateRecord) -> None:
-        """A producer was stated whole, in a checkpoint."""
+        """A producer was stated whole, in a checkpoint.
+
+        Raises:
+            ReplayError: Its fingerprints are not as many as its answers.
+        """
         key = (_PRODUCER, record.producer_id)
+        prints = record.fingerprints or (b"",) * len(record.applied)
+        if len(prints) != len(record.applied):
+            raise ReplayError(
+                f"producer {record.producer_id}: {len(prints)} fingerprints of "
+                f"{len(record.applied)} commands"
+            )
         new = ProducerState(
             record.producer_epoch,
             record.last_sequence,
             record.oldest_open,
             record.last_timestamp_ms,
             tuple(
-                Applied(entry.sequence, entry.offset, entry.epoch, entry.answer)
-                for entry in record.applied
+                Applied(entry.sequence, entry.offset, entry.epoch, entry.answer, fingerprint)
+                for entry, fingerprint in zip(record.applied, prints)
             ),
+            record.owner,
         )
         old = self.states.get(record.producer_id)
         if old is not None and old != new:
@@ -204,16 +231,27 @@ class ProducersDelta(ProducersView):
         if len(kept) > PRODUCER_WINDOW:
             kept = kept[-PRODUCER_WINDOW:]
             floor = max(floor, kept[0].sequence)
-        self.states.set(producer_id, ProducerState(epoch, last, floor, timestamp_ms, kept))
+        self.states.set(
+            producer_id, ProducerState(epoch, last, floor, timestamp_ms, kept, old.owner)
+        )
         self._tracker.modified((_PRODUCER, producer_id))
 
     def replay_transactional(self, record: TransactionalIdRecord) -> None:
-        """A transactional id was stated whole."""
+        """A transactional id was stated whole.
+
+        Raises:
+            ReplayError: Another one holds its producer id.
+        """
         name = record.transactional_id
+        holder = self.names.get(record.producer_id, name)
+        if holder != name:
+            raise ReplayError(f"producer {record.producer_id} belongs to {holder!r}")
         old = self.transactional_ids.get(name)
         if old is not None and old != record:
             self._tracker.modified((_TRANSACTIONAL, name))
+            self._unname(old)
         self.transactional_ids.set(name, record)
+        self.names.set(record.producer_id, name)
 
     def replay_transactional_removal(self, name: str) -> None:
         """A transactional id was forgotten.
@@ -221,10 +259,16 @@ class ProducersDelta(ProducersView):
         Raises:
             ReplayError: It is not known.
         """
-        if name not in self.transactional_ids:
+        old = self.transactional_ids.get(name)
+        if old is None:
             raise ReplayError(f"removal of unknown transactional id {name!r}")
         self.transactional_ids.pop(name)
+        self._unname(old)
         self._tracker.deleted((_TRANSACTIONAL, name))
+
+    def _unname(self, old: TransactionalIdRecord) -> None:
+        if self.names.get(old.producer_id) == old.transactional_id:
+            self.names.pop(old.producer_id)
 
     def _raise_next_id(self, next_id: int) -> None:
         if self.next_id:
@@ -242,11 +286,14 @@ def _inserted(producer_id: int, kept: tuple[Applied, ...], applied: Applied) -> 
 
 def record_of(producer_id: int, state: ProducerState) -> ProducerStateRecord:
     """The checkpoint form of a producer; the reverse of ``replay_state``."""
+    prints = tuple([entry.fingerprint for entry in state.applied])
     return ProducerStateRecord(
         producer_id,
         state.epoch,
         state.last_sequence,
         state.oldest_open,
         state.last_timestamp_ms,
-        tuple(AppliedSequence(*entry) for entry in state.applied),
+        tuple(AppliedSequence(*entry[:4]) for entry in state.applied),
+        state.owner,
+        prints if any(prints) else (),
     )

@@ -24,10 +24,12 @@ class ChangeTracker:
     Owned by one ``ImageDelta`` and shared by its section deltas.
     """
 
-    __slots__ = ("extras", "touched")
+    __slots__ = ("empty_records", "extras", "touched")
 
     def __init__(self, extras: Map[RecordKey, Extra]) -> None:
         self.touched: set[RecordKey] = set()
+        self.empty_records = 0
+        """Records that state nothing: added to the log, and gone from the state at once."""
         self.extras: MapDelta[RecordKey, Extra] = MapDelta(extras)
 
     def stored(self, key: RecordKey, extra: Extra | None, *, existed: bool) -> None:
