@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from quorate.client.limits import IMPORT_BYTES_MAX
+from quorate.client.limits import IMPORT_BYTES_MAX, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX
 from quorate.config_addresses import WILDCARD_HOSTS, parse_address, parse_voter
 from quorum.errors import ConfigError
 from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
@@ -44,6 +44,8 @@ RANGES: Final[Mapping[str, Mapping[str, Range]]] = {
         "write_streams_max": Range(1, COUNT_MAX),
         "watches_max": Range(1, COUNT_MAX),
         "unary_calls_max": Range(1, COUNT_MAX),
+        "write_streams_per_caller_max": Range(1, COUNT_MAX),
+        "client_message_bytes_max": Range(REQUEST_BYTES_MAX, MESSAGE_BYTES_MAX),
         "disk_free_bytes_min": Range(0, 1 << 62),
         "shutdown_ms_max": Range(0, HOUR_MS),
     },
@@ -266,6 +268,9 @@ class LimitsConfig:
     write_streams_max: int = 1024
     watches_max: int = 1024
     unary_calls_max: int = 1024
+    write_streams_per_caller_max: int = 128
+    """A caller is an address, or a certificate's name at an address."""
+    client_message_bytes_max: int = REQUEST_BYTES_MAX
     disk_free_bytes_min: int = 256 << 20
     """Below it the node is not ready; it goes on writing for as long as it can."""
     shutdown_ms_max: int = 5000

@@ -43,7 +43,8 @@ TABLE: dict[str, tuple[str, str]] = {
                          "controller.quorum.voters"),
     "relay.enable": ("Serve other observers from this one; a voter ignores it.", ""),
     "relay.fetch_from": ("host:port of relays to fetch from, best first; empty: the leader.", ""),
-    "cluster.record_codec": ("How metadata records are written: native (msgpack) or kafka.", ""),
+    "cluster.record_codec": ("How metadata records are written: native (msgpack) or kafka; fixed "
+                             "when a directory is formatted.", ""),
     "cluster.producer_window": ("Commands one producer may have open.",
                                 "max.in.flight.requests.per.connection"),
     "cluster.batch_bytes_max": ("Largest batch of one command.",
@@ -57,6 +58,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.fetch_max_wait_ms": ("How long an empty fetch is held.", "(fixed at 500)"),
     "quorum.fetch_bytes_max": ("Record bytes of one fetch between replicas.",
                                "controller.quorum.fetch.max.bytes"),
+    "quorum.snapshot_response_bytes_max": (
+        "Checkpoint bytes of one FetchSnapshot answer, all partitions together.",
+        "replica.fetch.response.max.bytes"),
     "quorum.snapshot_chunk_bytes": ("Bytes of one slice of a checkpoint.",
                                     "controller.quorum.fetch.snapshot.max.bytes"),
     "quorum.request_timeout_ms": ("A peer's answer is given up after this.",
@@ -73,7 +77,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.standstill_ms": (
         "A node this late to its own timer waits a little longer for the others; 0: never.", ""),
     "quorum.auto_join": (
-        "An observer asks to become a voter, and removes an older entry of its number first.",
+        "An observer asks to become a voter, and removes an older entry of its number first "
+        "(without `tls.node_name`: at the same address).",
         "controller.quorum.auto.join.enable"),
     "quorum.observer_session_ms": ("A replica silent for this long no longer counts as live.",
                                    "(fixed at 5 min)"),
@@ -141,6 +146,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "limits.write_streams_max": ("Write streams open at the same time.", "max.connections"),
     "limits.watches_max": ("Watches open at the same time.", ""),
     "limits.unary_calls_max": ("Calls of clients being answered at the same time.", ""),
+    "limits.write_streams_per_caller_max": (
+        "Write streams of one address, or of one certificate at one address.",
+        "",
+    ),
+    "limits.client_message_bytes_max": (
+        "Largest message that is taken from a client; an import may need the most there is.",
+        "socket.request.max.bytes",
+    ),
     "limits.disk_free_bytes_min": ("Free space below which the node is not ready.", ""),
     "limits.shutdown_ms_max": ("How long a stopping node hands over and drains.", ""),
     "logging.level": ("debug, info, warning or error.", "log4j2 level"),

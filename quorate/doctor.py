@@ -20,11 +20,12 @@ from quorate.config import ServerConfig
 from quorate.config_addresses import parse_address
 from quorate.doctor_finding import Finding, Verdict
 from quorate.doctor_side_files import examine_side_files
-from quorum.errors import IdentityError, QuorateError
+from quorum.errors import IdentityError, QuorateError, SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
 from quorum.log.layout import DAMAGED_SUFFIX, partition_directory, segment_bases, segment_path
 from snapshot.naming import FileState, parse_name
+from snapshot.reader import CheckpointReader
 
 PACKAGES = ("audit", "metrics", "quorate", "quorum", "snapshot", "statemachine")
 """Our top-level packages. Their names are everyday words, see ``foreign_packages``."""
@@ -132,6 +133,12 @@ def _examine_directory(config: ServerConfig) -> Iterator[Finding]:
     partition = partition_directory(data_dir)
     yield from examine_side_files(fs, partition, identity.directory_id)
     yield from _examine_files(fs.list_directory(partition))
+    for path in checkpoint_files(data_dir):
+        try:
+            CheckpointReader(path).head()
+        except (SnapshotCorruptError, StorageError) as error:
+            yield Finding(path.name, Verdict.FAILED, str(error),
+                          "see docs/operations.md, section Damage")  # fmt: skip
 
 
 def _examine_files(names: list[str]) -> Iterator[Finding]:

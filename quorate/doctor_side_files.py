@@ -21,7 +21,7 @@ from quorum.log.condemned_file import read_condemnation
 from quorum.log.digest_file import read_digest_file
 from quorum.log.election_store import ElectionFile
 from quorum.log.epoch_file import EpochFile
-from quorum.log.high_watermark_file import load_watermarks
+from quorum.log.high_watermark_file import damaged_watermark_files, load_watermarks
 from quorum.log.identity import check_partition_metadata
 from quorum.log.layout import (
     CONDEMNED_NAME,
@@ -31,7 +31,9 @@ from quorum.log.layout import (
     PARTITION_METADATA_NAME,
     QUORUM_STATE_NAME,
     WATERMARK_NAME,
+    WATERMARK_NAMES,
     parse_segment_name,
+    segment_bases,
     segment_path,
 )
 from quorum.log.log_start_file import LogStartFile
@@ -49,7 +51,7 @@ def examine_side_files(fs: FileSystem, directory: Path, owner: Uuid) -> Iterator
         (QUORUM_STATE_NAME, lambda fs, directory: _election(fs, directory, owner)),
         (PARTITION_METADATA_NAME, _partition_metadata),
         (LOG_START_NAME, _log_start),
-        (WATERMARK_NAME, _watermarks),
+        (WATERMARK_NAME, lambda fs, directory: _watermarks(fs, directory, owner)),
         (EPOCH_FILE_NAME, _epochs),
         (CONDEMNED_NAME, _condemned),
         ("digests", _digests),
@@ -66,15 +68,15 @@ def _election(fs: FileSystem, directory: Path, owner: Uuid) -> Finding:
     if not file.exists():
         return Finding(QUORUM_STATE_NAME, Verdict.FAILED, "missing; no start without it",
                        _SEE_ELECTION)  # fmt: skip
-    finding = _election_once(fs, directory, file)
+    finding = _election_once(fs, directory, file, owner)
     # Beside a running node the epoch may have risen between its two files: look twice.
-    return finding if finding.verdict is Verdict.OK else _election_once(fs, directory, file)
+    return finding if finding.verdict is Verdict.OK else _election_once(fs, directory, file, owner)
 
 
-def _election_once(fs: FileSystem, directory: Path, file: ElectionFile) -> Finding:
+def _election_once(fs: FileSystem, directory: Path, file: ElectionFile, owner: Uuid) -> Finding:
     try:
         state = file.load()
-        check_newest(fs, directory, state)
+        check_newest(fs, directory, state, owner)
     except ElectionStateError as error:
         return Finding(QUORUM_STATE_NAME, Verdict.FAILED, str(error), _SEE_ELECTION)
     return Finding(QUORUM_STATE_NAME, Verdict.OK, f"epoch {state.epoch}")
@@ -100,18 +102,28 @@ def _log_start(fs: FileSystem, directory: Path) -> Finding:
     return Finding(LOG_START_NAME, Verdict.OK, f"{stored.start}{unfinished}")
 
 
-def _watermarks(fs: FileSystem, directory: Path) -> Finding:
-    if not fs.exists(directory / WATERMARK_NAME):
+def _watermarks(fs: FileSystem, directory: Path, owner: Uuid) -> Finding:
+    names = [name for name in WATERMARK_NAMES if fs.exists(directory / name)]
+    if not names and not segment_bases(fs.list_directory(directory)):
         return Finding(WATERMARK_NAME, Verdict.OK, "none yet")
-    marks = load_watermarks(fs, directory)
+    marks = load_watermarks(fs, directory, owner)
     if marks is None:
         return Finding(
             WATERMARK_NAME,
-            Verdict.WARNING,
-            "no slot of it is intact, so nothing says how far the log was on disk",
-            "prove the log with --deep; the next start writes it anew",
+            Verdict.FAILED,
+            "neither it nor its copy is intact, so nothing says how far the log was on disk",
+            "start the node beside the others: until its leader has brought it up it elects nobody",
         )
     seen = f"committed below {marks.high_watermark}, on disk below {marks.durable_offset}"
+    damaged = damaged_watermark_files(fs, directory, owner)
+    damaged += tuple(name for name in WATERMARK_NAMES if name not in names)
+    if damaged:
+        return Finding(
+            WATERMARK_NAME,
+            Verdict.WARNING,
+            f"{seen}; missing or damaged: {', '.join(damaged)}",
+            "nothing to do: the next start writes it anew from the other one",
+        )
     return Finding(WATERMARK_NAME, Verdict.OK, seen)
 
 

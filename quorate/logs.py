@@ -1,7 +1,9 @@
 """The process log: one line per event on standard error, as ``key=value`` text or as JSON.
 
 Lines are rendered from core events and from the modules' own messages, which are written as
-``event=name key=value``. No payload of a record is ever logged.
+``event=name key=value``. No payload of a record is ever logged. Whatever a peer or client put into
+a text, one record is one line and holds no control character; the lines of a trace are indented.
+How many lines there may be of one kind stands in ``quorate.log_limit``.
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum
 from re import compile as pattern
+from typing import TextIO
 
+from quorate.log_limit import LINE_CHARACTERS_MAX, LineLimit
+from quorate.visible_text import visible, visible_json
 from quorum.core import events
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, uuid_to_text
 
@@ -36,11 +42,17 @@ _GRAVE = (
 )
 _WORD = pattern(r"(?<=[a-z])(?=[A-Z])")
 _events = logging.getLogger("quorum.core")
+_limit = LineLimit(time.monotonic)
+
+
+def suppressed_lines() -> int:
+    """Lines that this process kept out of its log since the start."""
+    return _limit.suppressed
 
 
 def configure_logging(level: str, form: str) -> None:
     """Send everything of this process to standard error. Called once, by the server."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LimitedHandler(sys.stderr, _limit)
     handler.setFormatter(_JsonLines() if form == "json" else _TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -83,13 +95,45 @@ def _text(value: object) -> str:
             return str(value).replace(" ", "")
 
 
+class LimitedHandler(logging.StreamHandler[TextIO]):
+    """Writes the lines that ``limit`` admits, and what it suppressed when a window is over."""
+
+    def __init__(self, stream: TextIO, limit: LineLimit) -> None:
+        super().__init__(stream)
+        self._line_limit = limit
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, unless too many of its kind were written."""
+        for text in self._line_limit.summary():
+            super().emit(
+                logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None)
+            )
+        if self._line_limit.admits(record):
+            super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line; what is formatted is written."""
+        line = super().format(record)
+        self._line_limit.wrote(len(line))
+        return line
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LINE_CHARACTERS_MAX:
+        return text
+    return f"{text[:LINE_CHARACTERS_MAX]}... ({len(text)} characters)"
+
+
 class _TextLines(logging.Formatter):
     """``2026-01-31T12:00:00.000Z INFO logger message``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_time(record)} {record.levelname} {record.name} {record.getMessage()}"
+        message = _shortened(record.getMessage())
+        line = f"{_time(record)} {record.levelname} {record.name} {visible(message)}"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            # Indented, so that no line of an exception's text can pass for one of the log's.
+            trace = _shortened(self.formatException(record.exc_info)).splitlines()
+            line = "\n    ".join([line, *map(visible, trace)])
         return line
 
 
@@ -101,11 +145,11 @@ class _JsonLines(logging.Formatter):
             "ts": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _shortened(record.getMessage()),
         }
         if record.exc_info:
-            fields_["trace"] = self.formatException(record.exc_info)
-        return json.dumps(fields_, ensure_ascii=False)
+            fields_["trace"] = _shortened(self.formatException(record.exc_info))
+        return visible_json(json.dumps(fields_, ensure_ascii=False))
 
 
 def _time(record: logging.LogRecord) -> str:

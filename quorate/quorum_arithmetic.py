@@ -44,6 +44,9 @@ class Replica:
     patience_ms: int = PATIENCE_MS
     """Whoever has not fetched for longer is taken as unreachable, whoever has not been level for
     longer as lagging: what the leader itself bears of a majority before it gives up."""
+    probed_ms: int = -1
+    """How long ago a sign of life was asked for; whoever has not fetched since is taken as
+    unreachable as well. -1: nobody asked."""
 
     @property
     def condition(self) -> Condition:
@@ -52,7 +55,7 @@ class Replica:
             return Condition.LEADER
         if self.silent_ms < 0 or self.lag < 0:
             return Condition.UNKNOWN
-        if self.silent_ms > self.patience_ms:
+        if self.silent_ms > self.patience_ms or 0 <= self.probed_ms < self.silent_ms:
             return Condition.SILENT
         if self.lag > 0 and not 0 <= self.behind_ms <= self.patience_ms:
             return Condition.LAGGING

@@ -14,6 +14,7 @@ from quorate.cli.log_verify import missing_beginning
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.cli.snapshot import verify_in_place
 from quorate.doctor import (
     checkpoint_files,
     examine_installation,
@@ -28,7 +29,6 @@ from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.layout import partition_directory
 from quorum.log.verify import verify_log
 from quorum.types import DigestAt
-from snapshot.reader import CheckpointReader
 
 _SEE_DAMAGE = "see docs/operations.md, section Damage"
 
@@ -108,7 +108,7 @@ def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
     check = f"content of {path.name}"
     try:
         if is_checkpoint:
-            records = CheckpointReader(path).verify().records
+            records = verify_in_place(path).records
         else:
             records = sum(batch.header.record_count for batch in read_batches(path))
     except QuorateError as error:

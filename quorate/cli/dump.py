@@ -25,7 +25,7 @@ from quorum.errors import CorruptBatchError, RecordCodecError, UnknownRecordErro
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import parse_segment_name
 from quorum.log.trail import join_problem
-from statemachine.codec import decode_record
+from statemachine.codec import batch_headers, decode_record
 from statemachine.payload import bytes_text, control_payload, record_payload, written_version
 
 _CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -111,10 +111,12 @@ def record_line(
         "keySize": -1 if record.key is None else len(record.key),
         "valueSize": -1 if record.value is None else len(record.value),
     }
-    if record.headers:
-        line["headers"] = {name: _header_text(value) for name, value in record.headers}
+    is_control = batch.header.is_control
     try:
-        if batch.header.is_control:
+        headers = batch_headers(record.headers, None if is_control else record.value)
+        if headers:
+            line["headers"] = {name: _header_text(value) for name, value in headers}
+        if is_control:
             control = decode_control(record, path=batch.path, position=batch.header.position)
             line["payload"] = control_payload(control)
         elif record.value is None:

@@ -10,7 +10,9 @@ import click
 
 from quorate.cli.dump import FoundBatch, batch_line, read_batches, record_line
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.file_kinds import other_kind
 from quorate.cli.session import Session
+from quorate.visible_text import visible
 from quorum.errors import CorruptBatchError
 from quorum.log.layout import parse_segment_name
 from snapshot.naming import parse_name
@@ -31,8 +33,16 @@ def show_file(
     ``kind`` names the document that JSON and YAML make of it.
 
     Raises:
-        CliError: The file is damaged; what comes before has been shown.
+        CliError: The file is damaged, and what comes before has been shown; or, by its name, it is
+            no file of record batches.
     """
+    other = other_kind(path)
+    if other:
+        raise CliError(
+            f"{path}: {other}; it holds no record batches",
+            hint="dump the .log and .checkpoint files beside it",
+            code=Exit.USAGE,
+        )
     wanted = (
         batch
         for batch in read_batches(path)
@@ -73,7 +83,7 @@ def _lines(
     with_records: bool,
     show_secrets: bool,
 ) -> None:
-    click.echo(f"Dumping {path}")
+    click.echo(visible(f"Dumping {path}"))
     click.echo(_title(path))
     for batch in batches:
         click.echo(_line(batch_line(batch.header)))
@@ -91,7 +101,9 @@ def _title(path: Path) -> str:
 
 
 def _line(facts: Mapping[str, object]) -> str:
-    return " ".join(
-        f"{name}: {json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value}"
-        for name, value in facts.items()
+    return visible(
+        " ".join(
+            f"{name}: {json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value}"
+            for name, value in facts.items()
+        )
     )

@@ -15,6 +15,7 @@ from quorum.errors import (
     DiskFullError,
     ElectionStateError,
     ErrorCode,
+    IdentityDamagedError,
     IdentityError,
     LogDamagedError,
     QuorumUsageError,
@@ -126,6 +127,7 @@ def exit_for_code(code: ErrorCode) -> Exit:
 _DAMAGE = (
     CorruptBatchError,
     ElectionStateError,
+    IdentityDamagedError,
     LogDamagedError,
     RecordCodecError,
     SnapshotCorruptError,
@@ -139,16 +141,17 @@ def exit_for(error: Exception) -> Exit:
         return error.code
     if isinstance(error, CommandError):
         return exit_for_code(error.code)
-    if isinstance(error, ConfigError | QuorumUsageError | IdentityError):
-        return Exit.USAGE
-    return Exit.DAMAGED if isinstance(error, _DAMAGE) else Exit.FAILED
+    if isinstance(error, _DAMAGE):
+        return Exit.DAMAGED
+    usage = isinstance(error, ConfigError | QuorumUsageError | IdentityError)
+    return Exit.USAGE if usage else Exit.FAILED
 
 
 def hint_for(error: Exception) -> str:
     """What to do next, as one sentence; empty when the message says it all."""
     if isinstance(error, CliError):
         return error.hint
-    if isinstance(error, IdentityError):
+    if isinstance(error, IdentityError) and not isinstance(error, IdentityDamagedError):
         return "check the folder, or make a new one with `quorate format`"
     if isinstance(error, DiskFullError):
         return "make room outside of the data directory, then start the node again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -14,11 +15,18 @@ from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.config import ServerConfig
 from quorate.config_addresses import CONTROLLER_LISTENER, parse_address, parse_voter
-from quorate.features import INITIAL_LEVELS, KRAFT_VERSION, KRAFT_VERSION_MAX
-from quorate.formatting import FormatPlan, format_directory
+from quorate.features import (
+    INITIAL_LEVELS,
+    KAFKA_INITIAL_LEVELS,
+    KRAFT_VERSION_MAX,
+    readers_of,
+)
+from quorate.formatting import FormatPlan, FormatReport, format_directory
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import draw_directory_id
 from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
+from statemachine.feature_levels import KRAFT_VERSION
+from statemachine.records import METADATA_VERSION
 
 
 @click.command("format", cls=LocalCommand)
@@ -49,7 +57,7 @@ from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_to_t
     "features",
     multiple=True,
     metavar="NAME=LEVEL",
-    help="Start at this level instead of the newest. Repeatable.",
+    help="Start at this level instead of the default. Repeatable.",
 )
 @click.option(
     "--ignore-formatted", is_flag=True, help="Leave a directory that is this node's already."
@@ -91,7 +99,8 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
     directory_id = own[0] if own else draw_directory_id(os.urandom)
     if standalone:
         voters = (_own_voter(config, directory_id),)
-    levels = _levels(features)
+    is_native = config.cluster.record_codec == "native"
+    levels = _levels(INITIAL_LEVELS if is_native else KAFKA_INITIAL_LEVELS, features)
     kraft_version = levels.pop(KRAFT_VERSION, KRAFT_VERSION_MAX if any(voters_given) else 0)
     plan = FormatPlan(
         data_dir=config.node.data_dir,
@@ -100,24 +109,33 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
         directory_id=directory_id,
         voters=voters,
         levels=levels,
-        uses_native_codec=config.cluster.record_codec == "native",
+        uses_native_codec=is_native,
         kraft_version=kraft_version,
     )
     report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
-    session.show(
-        Result(
-            "Format",
-            {
-                "data_dir": str(plan.data_dir),
-                "cluster_id": report.identity.cluster_id,
-                "node_id": report.identity.node_id,
-                "directory_id": uuid_to_text(report.identity.directory_id),
-                "formatted": not report.was_formatted,
-            },
-        )
-    )
+    session.show(_shown(plan, report))
     if report.was_formatted:
         session.say("was formatted already; nothing changed")
+    elif not is_native:
+        session.say(
+            f"{METADATA_VERSION} {levels[METADATA_VERSION]}: Kafka {readers_of(levels)} and later "
+            "read these files, older releases refuse them"
+        )
+
+
+def _shown(plan: FormatPlan, report: FormatReport) -> Result:
+    return Result(
+        "Format",
+        {
+            "data_dir": str(plan.data_dir),
+            "cluster_id": report.identity.cluster_id,
+            "node_id": report.identity.node_id,
+            "directory_id": uuid_to_text(report.identity.directory_id),
+            "formatted": not report.was_formatted,
+            "record_codec": "native" if plan.uses_native_codec else "kafka",
+            "levels": None if report.was_formatted else dict(plan.levels),
+        },
+    )
 
 
 def _check_choice(given: tuple[bool, bool, bool], *, has_static: bool) -> None:
@@ -154,8 +172,8 @@ def _own_voter(config: ServerConfig, directory_id: Uuid) -> Voter:
     )
 
 
-def _levels(features: tuple[str, ...]) -> dict[str, int]:
-    levels = dict(INITIAL_LEVELS)
+def _levels(initial: Mapping[str, int], features: tuple[str, ...]) -> dict[str, int]:
+    levels = dict(initial)
     for text in features:
         name, equals, level = text.partition("=")
         if not equals or not level.isdecimal():

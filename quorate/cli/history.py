@@ -13,6 +13,7 @@ from quorate.cli.session import Session
 from quorate.history.check import Report, check
 from quorate.history.search import STEPS_MAX, Verdict
 from quorate.history.storage import HistoryFormatError, load
+from quorate.visible_text import visible
 
 _COLUMNS = (
     "file",
@@ -66,7 +67,7 @@ def check_command(session: Session, files: tuple[Path, ...], steps: int) -> None
     session.show(Result("HistoryCheck", rows=rows, columns=_COLUMNS))
     for path, report in zip(files, reports):
         for line in report.explanation():
-            click.echo(f"{path.name}: {line}", err=True)
+            click.echo(visible(f"{path.name}: {line}"), err=True)
     verdicts = {report.verdict for report in reports}
     if Verdict.INVALID in verdicts:
         count = sum(len(report.violations) for report in reports)

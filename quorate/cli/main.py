@@ -11,6 +11,7 @@ import click
 
 from quorate.cli.command import RootGroup
 from quorate.cli.exits import CliError, Exit, exit_for, hint_for
+from quorate.visible_text import visible
 from quorum.errors import ConfigError, InvariantViolation, QuorateError
 from quorum.transport.poller import poll_on_waiting_thread
 
@@ -25,12 +26,18 @@ PLACES: dict[str, tuple[str, str]] = {
     "feature": ("quorate.cli.feature:feature", "Show and raise feature levels."),
     "log": ("quorate.cli.log:log", "Read log segments and checkpoints, ours or Kafka's."),
     "import": ("quorate.cli.import_:import_command", "Load a Kafka cluster's metadata."),
+    "adopt": ("quorate.cli.adopt:adopt_command", "Make a Kafka controller's directory ours."),
+    "release": ("quorate.cli.adopt:release_command", "Give a directory back to Kafka."),
     "history": ("quorate.cli.history:history", "Check what clients saw against what is promised."),
     "snapshot": ("quorate.cli.snapshot:snapshot", "List and read checkpoints."),
     "export": ("quorate.cli.export:export", "Write the log as Parquet files."),
     "audit": ("quorate.cli.audit:audit", "Ask who did what to the metadata, and when."),
     "sim": ("quorate.cli.sim:sim", "Prove the cluster on simulated time, network and disks."),
     "doctor": ("quorate.cli.doctor:doctor", "Check this installation and a node's directory."),
+    "unsafe-lower-epoch": (
+        "quorate.cli.lower_epoch:lower_epoch",
+        "Set a stopped node's epoch back, when a quorum's epochs are used up.",
+    ),
     "random-uuid": ("quorate.cli.random_uuid:random_uuid", "Print a new id."),
     "completion": ("quorate.cli.completion:completion", "Print the shell completion script."),
     "version": ("quorate.cli.version:version", "Print versions."),
@@ -74,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.OK
     except ConfigError as error:
         for problem in error.problems:
-            click.echo(f"error: {problem}", err=True)
+            click.echo(visible(f"error: {problem}"), err=True)
         return Exit.USAGE
     except (CliError, QuorateError) as error:
         _complain(str(error), hint_for(error))
@@ -91,4 +98,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(message: str, hint: str) -> None:
     line = " ".join(message.split())
-    click.echo(f"error: {line}" + (f" ({hint})" if hint else ""), err=True)
+    click.echo(visible(f"error: {line}") + (f" ({hint})" if hint else ""), err=True)

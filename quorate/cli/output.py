@@ -12,11 +12,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from quorate.visible_text import visible, visible_json
 
 FORMATS = ("table", "json", "jsonl", "yaml")
 SCHEMA_VERSION = 1
@@ -51,7 +53,7 @@ class Result:
 def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> None:
     """Write ``result`` to ``stream`` in one of ``FORMATS``."""
     if output == "json":
-        stream.write(json.dumps(result.document(), indent=2, ensure_ascii=False) + "\n")
+        stream.write(_json(result.document(), indent=2) + "\n")
     elif output == "jsonl":
         rows = result.rows if result.rows is not None else [result.document()]
         write_lines(rows, stream)
@@ -97,13 +99,13 @@ def stream_rows(
         stream.write((_json_tail if is_json else _yaml_tail)(error, is_empty=is_empty))
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _json(value: object, **form: Any) -> str:
+    return visible_json(json.dumps(value, ensure_ascii=False, **form))
 
 
 def _json_head(head: Mapping[str, object]) -> str:
     """The beginning of a document whose rows follow."""
-    return json.dumps({**head, "rows": []}, indent=2, ensure_ascii=False).removesuffix("]\n}")
+    return _json({**head, "rows": []}, indent=2).removesuffix("]\n}")
 
 
 def _json_tail(error: str | None, *, is_empty: bool) -> str:
@@ -119,20 +121,20 @@ def _yaml_tail(error: str | None, *, is_empty: bool) -> str:
 def write_lines(rows: Iterable[Mapping[str, object]], stream: IO[str]) -> None:
     """One JSON document per line, written as the rows come."""
     for row in rows:
-        stream.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+        stream.write(_json(row, separators=(",", ":")) + "\n")
 
 
 def as_text(value: object) -> str:
-    """A value in a table cell."""
+    """A value in a table cell: one line, without control characters."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items())
+        return ", ".join(f"{visible(str(key))}={as_text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(as_text(item) for item in value)
-    return str(value)
+    return visible(str(value))
 
 
 def _table(result: Result, stream: IO[str], *, colour: bool) -> None:
@@ -145,9 +147,10 @@ def _table(result: Result, stream: IO[str], *, colour: bool) -> None:
         highlight=False,
     )
     if result.fields:
-        width = max(len(key) for key in result.fields)
+        width = max(len(visible(key)) for key in result.fields)
         for key, value in result.fields.items():
-            console.print(Text(f"{key}:{' ' * (width - len(key))}  {as_text(value)}"))
+            name = f"{visible(key)}:"
+            console.print(Text(f"{name:<{width + 1}}  {as_text(value)}"))
     if result.rows is None:
         return
     if result.fields:
@@ -194,4 +197,4 @@ def _yaml_scalar(value: object) -> str:
     # A JSON scalar is a YAML scalar; only harmless words go without quotes.
     if isinstance(value, str) and _PLAIN_YAML.fullmatch(value) and value.lower() not in _YAML_WORDS:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _json(value)

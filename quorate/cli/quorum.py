@@ -11,6 +11,7 @@ from quorate.cli.connection import ask
 from quorate.cli.output import Result
 from quorate.cli.quorum_barred import advise, barred_voters
 from quorate.cli.quorum_may_stop import may_stop
+from quorate.cli.quorum_replay import advise_replay, find_stopped
 from quorate.cli.quorum_transfer import transfer_leader
 from quorate.cli.quorum_tree import with_ways
 from quorate.cli.quorum_voters import add_voter, remove_voter, update_voter
@@ -45,11 +46,14 @@ def status(session: Session, any_node: bool) -> None:
     """Show leader, epoch, high watermark, lag and members.
 
     ``pending_change`` is the change of voters that the answering node has under way as leader,
-    ``removed_voters`` whom its voter set does not let back in without ``add-voter --readmit``.
+    ``removed_voters`` whom its voter set does not let back in without ``add-voter --readmit``,
+    ``replay_stopped`` who cannot lead because it cannot apply a committed record.
     """
-    answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
-    session.show(Result("QuorumStatus", status_fields(answer)))
+    answer, stopped = ask(session, lambda client: find_stopped(session, client, any_node=any_node))
+    replay = [{"id": each, "reason": stopped[each]} for each in sorted(stopped)]
+    session.show(Result("QuorumStatus", {**status_fields(answer), "replay_stopped": replay}))
     advise(session, answer)
+    advise_replay(session, answer, stopped)
 
 
 @describe.command()

@@ -1,6 +1,14 @@
-"""``quorate quorum may-stop NODE``: would the majority survive it?"""
+"""``quorate quorum may-stop NODE``: would the majority survive it?
+
+The leader takes a voter that died a moment ago as able until it has been silent for a while. So
+the command waits until every voter that counts has fetched again since the question was put. A
+voter that lives does so within a fetch timeout, by default within half a second.
+"""
 
 from __future__ import annotations
+
+import time
+from dataclasses import dataclass
 
 import click
 
@@ -10,8 +18,22 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import observers_of, unable_fields, voters_of
 from quorate.cli.session import Session
-from quorate.quorum_arithmetic import PATIENCE_MS, objections_to_stopping
+from quorate.quorum_arithmetic import PATIENCE_MS, Standing, objections_to_stopping
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
+
+_POLL_S = 0.05
+_AGAIN_S = 0.5
+"""How often ``--wait`` begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What the voters' state says about stopping the node."""
+
+    answer: DescribeQuorumResponse
+    now: Standing
+    is_voter: bool
+    reasons: list[str]
 
 
 @click.command(cls=SessionCommand)
@@ -20,29 +42,32 @@ from quorum.v1.admin_pb2 import DescribeQuorumResponse
     "--spare", type=click.IntRange(min=0), default=0, show_default=True,
     help="So many further failures must be bearable while it is down.",
 )  # fmt: skip
+@click.option(
+    "--wait", "wait_s", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
+    help="Ask again for this long until it may be stopped.",
+)  # fmt: skip
 @pass_session
-def may_stop(session: Session, node: int, spare: int) -> None:
+def may_stop(session: Session, node: int, spare: int, wait_s: float) -> None:
     """Say whether NODE may be stopped without losing the majority.
 
     Takes into account who is silent and who lags, and whether the voters are just being changed.
+    Every voter that counts must show now that it lives, which takes up to a fetch timeout.
     Exit code 0: it may. 6: it may not, and nothing else ends with 6. All others mean that it could
     not be found out: 4, there is no such node; 7, no leader could be asked; 1 and 2, other reasons.
     """
-    answer = _asked(session)
-    now = voters_of(answer)
-    voter = now.find(node)
-    if voter is None and node not in {each.id for each in observers_of(answer)}:
-        raise CliError(f"node {node} is neither a voter nor an observer", code=Exit.NOT_FOUND)
-    reasons = objections_to_stopping(now, node, spare) if voter is not None else []
-    if voter is not None and answer.pending_change:
-        reasons.append(f"the voters are being changed: {answer.pending_change}")
+    end_s = time.monotonic() + wait_s
+    found = _probed(session, node, spare)
+    while found.reasons and time.monotonic() < end_s:
+        time.sleep(_AGAIN_S)
+        found = _probed(session, node, spare)
+    answer, now = found.answer, found.now
     session.show(
         Result(
             "MayStop",
             {
                 "node_id": node,
-                "may_stop": not reasons,
-                "is_voter": voter is not None,
+                "may_stop": not found.reasons,
+                "is_voter": found.is_voter,
                 "is_leader": node == answer.leader_id,
                 "voters": len(now.voters),
                 "majority": now.majority,
@@ -51,13 +76,51 @@ def may_stop(session: Session, node: int, spare: int) -> None:
                 "margin_without": now.margin_without(node),
                 "unable": unable_fields(now),
                 "patience_ms": answer.check_quorum_ms or PATIENCE_MS,
-                "reason": "; ".join(reasons),
-                "reasons": reasons,
+                "reason": "; ".join(found.reasons),
+                "reasons": found.reasons,
             },
         )
     )
-    if reasons:
+    if found.reasons:
         raise click.exceptions.Exit(Exit.REFUSED)
+
+
+def _probed(session: Session, node: int, spare: int) -> _Finding:
+    """Judge by who has fetched since now; at once if the node may not be stopped either way.
+
+    Voters that the leader already takes as silent are not waited for. Another leader begins anew:
+    its clock is another.
+    """
+    answer = _asked(session)
+    found = _judge(answer, node, spare, probed_at_ms=-1)
+    if found.reasons or not found.is_voter:
+        return found
+    probed_at_ms, leader = answer.timestamp_ms, (answer.leader_id, answer.leader_epoch)
+    awaited = {each.id for each in found.now.able}
+    end_s = time.monotonic() + _fetch_timeout_s(answer)
+    while (answer.leader_id, answer.leader_epoch) == leader:
+        found = _judge(answer, node, spare, probed_at_ms=probed_at_ms)
+        if awaited <= {each.id for each in found.now.able} or time.monotonic() >= end_s:
+            return found
+        time.sleep(_POLL_S)
+        answer = _asked(session)
+    return _probed(session, node, spare)
+
+
+def _judge(answer: DescribeQuorumResponse, node: int, spare: int, *, probed_at_ms: int) -> _Finding:
+    now = voters_of(answer, probed_at_ms=probed_at_ms)
+    voter = now.find(node)
+    if voter is None and node not in {each.id for each in observers_of(answer)}:
+        raise CliError(f"node {node} is neither a voter nor an observer", code=Exit.NOT_FOUND)
+    reasons = objections_to_stopping(now, node, spare) if voter is not None else []
+    if voter is not None and answer.pending_change:
+        reasons.append(f"the voters are being changed: {answer.pending_change}")
+    return _Finding(answer, now, voter is not None, reasons)
+
+
+def _fetch_timeout_s(answer: DescribeQuorumResponse) -> float:
+    """Within this a voter that lives has fetched: two thirds of what its leader bears."""
+    return (answer.check_quorum_ms or PATIENCE_MS) / 1500
 
 
 def _asked(session: Session) -> DescribeQuorumResponse:

@@ -13,8 +13,10 @@ from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 COLUMNS = ("voters", "majority", "tolerated", "able", "margin", "may_fail_next")
 
 
-def voters_of(answer: DescribeQuorumResponse) -> Standing:
+def voters_of(answer: DescribeQuorumResponse, *, probed_at_ms: int = -1) -> Standing:
     """The voters as their leader sees them.
+
+    With ``probed_at_ms``, a time by the leader's clock, only those count that have fetched since.
 
     Raises:
         CliError: UNREACHABLE when it is not the leader's answer: nobody else knows.
@@ -25,7 +27,7 @@ def voters_of(answer: DescribeQuorumResponse) -> Standing:
             hint="`quorum describe status --any-node` shows what a node knows",
             code=Exit.UNREACHABLE,
         )
-    return Standing(tuple(_replica(answer, each) for each in answer.voters))
+    return Standing(tuple(_replica(answer, each, probed_at_ms) for each in answer.voters))
 
 
 def observers_of(answer: DescribeQuorumResponse) -> list[Replica]:
@@ -33,7 +35,9 @@ def observers_of(answer: DescribeQuorumResponse) -> list[Replica]:
     return [_replica(answer, each) for each in answer.observers]
 
 
-def _replica(answer: DescribeQuorumResponse, each: QuorumReplica) -> Replica:
+def _replica(
+    answer: DescribeQuorumResponse, each: QuorumReplica, probed_at_ms: int = -1
+) -> Replica:
     is_known = each.log_end_offset >= 0
     return Replica(
         each.replica_id,
@@ -43,6 +47,7 @@ def _replica(answer: DescribeQuorumResponse, each: QuorumReplica) -> Replica:
         _age_ms(answer, each.last_caught_up_timestamp_ms),
         each.replica_id == answer.leader_id and each.directory_id == answer.directory_id,
         answer.check_quorum_ms or PATIENCE_MS,
+        _age_ms(answer, probed_at_ms),
     )
 
 

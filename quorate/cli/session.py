@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result, render, stream_rows
 from quorate.config_addresses import parse_address
+from quorate.visible_text import visible
 
 TIMEOUT_DEFAULT_S = 10.0
 
@@ -52,11 +53,11 @@ class Session:
     def say(self, text: str) -> None:
         """A remark for a person; silent with ``--quiet``."""
         if not self.is_quiet:
-            click.echo(text, err=True)
+            click.echo(visible(text), err=True)
 
     def warn(self, text: str) -> None:
         """Why the result says less than it seems to; ``--quiet`` does not silence it."""
-        click.echo(f"warning: {text}", err=True)
+        click.echo(visible(f"warning: {text}"), err=True)
 
     def servers(self) -> tuple[str, ...]:
         """The bootstrap servers given.

@@ -123,7 +123,9 @@ def run(
 
     Each run has two phases. While faults go on, safety is checked after every event; then they
     end, and within 30 simulated seconds there must be one leader, everybody level, a fresh write
-    and a linearizable read served, and every acknowledged write present once. Exits 1 when a
+    and a linearizable read served, and every acknowledged write present once. In half of the runs a
+    minority stays down or cut off at first, and the others must do that alone, within two fetch
+    timeouts, twelve election timeouts and a request timeout for write and read. Exits 1 when a
     seed fails, with its last fifty lines and the line that replays it, and 3 when too little
     happened to prove anything. LEAST is what must have happened, by seeds and events; it is not
     enforced, and not shown, for shapes of one's own, few seeds and short storms.
@@ -148,6 +150,15 @@ def run(
     session.show(_result(report, shortfalls, seconds))
     for _, failure in report.failures[:_FAILURES_SHOWN]:
         click.echo(failure, err=True)
+    refuse(report, shortfalls)
+
+
+def refuse(report: LaneReport, shortfalls: list[str]) -> None:
+    """Raise if the run shows a defect, or nothing at all.
+
+    Raises:
+        CliError: A seed failed, or too little happened.
+    """
     if report.failures:
         failed = ", ".join(str(seed) for seed, _ in report.failures)
         raise CliError(f"{len(report.failures)} of {report.seeds} seeds failed: {failed}")
@@ -189,6 +200,7 @@ def _result(report: LaneReport, shortfalls: list[str], seconds: float) -> Result
             "seconds": round(seconds, 1),
             "simulated_seconds": report.virtual_us // 1_000_000,
             "longest_healing_ms": report.healed_us_max // 1_000,
+            "longest_progress_percent": report.progress_percent_max,
             "minima": f"{NOT_ENFORCED}: {reason}" if reason else "enforced",
             "shortfalls": shortfalls,
         },

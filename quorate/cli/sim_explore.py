@@ -49,12 +49,21 @@ def explore(session: Session, model: str, states: int) -> None:
 
         report = search(MODELS[model], states_max=states, on_level=tell)
     session.show(_result(report, time.monotonic() - began))
+    refuse(report, states)
+
+
+def refuse(report: Report, states_max: int) -> None:
+    """Raise if an invariant does not hold, or if not every state was visited.
+
+    Raises:
+        CliError: Either of these; the shortest way to a violation goes to standard error.
+    """
     if report.violation is not None:
         for line in told(report):
             click.echo(line, err=True)
-        raise CliError(f"{model}: {report.violation.name} does not hold")
+        raise CliError(f"{report.model.name}: {report.violation.name} does not hold")
     if not report.is_complete:
-        raise CliError(f"{model}: more than {states} states", code=Exit.UNHEALTHY)
+        raise CliError(f"{report.model.name}: more than {states_max} states", code=Exit.UNHEALTHY)
 
 
 def _result(report: Report, seconds: float) -> Result:

@@ -11,11 +11,14 @@ from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.replica.checkpoint_position import contradiction
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
+from quorum.log.readonly import open_readonly
 from snapshot.naming import FileState, parse_name
 from snapshot.reader import CheckpointReader
+from snapshot.verifier import CheckpointSummary
 
 _COLUMNS = ("end_offset", "epoch", "state", "bytes", "records", "kraft_version", "digest", "file")
 
@@ -27,7 +30,11 @@ def snapshot() -> None:
 
 @snapshot.command("list")
 @click.argument("data_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--verify", is_flag=True, help="Read every file and prove its checksums.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Prove every file, and compare it with the log.",
+)
 @pass_session
 def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
     """List the checkpoints in DATA_DIR, or in a metadata partition directory."""
@@ -51,7 +58,7 @@ def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
         if verify and state is FileState.FROZEN:
             try:
                 with session.progress(f"verifying {name}", None):
-                    summary = CheckpointReader(directory / name).verify()
+                    summary = verify_in_place(directory / name)
             except SnapshotCorruptError as error:
                 row["state"] = "damaged"
                 row["problem"] = str(error)
@@ -69,6 +76,26 @@ def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
             hint="a running node replaces them; see docs/operations.md, section Damage",
             code=Exit.DAMAGED,
         )
+
+
+def verify_in_place(path: Path) -> CheckpointSummary:
+    """Read a checkpoint from end to end, and compare its position with the log beside it.
+
+    Raises:
+        SnapshotCorruptError: It is damaged, or another one than its name says.
+        StorageError: A file cannot be read.
+    """
+    reader = CheckpointReader(path)
+    summary = reader.verify()
+    if reader.snapshot_id is not None:
+        log = open_readonly(path.parent)
+        try:
+            problem = contradiction(reader.snapshot_id, summary.head, log)
+        finally:
+            log.close()
+        if problem:
+            raise SnapshotCorruptError(f"not the checkpoint of its position: {problem}", path)
+    return summary
 
 
 @snapshot.command("dump")

@@ -68,7 +68,9 @@ class LogTruncationError(OffsetOutOfRangeError):
     """Records that were read are no longer part of the log (320.4).
 
     ``divergent_offset`` is the first offset whose record differs, ``divergent_epoch`` the epoch
-    in which the log goes on from there; both -1 where the log does not know.
+    of the record before it, -1 where that is not known. ``is_exact`` is false where the reader
+    does not know the epochs it has read, or the log no longer has them: then the first difference
+    may lie lower.
     """
 
     def __init__(
@@ -77,9 +79,11 @@ class LogTruncationError(OffsetOutOfRangeError):
         *,
         divergent_offset: int,
         divergent_epoch: int,
+        is_exact: bool = False,
         bounds: OffsetBounds | None = None,
     ) -> None:
         super().__init__(message, bounds=bounds)
+        self.is_exact = is_exact
         self.divergent_offset = divergent_offset
         self.divergent_epoch = divergent_epoch
 

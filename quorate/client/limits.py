@@ -23,6 +23,10 @@ MESSAGE_BYTES_MAX = IMPORT_BYTES_MAX + FRAMING_BYTES
 COMMAND_BYTES_MAX = 1 << 20
 """Largest command, as encoded for the wire."""
 
+REQUEST_BYTES_MAX = COMMAND_BYTES_MAX + FRAMING_BYTES
+"""Largest message that a server takes from a client, unless ``limits.client_message_bytes_max``
+says more, as an import of larger batches needs it."""
+
 FETCH_BYTES_MAX = 1 << 20
 """Most record bytes in one answer, beyond the one batch that is always given."""
 
@@ -53,7 +57,6 @@ RECONNECT_BACKOFF_MAX_MS = 250
 
 _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
     ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -62,6 +65,7 @@ _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
 
 CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
     *_SHARED_OPTIONS,
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
     ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_BACKOFF_MAX_MS),
@@ -72,6 +76,7 @@ CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
 
 SERVER_OPTIONS: tuple[ChannelOption, ...] = (
     *_SHARED_OPTIONS,
+    ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
     ("grpc.http2.min_ping_interval_without_data_ms", SERVER_PING_INTERVAL_MIN_MS),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", SERVER_PING_INTERVAL_MIN_MS),
     ("grpc.http2.max_ping_strikes", 2),

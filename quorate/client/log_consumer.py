@@ -2,7 +2,8 @@
 
 A position is an offset and the epoch of the record before it. With the epoch the consumer can
 tell whether what it has read is still part of the log: after a change of leader it asks where
-that epoch ends before it reads on, and every fetch is checked again by the server.
+that epoch ends before it reads on, and every fetch is checked again by the server. With the epochs
+before that one it finds the very offset from which the log differs.
 
 See: KIP-320, requirements 320.1-320.6 and 320.9.
 """
@@ -10,7 +11,7 @@ See: KIP-320, requirements 320.1-320.6 and 320.9.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from quorate.client.batches import LogRecord, read_batches
@@ -19,6 +20,7 @@ from quorate.client.errors import (
     OffsetOutOfRangeError,
     RefusedError,
 )
+from quorate.client.lineage import Lineage
 from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Queries
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import FetchLogRequest
@@ -44,6 +46,10 @@ class LogPosition:
 
     offset: int
     epoch: int = -1
+    epochs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    """Pairs of epoch and start offset of what was read, ascending. Optional: without them the
+    offset that a truncation is reported with is only an upper bound where whole epochs are gone.
+    """
 
 
 class LogConsumer:
@@ -61,22 +67,30 @@ class LogConsumer:
         self._queries = queries
         self._reset = reset
         self._position = position
+        self._lineage = _lineage_of(position)
         self._verify_checksums = verify_checksums
         self._max_bytes = max_bytes
         self._leader_epoch = -1
-        self._must_validate = position is not None and position.epoch >= 0
+        # Until a leader was heard of, the fetch itself is the check.
+        self._must_validate = False
         self.high_watermark = -1
         """Everything below is committed, as of the last answer."""
 
     @property
     def position(self) -> LogPosition | None:
         """Where the next read begins; None before the first reset."""
-        return self._position
+        if self._position is None:
+            return None
+        return LogPosition(self._position.offset, self._position.epoch, self._lineage.epochs)
 
     def seek(self, offset: int, epoch: int = -1) -> None:
         """Read from ``offset`` on. With the epoch of the record before it, that is verified."""
-        self._position = LogPosition(offset, epoch)
-        self._must_validate = epoch >= 0
+        self._move_to(LogPosition(offset, epoch))
+        self._must_validate = epoch >= 0 and self._leader_epoch >= 0
+
+    def _move_to(self, position: LogPosition) -> None:
+        self._position = position
+        self._lineage = _lineage_of(position)
 
     async def poll(self, *, max_wait_ms: int = 500) -> list[LogRecord]:
         """The next records, possibly none within ``max_wait_ms``; moves the position.
@@ -105,20 +119,22 @@ class LogConsumer:
                     max_wait_ms=max_wait_ms,
                 )
             )
+            if response.HasField("diverging"):
+                self._meet_leader(response.leader_id, response.leader_epoch)
+                hint = response.diverging
+                await self._resolve(position, hint.epoch, hint.offset)
+                return []
         except OffsetOutOfRangeError as error:
+            if isinstance(error, LogTruncationError):
+                raise
             await self._reset_position(error)
             return []
         except RefusedError as error:
-            if error.code != common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH:
-                raise
-            self._meet_epoch(error.leader.leader_epoch if error.leader is not None else -1)
-            return []
-        if response.HasField("diverging"):
-            self._truncated(position, response.diverging.offset, response.diverging.epoch)
+            self._meet_newer_leader(error)
             return []
         self.high_watermark = response.high_watermark
         records = self._advance(position, response.records)
-        self._meet_epoch(response.leader_epoch)
+        self._meet_leader(response.leader_id, response.leader_epoch)
         return records
 
     def _advance(self, position: LogPosition, data: bytes) -> list[LogRecord]:
@@ -126,55 +142,102 @@ class LogConsumer:
         records: list[LogRecord] = []
         for batch in read_batches(data, verify_checksums=self._verify_checksums):
             records += [record for record in batch.records() if record.offset >= position.offset]
+            self._lineage.add(batch.leader_epoch, max(batch.base_offset, position.offset))
             self._position = LogPosition(batch.end_offset, batch.leader_epoch)
         return records
 
-    def _meet_epoch(self, leader_epoch: int) -> None:
-        """A newer leader is heard of: what was read under the old one is verified first."""
-        if leader_epoch <= self._leader_epoch:
+    def _meet_leader(self, leader_id: int, leader_epoch: int) -> None:
+        """A newer leader is heard of: what was read under the old one is verified first.
+
+        An epoch without a leader counts for nothing: the quorum may stay below it, and every node
+        there would refuse whoever knows it.
+        """
+        if leader_id < 0 or leader_epoch <= self._leader_epoch:
             return
         is_first = self._leader_epoch == -1
         self._leader_epoch = leader_epoch
         if not is_first and self._position is not None and self._position.epoch >= 0:
             self._must_validate = True
 
+    def _meet_newer_leader(self, error: RefusedError) -> None:
+        """Take note of the leader that fenced us; any other refusal is raised again."""
+        if error.code != common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH:
+            raise error
+        if error.leader is not None:
+            self._meet_leader(error.leader.leader_id, error.leader.leader_epoch)
+
     async def _validate(self, position: LogPosition) -> None:
         """Ask where the epoch of our last record ends (320.3)."""
         try:
-            answer = await self._queries.offset_for_leader_epoch(
-                position.epoch, leader_epoch=self._leader_epoch
-            )
+            epoch, end_offset = await self._epoch_end(position.epoch)
+            # A log that begins above the position has nothing to compare; the fetch says so.
+            is_comparable = epoch >= 0 or end_offset <= position.offset
+            if is_comparable and (epoch < position.epoch or end_offset < position.offset):
+                await self._resolve(position, epoch, end_offset)
+        except OffsetOutOfRangeError:
+            raise
         except RefusedError as error:
-            if error.code != common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH:
-                raise
-            self._meet_epoch(error.leader.leader_epoch if error.leader is not None else -1)
+            self._meet_newer_leader(error)
             return
         self._must_validate = False
-        if answer.end_offset < 0:
-            # Nothing that old is known any more; the fetch itself says whether that is a loss.
-            return
-        if answer.leader_epoch < position.epoch or answer.end_offset < position.offset:
-            self._truncated(position, min(answer.end_offset, position.offset), answer.leader_epoch)
 
-    def _truncated(self, position: LogPosition, offset: int, epoch: int) -> None:
+    async def _epoch_end(self, epoch: int) -> tuple[int, int]:
+        answer = await self._queries.offset_for_leader_epoch(epoch, leader_epoch=self._leader_epoch)
+        if answer.end_offset >= 0:
+            return answer.leader_epoch, answer.end_offset
+        start = await self._queries.list_offsets(
+            EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch
+        )
+        return -1, start.offset
+
+    async def _resolve(self, position: LogPosition, epoch: int, end_offset: int) -> None:
+        """Find where our history left the log's, and go there or raise (320.4)."""
+        found = await self._lineage.find_divergence(
+            position.offset, epoch, end_offset, self._epoch_end
+        )
         text = (
             f"history changed: read up to offset {position.offset} (epoch {position.epoch}), "
-            f"the log differs from offset {offset} on (epoch {epoch} ends there)"
+            f"the log differs {found}"
         )
         if self._reset is ResetPolicy.NONE:
-            raise LogTruncationError(text, divergent_offset=offset, divergent_epoch=epoch)
+            raise LogTruncationError(
+                text,
+                divergent_offset=found.offset,
+                divergent_epoch=found.epoch,
+                is_exact=found.is_exact,
+            )
         _LOG.warning("%s; moved there", text)
-        self._position = LogPosition(offset, epoch)
+        self._position = LogPosition(found.offset, found.epoch)
+        self._lineage.truncate_to(found.offset)
         self._must_validate = False
 
     async def _reset_position(self, cause: OffsetOutOfRangeError) -> None:
-        if self._reset is ResetPolicy.NONE:
+        """Go to one end of the log, as the leader of the newest epoch heard of knows it."""
+        policy = self._reset
+        if policy is ResetPolicy.NONE:
             raise cause
-        time = EARLIEST_TIMESTAMP if self._reset is ResetPolicy.EARLIEST else LATEST_TIMESTAMP
-        found = await self._queries.list_offsets(time)
+        time = EARLIEST_TIMESTAMP if policy is ResetPolicy.EARLIEST else LATEST_TIMESTAMP
+        read_under = -1 if self._position is None else self._position.epoch
+        try:
+            found = await self._queries.list_offsets(
+                time, leader_epoch=max(self._leader_epoch, read_under)
+            )
+        except RefusedError as error:
+            self._meet_newer_leader(error)
+            return
         if self._position is not None:
-            _LOG.warning("%s; moved to %s %d", cause, self._reset.value, found.offset)
+            _LOG.warning("%s; moved to %s %d", cause, policy.value, found.offset)
         # The earliest record's own epoch says nothing about the one before it.
-        epoch = found.leader_epoch if self._reset is ResetPolicy.LATEST else -1
-        self._position = LogPosition(found.offset, epoch)
+        epoch = found.leader_epoch if policy is ResetPolicy.LATEST else -1
+        self._move_to(LogPosition(found.offset, epoch))
         self._must_validate = False
+
+
+def _lineage_of(position: LogPosition | None) -> Lineage:
+    """What a position says of the epochs below it."""
+    if position is None:
+        return Lineage()
+    lineage = Lineage(position.epochs)
+    if position.epoch >= 0 and position.offset > 0:
+        lineage.add(position.epoch, position.offset - 1)
+    return lineage

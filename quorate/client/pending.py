@@ -61,9 +61,7 @@ class Verdict(Enum):
     OVERLOADED = "overloaded"
     """Ask again later, under the same number."""
     PRODUCER_GONE = "producer gone"
-    """The number means nothing any more."""
-    ANSWER_GONE = "answer gone"
-    """Judged before, but what came of it is no longer known."""
+    """The number means nothing any more, or somebody else has used or closed it."""
 
 
 _VERDICTS: dict[int, Verdict] = {
@@ -75,10 +73,12 @@ _VERDICTS: dict[int, Verdict] = {
     common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED: Verdict.OVERLOADED,
     common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE: Verdict.OVERLOADED,
     common_pb2.ERROR_CODE_PRODUCER_WINDOW_EXCEEDED: Verdict.OVERLOADED,
+    # An older open command has not been judged there; it is on its way.
+    common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: Verdict.OVERLOADED,
     common_pb2.ERROR_CODE_UNKNOWN_PRODUCER_ID: Verdict.PRODUCER_GONE,
     common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH: Verdict.PRODUCER_GONE,
-    common_pb2.ERROR_CODE_DUPLICATE_SEQUENCE_NUMBER: Verdict.ANSWER_GONE,
-    common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: Verdict.ANSWER_GONE,
+    common_pb2.ERROR_CODE_INVALID_PRODUCER_ID_MAPPING: Verdict.PRODUCER_GONE,
+    common_pb2.ERROR_CODE_DUPLICATE_SEQUENCE_NUMBER: Verdict.PRODUCER_GONE,
 }
 
 

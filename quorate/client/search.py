@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
 
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, ProtocolError, RefusedError, from_rpc
+from quorum.supervisor import Supervisor
 from quorum.v1.metadata_pb2 import StreamAccepted, WriterIdentity, WriteStreamRequest
 
 StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
@@ -60,6 +62,7 @@ class LeaderSearch:
         self._rng = rng
         self._avoid = avoid
         self._asked: dict[str, asyncio.Task[None]] = {}
+        self._supervisor = Supervisor()
         self._loop = asyncio.get_running_loop()
         self._found: asyncio.Future[FoundStream] = self._loop.create_future()
         self._began = self._loop.time()
@@ -76,7 +79,9 @@ class LeaderSearch:
 
     def _ask(self, address: str) -> None:
         if address not in self._asked:
-            self._asked[address] = self._loop.create_task(self._ask_until_found(address))
+            self._asked[address] = self._supervisor.start(
+                f"search-{address}", partial(self._ask_until_found, address)
+            )
 
     async def _ask_until_found(self, address: str) -> None:
         if address == self._avoid:

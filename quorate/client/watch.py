@@ -26,7 +26,15 @@ from quorate.client.errors import (
     WatchLaggedError,
     from_rpc,
 )
-from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk, WatchRequest, WatchResponse
+from quorate.client.lineage import Lineage
+from quorum.v1.metadata_pb2 import (
+    ChangeBatch,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    StateChunk,
+    WatchRequest,
+    WatchResponse,
+)
 
 SILENCE_SECONDS_MAX = 15.0
 """A server says something every few seconds; after so long without it, another is asked."""
@@ -64,6 +72,7 @@ class Watch:
         """Where a state must be at least: a watch that begins again never goes back."""
         self.offset = -1 if from_offset is None else from_offset
         self.epoch = from_epoch
+        self._lineage = Lineage([(from_epoch, self.offset - 1)] if from_epoch >= 0 else ())
 
     async def __aiter__(self) -> AsyncIterator[WatchEvent]:
         """The events, for ever.
@@ -90,6 +99,8 @@ class Watch:
                 failure = error
             finally:
                 call.cancel()
+            if isinstance(failure, LogTruncationError):
+                raise await self._located(failure)
             self._judge(failure, address)
             now = loop.time()
             lost_at = now if lost_at is None else lost_at
@@ -149,6 +160,7 @@ class Watch:
         self._chunks += 1
         if chunk.is_last:
             self.offset, self.epoch = chunk.offset, chunk.epoch
+            self._lineage = Lineage([(chunk.epoch, chunk.offset - 1)])
             self._is_first_batch = False
         return chunk
 
@@ -161,13 +173,39 @@ class Watch:
             raise ProtocolError(f"changes from {batch.base_offset} follow offset {self.offset}")
         self._is_first_batch = False
         self.offset, self.epoch = batch.end_offset, batch.epoch
+        self._lineage.add(batch.epoch, batch.base_offset)
         return batch
+
+    async def _located(self, failure: LogTruncationError) -> LogTruncationError:
+        """The same, with the first offset that differs as exactly as we know our own epochs."""
+
+        async def ask(epoch: int) -> tuple[int, int]:
+            answer: OffsetForLeaderEpochResponse = await self._caller.call(
+                "metadata",
+                "OffsetForLeaderEpoch",
+                OffsetForLeaderEpochRequest(leader_epoch=epoch),
+                timeout_seconds=SILENCE_SECONDS_MAX,
+                to_leader=True,
+            )
+            if answer.end_offset >= 0:
+                return answer.leader_epoch, answer.end_offset
+            return -1, failure.bounds.earliest_offset if failure.bounds is not None else 0
+
+        found = await self._lineage.find_divergence(
+            self.offset, failure.divergent_epoch, failure.divergent_offset, ask
+        )
+        return LogTruncationError(
+            f"history changed: watched up to offset {self.offset} (epoch {self.epoch}), the log "
+            f"differs {found}",
+            divergent_offset=found.offset,
+            divergent_epoch=found.epoch,
+            is_exact=found.is_exact,
+            bounds=failure.bounds,
+        )
 
     def _judge(self, failure: Exception, address: str) -> None:
         """Go on elsewhere, begin again, or give up by raising."""
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
-            if isinstance(failure, LogTruncationError):
-                raise failure
             self._least = max(self._least, self.offset)
             self.offset = self.epoch = -1
         elif isinstance(failure, ClientError) and not may_ask_again(failure):

@@ -32,7 +32,6 @@ from quorate.client.limits import (
     COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
     COMMANDS_PER_STREAM_MAX,
-    MESSAGE_BYTES_MAX,
 )
 from quorate.client.pending import Applied, Pending, PendingLane, Verdict, verdict_on
 from quorate.client.search import LeaderSearch
@@ -165,9 +164,9 @@ class Writer:
         if not self._sent:
             self._heard_at = self._loop.time()
         room = min(COMMANDS_PER_MESSAGE_MAX, COMMANDS_PER_STREAM_MAX - len(self._sent))
-        # Half of what fits: tags, numbers and groups are added to the commands' own sizes.
-        size = MESSAGE_BYTES_MAX // 2
-        while self._again and room > 0 and size > 0:
+        # Tags, numbers and groups are added to the commands' own sizes, within the framing.
+        size = COMMAND_BYTES_MAX
+        while self._again and room > 0 and (not groups or self._again[0].size <= size):
             pending = self._again.popleft()
             if pending.done.done():
                 self._release(pending)
@@ -176,7 +175,7 @@ class Writer:
             room -= 1
             size -= pending.size
         lane = None
-        while self._fresh and room > 0 and size > 0:
+        while self._fresh and room > 0 and (not groups or self._fresh[0].size <= size):
             if lane is None or not lane.has_room:
                 lane = self._lanes.with_room()
                 if lane is None:
@@ -283,18 +282,16 @@ class Writer:
         self._release(pending)
         if verdict is Verdict.REFUSED:
             self._fail(pending, RefusedError(answer.error_code, answer.message))
-        elif verdict is Verdict.PRODUCER_GONE and pending.lane is not None:
+        elif pending.lane is not None:
             self._lanes.retire(pending.lane)
             if pending.attempts > 1:
-                self._fail(pending, OutcomeUnknownError(f"the producer is gone: {answer.message}"))
+                text = f"{code_name(answer.error_code)}: {answer.message}"
+                self._fail(pending, OutcomeUnknownError(f"the producer is gone: {text}"))
                 return
             # Sent once and refused: it certainly was not applied under the lost number.
             pending.lane = None
             pending.attempts = 0
             self._fresh.appendleft(pending)
-        else:
-            text = f"{code_name(answer.error_code)}: {answer.message}"
-            self._fail(pending, OutcomeUnknownError(text))
 
     def _end_pause(self, tag: int) -> None:
         pending = self._pausing.pop(tag, None)
@@ -322,7 +319,10 @@ class Writer:
         stream.close()
         sent = [pending for pending in self._sent.values() if not pending.is_init]
         self._lanes.opening -= len(self._sent) - len(sent)
-        self._again.extendleft(reversed(sent))
+        # In the order of their numbers: one is refused while an older open one was not judged.
+        self._again = deque(
+            sorted([*sent, *self._again], key=lambda pending: pending.command.sequence)
+        )
         self._sent.clear()
         if self._again or self._fresh:
             self._move()

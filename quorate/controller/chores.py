@@ -74,7 +74,7 @@ class Chores:
         fenced = self._fence_stalest(delta, now_ms)
         if fenced:
             yield fenced
-        if self._config.uses_native_codec and now_ms >= self._next_expiry_check_ms:
+        if now_ms >= self._next_expiry_check_ms:
             self._next_expiry_check_ms = now_ms + self._config.producer_expiry_check_ms
             expired = expired_producers(delta, wall_ms - self._config.producer_expiration_ms)
             if expired:

@@ -68,15 +68,20 @@ class Controller:
         bootstrap: tuple[MetadataRecord, ...] = (),
         defaults: PlacementDefaults | None = None,
         on_fault: Callable[[str], None] = lambda message: None,  # noqa: ARG005 - ignores it
+        on_replay: Callable[[str], None] = lambda stopped: None,  # noqa: ARG005 - ignores it
         on_group: Callable[[int], None] = lambda batches: None,  # noqa: ARG005 - ignores it
     ) -> None:
         self.config = config
         self.checkpoint = CheckpointProgress(machine.changes)
         self.fault: QuorateError | None = None
-        """Why replay has stopped before a committed record, if it has. Reads go on."""
+        """Why replay has stopped before a committed record, if it has. Reads go on.
+
+        ``on_replay`` is called with it as text, and with an empty one when replay goes on.
+        """
         self._machine = machine
         self._open_checkpoint = open_checkpoint
         self._on_fault = on_fault
+        self._on_replay = on_replay
         self._log: LogDriver
         self._speculation = Speculation(machine)
         self._parking = Parking(config.waits_max)
@@ -234,15 +239,23 @@ class Controller:
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Forget the image and load this checkpoint; delivery goes on at its end offset.
 
+        One that this release cannot load stops replay; the former image stays in force.
+
         Raises:
             StorageError: The checkpoint cannot be read; the former image stays in force.
         """
         self._speculation.forget()
         before = self._machine.image
-        self._machine.load(snapshot_id, self._open_checkpoint(snapshot_id))
-        self.fault = None
         self._unpublished.clear()
         self._unpublished_end = snapshot_id.offset
+        try:
+            self._machine.load(snapshot_id, self._open_checkpoint(snapshot_id))
+        except _STOPS_REPLAY as error:
+            self._stop_replay(error)
+            return
+        if self.fault is not None:
+            self.fault = None
+            self._on_replay("")
         self.checkpoint.start_over()
         after = self._machine.image
         self._subscribers.tell(Published(before, after, (), snapshot_id))
@@ -309,8 +322,7 @@ class Controller:
         """A committed record cannot be applied: keep the image, serve reads, do not lead."""
         self.fault = error
         self._on_fault(f"replay stopped at {self._machine.end_offset}: {error}")
-        if self._log.is_leader:
-            self._log.resign("a committed record cannot be applied")
+        self._on_replay(str(error))
 
     # ------------------------------------------------------------------ losing leadership
 

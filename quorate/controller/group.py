@@ -16,19 +16,24 @@ from typing import NamedTuple
 import msgpack
 
 from quorate.controller.requests import NO_PRODUCER, Answer, OnAnswer, RequestContext
+from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.batch import encode_batch
 from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
 from statemachine.codec import encode_kafka, encode_record
 from statemachine.commands import Command, ImportBatch
 from statemachine.delta import ImageDelta
+from statemachine.fingerprint import command_fingerprint, owner_digest
 from statemachine.image import MetadataImage
+from statemachine.open_image import HEADER_PRINCIPAL
 from statemachine.prepare import JUDGES, JudgeContext, Prepared
 from statemachine.prepare.imports import refuse_during_import
 from statemachine.producers import (
     ANSWER_REFUSED,
     HEADER_ANSWER,
+    HEADER_FINGERPRINT,
     HEADER_OPEN,
     Duplicate,
+    SequenceClaim,
     encode_open,
     judge_sequence,
 )
@@ -118,6 +123,7 @@ class GroupFormer:
     """Told when judged records could not be replayed: a defect of ours, kept out of the log."""
     producer_window: int
     batch_bytes_max: int
+    unused: UnusedNumbers
     answers: list[PendingAnswer] = field(default_factory=list)
     batches: list[bytes] = field(default_factory=list)
     record_counts: list[int] = field(default_factory=list)
@@ -125,6 +131,8 @@ class GroupFormer:
     needs_proof: bool = False
     """Whether an answer without a batch of its own claims something about the present, which
     a deposed leader must not do: it leaves only after leadership was confirmed."""
+    _fingerprint: bytes = b""
+    """Of the command that is judged; empty where it has no number."""
     _replayed: list[_Replayed] = field(default_factory=list)
     delta: ImageDelta = field(init=False)
     base_offset: int = field(init=False)
@@ -136,29 +144,41 @@ class GroupFormer:
     def judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Judge one command; its answer is kept until the group is committed."""
         delta = self.delta
-        self.judging.next_offset = delta.end_offset
-        is_fence = False
+        judging, base = self.judging, delta.end_offset
+        judging.next_offset, judging.principal = base, context.principal
+        is_fence, judged = False, None
+        self._fingerprint = b""
         try:
             if context.producer_id >= 0:
+                claim = self._claim_of(command, context)
                 verdict = judge_sequence(
-                    delta,
-                    context.producer_id,
-                    context.producer_epoch,
-                    context.sequence,
-                    context.oldest_open,
-                    window=self.producer_window,
+                    delta, claim, window=self.producer_window, unused=self.unused.of(claim)
                 )
                 if type(verdict) is Duplicate:
                     first = _first_answer(verdict)
                     self.answers.append(PendingAnswer(first, on_answer, is_repeat=True))
                     return
+                judged = claim
                 is_fence = context.is_repeat and _needs_fence(command)
             result = self._execute(command, context, is_fence=is_fence)
         except CommandError as error:
             answer = self._refuse(error, context, is_fence=is_fence)
         else:
             answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
+        if judged is not None and self.delta.end_offset == base:
+            self.unused.add(judged)
         self.answers.append(PendingAnswer(answer, on_answer))
+
+    def _claim_of(self, command: Command, context: RequestContext) -> SequenceClaim:
+        self._fingerprint = fingerprint = command_fingerprint(command)
+        return SequenceClaim(
+            context.producer_id,
+            context.producer_epoch,
+            context.sequence,
+            context.oldest_open,
+            owner_digest(context.principal),
+            fingerprint,
+        )
 
     def _execute(
         self, command: Command, context: RequestContext, *, is_fence: bool
@@ -215,7 +235,7 @@ class GroupFormer:
 
     def add(self, records: list[MetadataRecord]) -> bool:
         """One atomic batch of the controller's own. False: it does not replay; left out."""
-        values = [self._encode(record) for record in records]
+        values, _ = self._encode_all(records, _NO_HEADERS)
         base = self.delta.end_offset
         place = BatchPlace(base, base + len(records), self.epoch, self.timestamp_ms)
         batch = encode_batch(
@@ -248,9 +268,7 @@ class GroupFormer:
         base = delta.end_offset
         epoch = self.epoch
         timestamp = self.timestamp_ms
-        headers = _NO_HEADERS
-        if self.judging.uses_native_codec:
-            headers = prepared.headers + _headers(context, prepared.result)
+        headers = prepared.headers + _headers(context, prepared.result, self._fingerprint)
         place = BatchPlace(
             base,
             base + len(records),
@@ -261,15 +279,16 @@ class GroupFormer:
             context.sequence,
         )
         try:
+            values, record_headers = self._encode_all(records, headers)
             batch = encode_batch(
-                [self._encode(record) for record in records],
+                values,
                 base_offset=base,
                 epoch=epoch,
                 timestamp=timestamp,
                 producer_id=context.producer_id,
                 producer_epoch=context.producer_epoch,
                 base_sequence=context.sequence,
-                headers=headers,
+                headers=record_headers,
             )
         except QuorateError as error:
             raise CommandError(
@@ -294,11 +313,18 @@ class GroupFormer:
             if type(record) is RegisterBrokerRecord:
                 self.judging.sessions.note_registration(record.broker_id, record.broker_epoch, base)
 
-    def _encode(self, record: MetadataRecord) -> bytes:
+    def _encode_all(
+        self, records: Sequence[MetadataRecord], headers: RecordHeaders
+    ) -> tuple[list[bytes], RecordHeaders]:
+        """The values of a batch and its record headers, which the kafka codec has in a value."""
         if self.judging.uses_native_codec:
-            return encode_record(record)
+            return [encode_record(record) for record in records], headers
         level = self.delta.features.metadata_version
-        return encode_kafka(record, record_version(record, level))
+        values = [
+            encode_kafka(record, record_version(record, level), _NO_HEADERS if index else headers)
+            for index, record in enumerate(records)
+        ]
+        return values, _NO_HEADERS
 
     def _keep(self, batch: bytes, replayed: _Replayed) -> None:
         self.batches.append(batch)
@@ -319,11 +345,13 @@ def _needs_fence(command: Command) -> bool:
     return not command.dry_run and type(command) is not ImportBatch
 
 
-def _headers(context: RequestContext, result: dict[str, object]) -> RecordHeaders:
+def _headers(
+    context: RequestContext, result: dict[str, object], fingerprint: bytes
+) -> RecordHeaders:
     """Who, why and which request, for the first record of the command's batch."""
     headers: list[tuple[str, bytes | None]] = []
     if context.principal:
-        headers.append(("principal", context.principal.encode("utf-8", "replace")))
+        headers.append((HEADER_PRINCIPAL, context.principal.encode("utf-8", "replace")))
     if context.client_id:
         headers.append(("client-id", context.client_id.encode("utf-8", "replace")))
     if context.request_id:
@@ -334,6 +362,7 @@ def _headers(context: RequestContext, result: dict[str, object]) -> RecordHeader
         headers.append(("traceparent", context.traceparent.encode("utf-8", "replace")))
     if context.producer_id >= 0:
         headers.append((HEADER_OPEN, encode_open(context.oldest_open)))
+        headers.append((HEADER_FINGERPRINT, fingerprint))
     if result:
         headers.append((HEADER_ANSWER, msgpack.packb(result)))
     return tuple(headers)

@@ -23,6 +23,7 @@ from quorate.controller.parking import Parking
 from quorate.controller.ports import LogDriver
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.controller.speculation import Speculation
+from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.errors import invariant
 from quorum.types import NodeId
 from statemachine.commands import BrokerHeartbeat, Command
@@ -63,6 +64,7 @@ class Proposer:
         self._on_group = on_group
         self._chores = Chores(config, self.sessions)
         self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
+        self._unused = UnusedNumbers()
         self._contacts: dict[NodeId, int] = {}
         self._are_chores_due = False
         self._is_forming = False
@@ -112,6 +114,7 @@ class Proposer:
         """Leadership is lost: what was known of brokers no longer counts."""
         self.active_epoch = None
         self.sessions.reset((), 0)
+        self._unused.clear()
         self._are_chores_due = False
 
     def note_time(self, now_ms: int) -> None:
@@ -245,6 +248,7 @@ class Proposer:
             self._on_fault,
             self._config.producer_window,
             self._config.batch_bytes_max,
+            self._unused,
         )
 
     def _append(self, former: GroupFormer, now_ms: int, *, must_replay: bool = False) -> None:

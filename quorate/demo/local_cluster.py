@@ -92,6 +92,9 @@ class LocalCluster:
         settings: ``section.key`` to value, for every node's configuration file.
     """
 
+    program = "quorate"
+    """The module that a node runs; a test may stand between it and the network."""
+
     def __init__(
         self,
         folder: Path,
@@ -157,7 +160,7 @@ class LocalCluster:
         """Start the server process; it is not necessarily ready yet."""
         with node.log_path.open("ab") as log:
             node.process = subprocess.Popen(
-                [sys.executable, "-m", "quorate", "server", "--config", str(node.config_path)],
+                [sys.executable, "-m", self.program, "server", "--config", str(node.config_path)],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import grpc
 
 from quorate.client.errors import RefusedError
-from quorate.client.limits import COMMAND_BYTES_MAX
+from quorate.client.limits import COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX
 from quorate.client.pending import Verdict, verdict_on
 from quorate.client.search import CALL_ERRORS, StreamCall
 from quorate.importer.plan import Step
@@ -110,6 +110,12 @@ class StreamCopy:
                     self._take(answer)
             await sending
         except CALL_ERRORS as error:
+            if "larger than max" in str(error):
+                raise RefusedError(
+                    common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE,
+                    "a batch of the source is larger than the nodes take; set "
+                    f"limits.client_message_bytes_max = {MESSAGE_BYTES_MAX} on all of them",
+                ) from error
             raise InterruptedCopyError(str(error)) from error
         if self._open:
             raise InterruptedCopyError(f"{len(self._open)} commands were not answered")

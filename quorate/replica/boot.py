@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from quorate.replica.checkpoint_position import contradiction
 from quorate.replica.condemned import floor_store, set_aside_condemned
 from quorate.replica.older_election import check_newest
-from quorate.replica.vanished import floor_for_vanished
+from quorate.replica.record_codec import check_codec, value_of_checkpoints, value_of_log
+from quorate.replica.unknown_end import floor_for_unknown_end
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import KRaftVersion, Voters
-from quorum.core.notices import DurableState
+from quorum.core.notices import DurableState, PartialDownload
 from quorum.core.received_records import VotersAt
 from quorum.errors import ElectionStateError, LogDamagedError, SnapshotCorruptError
 from quorum.log.config import LogConfig
@@ -44,7 +46,9 @@ from quorum.types import (
     Voter,
 )
 from snapshot.config import SnapshotConfig
+from snapshot.download import FoundDownload
 from snapshot.store import DirectorySnapshotStore
+from statemachine.codec import DecodeRecord, decode_record
 from statemachine.machine import StateMachine
 
 _SCAN_BYTES = 4 << 20
@@ -64,6 +68,10 @@ class BootReport:
     loaded_snapshot: SnapshotId | None = None
     bootstrap_values: tuple[bytes, ...] = ()
     """Data records of the bootstrap checkpoint, for the first leader to copy into the log."""
+    repaired: list[str] = field(default_factory=list)
+    """Names of side files that were missing, damaged or behind the log, and were written anew."""
+    download: FoundDownload | None = None
+    """What was left of a download that was under way."""
 
 
 @dataclass(slots=True)
@@ -87,7 +95,7 @@ class Stores:
         return ReplicaKey(self.identity.node_id, self.identity.directory_id)
 
 
-def open_stores(
+def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
     fs: FileSystem,
     data_dir: Path,
     *,
@@ -98,13 +106,17 @@ def open_stores(
     static_voters: tuple[Voter, ...] = (),
     found_without: tuple[NodeId, ...] = (),
     progress: ScanProgress | None = None,
+    decode: DecodeRecord = decode_record,
+    uses_native_codec: bool | None = None,
 ) -> Stores:
     """Open, recover and load; nothing runs yet.
 
     ``static_voters`` hold until a voters record is found; epoch 1 does not wait for
-    ``found_without``. ``progress`` hears the bytes of log scanned and in all.
+    ``found_without``. ``progress`` hears the bytes of log scanned and in all. ``decode`` knows the
+    record types of a release. Unless ``uses_native_codec`` is None, records must be in that codec.
 
     Raises:
+        ConfigError: The directory's records are in the other codec.
         IdentityError: Not formatted, or for another node.
         ElectionStateError: ``quorum-state`` cannot be trusted.
         StorageError: The disk failed.
@@ -115,20 +127,19 @@ def open_stores(
     fs.make_directory(directory)
     report = BootReport()
     election = _open_election(fs, directory, identity.directory_id)
-    snapshots = DirectorySnapshotStore(fs, directory, clock, snapshot_config)
-    snapshots.clean_up()
-    machine = StateMachine()
-    report.losses += floor_for_vanished(fs, directory, election)
-    report.losses += set_aside_condemned(fs, directory, snapshots, election)
-    found = _load_checkpoints(snapshots, machine, report)
-    log = _open_log(fs, directory, log_config, snapshots, election, report, progress)
-    usable = report.loaded_snapshot
-    if usable is not None and usable.offset > log.end.offset:
-        # Cannot happen after recovery: a newer checkpoint replaces the log.
-        problem = f"checkpoint {usable} is beyond the log end {log.end}"
-        raise SnapshotCorruptError(problem, directory)
+    snapshots = _open_snapshots(fs, directory, clock, snapshot_config)
+    owner = identity.directory_id
+    _admit_losses(fs, directory, owner, snapshots, election, report)
+    machine, found, log = _load(
+        snapshots,
+        report,
+        decode,
+        lambda value: check_codec(directory, value, uses_native_codec=uses_native_codec),
+        lambda: _open_log(fs, directory, owner, log_config, snapshots, election, report, progress),
+    )
+    _check_reaches(log, report.loaded_snapshot, directory)
+    usable, taken = report.loaded_snapshot, snapshots.list()
     voters, kraft_version = _voters_in_force(log, usable, found, static_voters)
-    taken = snapshots.list()
     state = DurableState(
         election=election.load(),
         log_start=log.start,
@@ -138,7 +149,9 @@ def open_stores(
         voters=voters,
         high_watermark=report.recovery.high_watermark,
         snapshot_sizes={each: snapshots.size(each) for each in taken},
+        snapshot_ages_ms={each: _age_ms(fs, snapshots.path(each), clock) for each in taken},
         found_without=found_without,
+        download=_found_download(snapshots, report),
     )
     return Stores(
         identity=identity,
@@ -154,6 +167,27 @@ def open_stores(
     )
 
 
+def _admit_losses(
+    fs: FileSystem,
+    directory: Path,
+    owner: Uuid,
+    snapshots: DirectorySnapshotStore,
+    election: ElectionFile,
+    report: BootReport,
+) -> None:
+    """Store the vote floor of what is lost before anything is read; set a condemned log aside."""
+    report.losses += floor_for_unknown_end(fs, directory, election, owner)
+    report.losses += set_aside_condemned(fs, directory, snapshots, election, owner, report.repaired)
+
+
+def _open_snapshots(
+    fs: FileSystem, directory: Path, clock: Clock, config: SnapshotConfig
+) -> DirectorySnapshotStore:
+    snapshots = DirectorySnapshotStore(fs, directory, clock, config)
+    snapshots.clean_up()
+    return snapshots
+
+
 def _open_election(fs: FileSystem, directory: Path, owner: Uuid) -> ElectionFile:
     election = ElectionFile(fs, directory, owner)
     if not election.exists():
@@ -162,7 +196,7 @@ def _open_election(fs: FileSystem, directory: Path, owner: Uuid) -> ElectionFile
             "file back, or format an empty directory (a new directory id) and let it catch up",
             directory,
         )
-    check_newest(fs, directory, election.load())
+    check_newest(fs, directory, election.load(), owner)
     return election
 
 
@@ -178,6 +212,7 @@ def _load_checkpoints(
     snapshots: DirectorySnapshotStore, machine: StateMachine, report: BootReport
 ) -> _FromCheckpoint:
     """Load the newest sound checkpoint; set those aside that are not."""
+    report.loaded_snapshot = None
     found = _FromCheckpoint()
     for snapshot_id in reversed(snapshots.list()):
         reader = snapshots.reader(snapshot_id)
@@ -201,6 +236,46 @@ def _load_checkpoints(
     return found
 
 
+def _load(
+    snapshots: DirectorySnapshotStore,
+    report: BootReport,
+    decode: DecodeRecord,
+    check_value: Callable[[bytes | None], None],
+    open_checked_log: Callable[[], SegmentedLog],
+) -> tuple[StateMachine, _FromCheckpoint, SegmentedLog]:
+    """Load the newest checkpoint that the log beside it does not contradict, and open the log.
+
+    ``check_value`` raises for a first record in the other codec.
+    """
+    while True:
+        machine = StateMachine(decode=decode)
+        found = _load_checkpoints(snapshots, machine, report)
+        # Opening the log writes; a directory that is refused stays as it is, where a checkpoint
+        # tells.
+        value = value_of_checkpoints(snapshots, report.loaded_snapshot, report.bootstrap_values)
+        check_value(value)
+        log = open_checked_log()
+        if not _set_contradictions_aside(snapshots, log, report):
+            check_value(value or value_of_log(log))
+            return machine, found, log
+        log.close()
+
+
+def _set_contradictions_aside(
+    snapshots: DirectorySnapshotStore, log: SegmentedLog, report: BootReport
+) -> bool:
+    """Set aside what is not the checkpoint of its position in this log; whether anything was."""
+    wrong = [
+        (snapshot_id, problem)
+        for snapshot_id in snapshots.list()
+        if (problem := contradiction(snapshot_id, snapshots.reader(snapshot_id).head(), log))
+    ]
+    for snapshot_id, problem in wrong:
+        snapshots.quarantine(snapshot_id, problem)
+    report.corrupt_snapshots += wrong
+    return bool(wrong)
+
+
 def _data_values(batches: Iterator[bytes]) -> Iterator[bytes]:
     for data in batches:
         for header in scan_batches(data, verify_crc=False):
@@ -212,6 +287,7 @@ def _data_values(batches: Iterator[bytes]) -> Iterator[bytes]:
 def _open_log(
     fs: FileSystem,
     directory: Path,
+    owner: Uuid,
     config: LogConfig,
     snapshots: DirectorySnapshotStore,
     election: ElectionFile,
@@ -229,6 +305,8 @@ def _open_log(
                 ),
                 snapshot_digest=snapshots.log_digest,
                 epoch_max=election.load().epoch,
+                owner=owner,
+                rebuilt=report.repaired,
                 progress=progress,
             )
         except LogDamagedError as damage:
@@ -238,11 +316,20 @@ def _open_log(
                 damage,
                 store_vote_floor=floor_store(election),
                 epoch_max=election.load().epoch,
+                owner=owner,
+                rebuilt=report.repaired,
             )
             report.losses.append((damage, loss))
         else:
             return log
     raise report.losses[-1][0]
+
+
+def _check_reaches(log: SegmentedLog, loaded: SnapshotId | None, directory: Path) -> None:
+    """Cannot fail after recovery: a newer checkpoint replaces the log."""
+    if loaded is not None and loaded.offset > log.end.offset:
+        problem = f"checkpoint {loaded} is beyond the log end {log.end}"
+        raise SnapshotCorruptError(problem, directory)
 
 
 def _voters_in_force(
@@ -277,6 +364,26 @@ def _controls(log: SegmentedLog, offset: int) -> Iterator[tuple[int, object]]:
                 for record in iterate_records(data, header):
                     yield record.offset, decode_control(record)
         offset = headers[-1].end_offset
+
+
+def _age_ms(fs: FileSystem, path: Path, clock: Clock) -> int:
+    """How long a file has been as it is, 0 where nobody knows.
+
+    By the wall clock, which may have been set since: the log is then trimmed sooner or later than
+    the lag time says, and a replica that is left behind fetches the checkpoint.
+    """
+    modified_ms = fs.modified_ms(path)
+    return 0 if modified_ms is None else max(0, clock.wall_ms() - modified_ms)
+
+
+def _found_download(
+    snapshots: DirectorySnapshotStore, report: BootReport
+) -> PartialDownload | None:
+    """What is left of a download that was under way, verified and ready to go on."""
+    found = report.download = snapshots.recover_download()
+    if found is None or not found.size_bytes:
+        return None
+    return PartialDownload(found.snapshot_id, found.size_bytes)
 
 
 def _last_timestamp(log: SegmentedLog) -> int:

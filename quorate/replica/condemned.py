@@ -18,7 +18,7 @@ from quorum.log.condemned_file import Condemnation, read_condemnation, remove_co
 from quorum.log.damage import Loss, quarantine
 from quorum.log.layout import LOG_START_NAME, segment_bases, segment_path
 from quorum.ports import ElectionStore, FileSystem
-from quorum.types import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, Uuid
 from snapshot.store import DirectorySnapshotStore
 
 
@@ -41,8 +41,13 @@ def set_aside_condemned(
     directory: Path,
     snapshots: DirectorySnapshotStore,
     election: ElectionStore,
+    owner: Uuid,
+    rebuilt: list[str],
 ) -> list[tuple[LogDamagedError, Loss]]:
     """Carry out a condemnation, if there is one; repeatable after a crash at any point.
+
+    ``owner`` is the directory id of the disk; ``rebuilt`` receives the names of side files that are
+    written anew.
 
     Returns:
         What it took away; empty without one.
@@ -67,6 +72,8 @@ def set_aside_condemned(
         damage,
         store_vote_floor=floor_store(election),
         epoch_max=election.load().epoch,
+        owner=owner,
+        rebuilt=rebuilt,
     )
     for snapshot_id in snapshots.list():
         if snapshot_id != BOOTSTRAP_SNAPSHOT_ID and snapshot_id.offset > damage.offset:

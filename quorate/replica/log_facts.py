@@ -41,6 +41,18 @@ class LogFacts:
         """Everything below is committed."""
         return self._node.high_watermark
 
+    @property
+    def leader_epoch_start(self) -> int:
+        """Where the current epoch begins in this log; the log end when it has not.
+
+        Where the beginning was trimmed away, the last offset that was: it is of that epoch.
+        """
+        start, epoch = self._node.log_start, self._node.epoch
+        if start.epoch == epoch:
+            return start.offset - 1
+        before = self._node.end_offset_for_epoch(epoch - 1)
+        return start.offset if before is None else before.offset
+
     def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
         """The largest epoch at or below ``epoch`` and where it ends (279.1)."""
         return self._node.end_offset_for_epoch(epoch)

@@ -15,16 +15,16 @@ from quorum.errors import ElectionStateError
 from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.layout import QUORUM_STATE_NAME, WATERMARK_NAME
 from quorum.ports import FileSystem
-from quorum.types import ElectionState
+from quorum.types import ElectionState, Uuid
 
 
-def check_newest(fs: FileSystem, directory: Path, state: ElectionState) -> None:
-    """Compare with the durable mark, which has a checksum of its own.
+def check_newest(fs: FileSystem, directory: Path, state: ElectionState, owner: Uuid) -> None:
+    """Compare with the durable mark of the disk ``owner``, which has a checksum of its own.
 
     Raises:
         ElectionStateError: One of the two files is not this disk's last one; nothing was changed.
     """
-    marks = load_watermarks(fs, directory)
+    marks = load_watermarks(fs, directory, owner)
     if marks is not None and marks.durable_epoch > state.epoch:
         raise ElectionStateError(
             f"{QUORUM_STATE_NAME} is of epoch {state.epoch}, and {WATERMARK_NAME} speaks of epoch "

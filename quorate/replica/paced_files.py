@@ -124,6 +124,10 @@ class PacedFiles:
         """As the file system says."""
         return self._fs.free_bytes(path)
 
+    def modified_ms(self, path: Path) -> int | None:
+        """As the file system says."""
+        return self._fs.modified_ms(path)
+
 
 class _PacedFile:
     """A file of ``PacedFiles``."""

@@ -24,7 +24,7 @@ from quorum.config import QuorumConfig
 from quorum.core.events import Event
 from quorum.core.messages import Message
 from quorum.core.node import RaftNode
-from quorum.core.notices import FeatureLevels, ListenerEndpoints, Notice
+from quorum.core.notices import FeatureLevels, ListenerEndpoints, Notice, ReplayStopped
 from quorum.core.upstream import NO_RELAYS, RelayPlan
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
@@ -82,7 +82,7 @@ class Replica:
         self.endpoints = tuple(endpoints)
         self._on_deadline = on_deadline
         self.node = _core_of(stores, quorum_config, rng, bootstrap, relays)
-        self.controller = _controller_of(stores, controller_config, rng, on_fault, on_group)
+        self.controller = self._make_controller(controller_config, rng, on_fault, on_group)
         self.driver = Driver(
             self.node,
             log=stores.log,
@@ -138,6 +138,8 @@ class Replica:
         if self.endpoints:
             self.driver.notice(ListenerEndpoints(self.endpoints))
         self._tell_levels()
+        if self.controller.fault is not None:
+            self._report_replay(str(self.controller.fault))
         self.turn()
 
     def receive(self, sender: NodeId, message: Message) -> None:
@@ -205,6 +207,29 @@ class Replica:
         levels = dict(self.controller.image.features.levels)
         self.driver.notice(FeatureLevels(self._supported, levels))
 
+    def _make_controller(
+        self,
+        config: ControllerConfig,
+        rng: random.Random,
+        on_fault: Callable[[str], None],
+        on_group: Callable[[int], None],
+    ) -> Controller:
+        stores = self.stores
+        return Controller(
+            config,
+            stores.machine,
+            rng=rng,
+            open_checkpoint=lambda snapshot_id: stores.snapshots.reader(snapshot_id).batches(),
+            bootstrap=tuple(decode_record(value) for value in stores.report.bootstrap_values),
+            on_fault=on_fault,
+            on_replay=self._report_replay,
+            on_group=on_group,
+        )
+
+    def _report_replay(self, stopped: str) -> None:
+        if self._is_started:
+            self.driver.notice(ReplayStopped(stopped))
+
 
 def _core_of(
     stores: Stores,
@@ -220,22 +245,4 @@ def _core_of(
         rng=rng,
         bootstrap=bootstrap,
         relays=relays,
-    )
-
-
-def _controller_of(
-    stores: Stores,
-    config: ControllerConfig,
-    rng: random.Random,
-    on_fault: Callable[[str], None],
-    on_group: Callable[[int], None],
-) -> Controller:
-    return Controller(
-        config,
-        stores.machine,
-        rng=rng,
-        open_checkpoint=lambda snapshot_id: stores.snapshots.reader(snapshot_id).batches(),
-        bootstrap=tuple(decode_record(value) for value in stores.report.bootstrap_values),
-        on_fault=on_fault,
-        on_group=on_group,
     )

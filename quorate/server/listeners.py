@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import grpc
 from grpc import aio
 
+from quorate.client.limits import REQUEST_BYTES_MAX
 from quorate.services.registration import SERVER_OPTIONS as CLIENT_SERVER_OPTIONS
 from quorate.services.registration import ClientServices
 from quorum.errors import ListenError
+from quorum.transport.limits import BOUNDED_SERVER_OPTIONS
+from quorum.transport.limits import REQUEST_BYTES_MAX as PEER_REQUEST_BYTES_MAX
 from quorum.transport.limits import SERVER_OPTIONS as PEER_SERVER_OPTIONS
 from quorum.transport.running_calls import RunningCalls
 from quorum.transport.server import RaftService
@@ -20,8 +23,8 @@ _STOP_GRACE_S = 0.2
 class Listeners:
     """Owned by the event loop. Life-cycle: construct, ``start``, ``stop``.
 
-    With equal addresses one server serves both, and gRPC's limit is that of peers, the larger one;
-    the services hold clients to theirs.
+    With equal addresses one server serves both, and gRPC's limit of a message is the larger one of
+    peers and clients.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Listeners:
         client_address: str,
         peer_address: str,
         credentials: grpc.ServerCredentials | None,
+        client_message_bytes_max: int = REQUEST_BYTES_MAX,
         interceptors: Sequence[aio.ServerInterceptor] = (),
     ) -> None:
         """Bind the addresses.
@@ -44,10 +48,13 @@ class Listeners:
         self._running = RunningCalls()
         interceptors = (self._running, *interceptors)
         is_shared = peer_address == client_address
-        options = CLIENT_SERVER_OPTIONS
+        options = dict((*CLIENT_SERVER_OPTIONS, *BOUNDED_SERVER_OPTIONS))
         if is_shared:
-            options = tuple({**dict(CLIENT_SERVER_OPTIONS), **dict(PEER_SERVER_OPTIONS)}.items())
-        server = aio.server(options=options, interceptors=interceptors)
+            options |= dict(PEER_SERVER_OPTIONS)
+        options["grpc.max_receive_message_length"] = max(
+            client_message_bytes_max, PEER_REQUEST_BYTES_MAX if is_shared else 0
+        )
+        server = aio.server(options=tuple(options.items()), interceptors=interceptors)
         services.register(server)
         self._servers = [server]
         if is_shared:

@@ -27,6 +27,7 @@ from quorate.config_addresses import parse_address, parse_voter
 from quorate.logs import log_event
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica
+from quorate.server.boot_report import count_boot
 from quorate.server.disk_work import end_disk_work
 from quorate.server.known_addresses import bootstrap_peers, own_endpoints, relay_peers
 from quorate.server.listeners import Listeners
@@ -47,6 +48,7 @@ from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.runtime.ports import WriteDone
 from quorum.runtime.shell import Shell
+from quorum.supervisor import Supervisor
 from quorum.transport.hello import Hello
 from quorum.transport.link import SERVICE_NAME, Link
 from quorum.transport.node_names import names_by
@@ -93,7 +95,7 @@ class ServerNode:
         self._tls = self._load_tls()
         began = time.perf_counter()
         stores = self._open_stores(fs)
-        self._count_boot(stores.report, time.perf_counter() - began)
+        count_boot(self._observer, stores.report, time.perf_counter() - began)
         self.boot_report: BootReport = stores.report
         self.node_id = stores.identity.node_id
         self.client_address = config.listeners.reached_by_clients_at
@@ -105,6 +107,7 @@ class ServerNode:
         )
         self._bootstrap = bootstrap_peers(config)
         self._relays = relay_peers(config)
+        self._supervisor = Supervisor()
         link = self._link(stores)
         self._network = PeerNetwork(link)
         self.replica = self._make_replica(stores, fs, rng)
@@ -112,7 +115,8 @@ class ServerNode:
         self._scrubber = Scrubber(
             self.replica, fs, config.scrub, rng, self._to_driver, self._shell.fail
         )
-        self._observability = Observability(self.replica, config, self._clock, link.counters)
+        facts = Observability(self.replica, config, self._clock, link.counters, self._supervisor)
+        self._observability = facts
         self._metrics = self._metrics_server()
         self._serve_clients()
 
@@ -127,19 +131,8 @@ class ServerNode:
             clock=self._clock,
             static_voters=tuple(parse_voter(text) for text in config.bootstrap.voters),
             found_without=config.bootstrap.missing_founders,
+            uses_native_codec=config.cluster.record_codec == "native",
         )
-
-    def _count_boot(self, report: BootReport, seconds: float) -> None:
-        if report.loaded_snapshot is not None:
-            self._observer.snapshot_load_took(seconds)
-        for _ in report.corrupt_snapshots:
-            self._observer.file_quarantined("checkpoint")
-            self._observer.snapshot_failed("load")
-        if report.recovery.restored_start:
-            self._observer.file_quarantined("log-start")
-        for _, loss in report.losses:
-            for _ in loss.segments:
-                self._observer.file_quarantined("segment")
 
     def _link(self, stores: Stores) -> Link:
         return Link(
@@ -153,6 +146,8 @@ class ServerNode:
             self._config.quorum.request_timeout_ms / 1000,
             self._tls.channel_credentials if self._tls else None,
             names_by(self._config.tls.node_name),
+            snapshot_response_bytes_max=self._config.quorum.snapshot_response_bytes_max,
+            supervisor=self._supervisor,
         )
 
     def _make_replica(self, stores: Stores, fs: FileSystem, rng: random.Random) -> Replica:
@@ -197,6 +192,7 @@ class ServerNode:
                 self._config.limits.write_streams_max,
                 self._config.limits.watches_max,
                 self._config.limits.unary_calls_max,
+                self._config.limits.write_streams_per_caller_max,
                 self._config.cluster.producer_window,
             ),
             other_service_names=(SERVICE_NAME,),
@@ -208,6 +204,7 @@ class ServerNode:
             client_address=listeners.client,
             peer_address=listeners.peer_address,
             credentials=self._tls.server_credentials() if self._tls else None,
+            client_message_bytes_max=self._config.limits.client_message_bytes_max,
             interceptors=(RpcCounter(self._observer),),
         )
 
@@ -227,7 +224,7 @@ class ServerNode:
         self._shell.guard(self.replica.start)
         await self._listeners.start()
         self._scrubber.start()
-        self._ready_task = asyncio.create_task(self._tell_readiness(), name="readiness")
+        self._ready_task = self._supervisor.start("readiness", self._tell_readiness)
 
     async def _start_metrics(self, server: HttpServer) -> None:
         try:
@@ -367,7 +364,9 @@ class ServerNode:
                 scrub=lambda: self._scrubber.facts,
                 snapshot=facts.snapshot,
                 controller=facts.controller,
-                queues=facts.queues,
+                queues=lambda: facts.queues(*self._network.quotas, *self._services.quotas()),
+                process=facts.process,
+                busy_ratio=facts.busy_ratio,
                 checks=(*live, *ready),
             ),
             version=__version__,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from metrics.facts import (
     ControllerFacts,
+    ProcessFacts,
     QueueFacts,
     RaftFacts,
     ReplicaFacts,
@@ -21,8 +22,12 @@ from metrics.facts import (
 )
 from metrics.health import Check
 from quorate.config import ServerConfig
+from quorate.logs import suppressed_lines
 from quorate.replica.replica import Replica
+from quorate.server.loop_busy import busy_meter
+from quorum.fair_share import FairShare
 from quorum.ports import Clock
+from quorum.supervisor import Supervisor
 from quorum.transport.counters import TransportCounters
 from snapshot.generator import snapshot_figures
 
@@ -34,15 +39,22 @@ class Observability:
     """Facts of one running replica. Owned by the event loop."""
 
     def __init__(
-        self, replica: Replica, config: ServerConfig, clock: Clock, transport: TransportCounters
+        self,
+        replica: Replica,
+        config: ServerConfig,
+        clock: Clock,
+        transport: TransportCounters,
+        supervisor: Supervisor,
     ) -> None:
         self._replica = replica
         self._node = replica.node
         self._controller = replica.controller
         self._stores = replica.stores
         self._config = config
+        self.busy_ratio = busy_meter()
         self._clock = clock
         self._transport = transport
+        self._supervisor = supervisor
 
     def raft(self) -> RaftFacts:
         """Where this replica stands in the quorum."""
@@ -146,8 +158,8 @@ class Observability:
             features=dict(image.features.levels),
         )
 
-    def queues(self) -> list[QueueFacts]:
-        """The bounded queues of the write path."""
+    def queues(self, *quotas: FairShare) -> list[QueueFacts]:
+        """The bounded queues of the write path, and the places that callers share."""
         config = self._controller.config
         return [
             QueueFacts(
@@ -157,7 +169,12 @@ class Observability:
             QueueFacts(
                 "groups_in_flight", self._controller.groups_in_flight, config.groups_in_flight_max
             ),
+            *(QueueFacts(each.name, each.open_count, each.most, each.refused) for each in quotas),
         ]
+
+    def process(self) -> ProcessFacts:
+        """How the process itself fares."""
+        return ProcessFacts(self._supervisor.restarts, suppressed_lines())
 
     # ------------------------------------------------------------------ checks
 
@@ -182,6 +199,8 @@ class Observability:
         node = self._node
         if node.leader_id < 0:
             waits = f": {node.why_not_founded}" if node.why_not_founded else ""
+            if self._controller.fault is not None:
+                waits = "; where replay has stopped on every voter, as it has here, none will lead"
             return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()}){waits}"
         if node.role_name == "Resigned":
             return f"led epoch {node.epoch} and resigned; no new leader is known yet"
@@ -213,7 +232,7 @@ class Observability:
 
     def _replay(self) -> str | None:
         fault = self._controller.fault
-        return None if fault is None else f"replay has stopped: {fault}"
+        return None if fault is None else f"replay has stopped, so it does not lead: {fault}"
 
     def _disk_writes(self) -> str | None:
         waited_ms = self._node.disk_stalled_ms

@@ -21,12 +21,13 @@ from quorate.cli.exits import Exit, hint_for
 from quorate.config import ServerConfig
 from quorate.config_load import LoadedConfig
 from quorate.logs import configure_logging
-from quorate.replica.boot import BootReport
+from quorate.server.boot_report import log_boot
 from quorate.server.ending import Ending, trace_of
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
 from quorate.server.reload import Reload
 from quorate.server.stop_signals import StopSignals
+from quorate.visible_text import visible
 from quorum.errors import ConfigError, IdentityError, StorageError
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
@@ -74,7 +75,8 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     try:
         node = ServerNode(config, fs, rng=rng, on_failure=ending.fail)
     except IdentityError:
-        # A mistake in what was asked for, not a fault of the disk.
+        # A mistake in what was asked for, or a damaged identity: nothing was opened, and the
+        # command line knows the exit code of either.
         raise
     except StorageError as error:
         ending.fail(error)
@@ -82,7 +84,7 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     loop = asyncio.get_running_loop()
     StopSignals(ending)
     loop.add_signal_handler(signal.SIGHUP, reload)
-    _report_boot(node.boot_report)
+    log_boot(node.boot_report)
     if config.node.huge_pages:
         _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
     try:
@@ -121,7 +123,7 @@ def _told(ending: Ending) -> Exit:
             hint_for(reason) if isinstance(reason, Exception) else "please report this with the log"
         )
         words = f"error: the node stopped: {reason}" + (f" ({hint})" if hint else "")
-        print(words, file=sys.stderr)  # noqa: T201 - the command ends here
+        print(visible(words), file=sys.stderr)  # noqa: T201 - the command ends here
     return ending.status
 
 
@@ -134,30 +136,6 @@ def _spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-
-
-def _report_boot(report: BootReport) -> None:
-    recovery = report.recovery
-    _log.info(
-        "event=log_opened start=%s end=%s high_watermark=%d segments=%d bytes=%d torn_bytes=%d",
-        recovery.start, recovery.end, recovery.high_watermark, recovery.scanned_segments,
-        recovery.scanned_bytes, recovery.torn_bytes,
-    )  # fmt: skip
-    if recovery.torn_bytes:
-        _log.warning("event=torn_tail_cut bytes=%d cause=%s", recovery.torn_bytes,
-                     recovery.torn_cause)  # fmt: skip
-    if recovery.restored_start:
-        _log.error("event=log_start_restored start=%s cause=%s", recovery.start,
-                   recovery.restored_start)  # fmt: skip
-    for damage, loss in report.losses:
-        _log.error(
-            "event=log_damaged error=%s first_lost_offset=%d vote_floor=%s segments_set_aside=%s",
-            damage, loss.first_offset, loss.end, list(loss.segments),
-        )  # fmt: skip
-    for snapshot_id, cause in report.corrupt_snapshots:
-        _log.error("event=checkpoint_quarantined snapshot=%s cause=%s", snapshot_id, cause)
-    if report.loaded_snapshot is not None:
-        _log.info("event=checkpoint_loaded snapshot=%s", report.loaded_snapshot)
 
 
 def _filesystem(name: str) -> FileSystem:

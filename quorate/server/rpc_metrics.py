@@ -38,7 +38,7 @@ class RpcCounter(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no ty
         if not asyncio.iscoroutinefunction(behaviour):
             return handler
         service, _, method = handler_call_details.method.lstrip("/").rpartition("/")
-        counted = self._counted(behaviour, service, method, is_unary=kind == "unary_unary")
+        counted = self._counted(behaviour, service, method, is_unary=kind.endswith("_unary"))
         return getattr(grpc, f"{kind}_rpc_method_handler")(
             counted, handler.request_deserializer, handler.response_serializer
         )

@@ -96,12 +96,6 @@ class ReplicaNode(LogFacts):
         """Whether it leads and takes commands."""
         return self._node.can_write
 
-    @property
-    def leader_epoch_start(self) -> int:
-        """Where the current epoch begins in this log; the log end when it has not."""
-        before = self._node.end_offset_for_epoch(self._node.epoch - 1)
-        return self._node.log_start.offset if before is None else before.offset
-
     # ------------------------------------------------------------------ work
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
@@ -160,6 +154,7 @@ class ReplicaNode(LogFacts):
             self._check_quorum_ms,
             tree.subtree_low,
             tree.is_low_provisional,
+            str(self._controller.fault or ""),
         )
 
     def _pending_change(self) -> str:

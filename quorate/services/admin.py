@@ -11,24 +11,30 @@ import grpc
 from quorate.services.calls import CallPolicy, Context, unary
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
+from quorate.services.image_digests import ImageDigests
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import ReplicaStatus, ServedNode
 from quorate.services.reads import Reads
 from quorum.errors import ErrorCode
+from quorum.types import METADATA_PARTITION, METADATA_TOPIC
 from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
-from statemachine.dump import count_records, state_digest
+from statemachine.dump import count_records
+from statemachine.image import MetadataImage
 from statemachine.import_state import ImportState
 
+_NAME_SHOWN_MAX = 249
+"""Most characters of an unknown topic's name in a message: no topic has more."""
 SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 
 
 class AdminService:
     """Serves operators and tools. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: ServedNode, reads: Reads) -> None:
         self._node = node
-        self._reads = Reads(node)
+        self._reads = reads
+        self._digests = ImageDigests(lambda: (node.image, reads.position(node.image)))
 
     def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
         """What to register with a server."""
@@ -93,6 +99,7 @@ class AdminService:
             check_quorum_ms=status.check_quorum_ms,
             relay_low_offset=status.relay_low_offset if status.relay_low_offset >= 0 else None,
             is_relay_low_provisional=status.is_relay_low_provisional,
+            replay_stopped=status.replay_stopped,
         )
 
     async def _describe_features(
@@ -108,28 +115,36 @@ class AdminService:
         self, request: admin_pb2.DescribeImageRequest, context: Context
     ) -> admin_pb2.DescribeImageResponse:
         image = await self._reads.image(request.read, context)
-        position, began = self._reads.position(image), asyncio.get_running_loop().time()
-        # The image is immutable, and digesting a large one takes seconds: not on the loop.
-        digest, records = await asyncio.to_thread(
-            lambda: (state_digest(image), count_records(image))
-        )
-        if position.age_ms >= 0:
-            position.age_ms += round((asyncio.get_running_loop().time() - began) * 1000)
+        found = await self._digests.at_least(image.provenance.end_offset)
+        source = found.image.source
         return admin_pb2.DescribeImageResponse(
-            position=position,
-            state_digest=digest,
-            record_count=records,
-            import_status=None if image.source is None else _import_status(image.source),
+            position=found.position_at(asyncio.get_running_loop().time()),
+            state_digest=found.digest,
+            record_count=count_records(found.image),
+            import_status=None if source is None else _import_status(source),
         )
 
     async def _delete_records(
         self, request: admin_pb2.DeleteRecordsRequest, _context: Context
     ) -> admin_pb2.DeleteRecordsResponse:
+        topic = request.topic or METADATA_TOPIC
+        if not _exists(self._node.image, topic, request.partition):
+            raise RequestRefusedError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"there is no partition {request.partition} of topic {topic[:_NAME_SHOWN_MAX]!r}",
+            )
         raise RequestRefusedError(
             ErrorCode.POLICY_VIOLATION,
             f"records of {request.topic or 'the metadata log'} are not deleted on request: "
             "checkpoints alone move the start of the log",
         )
+
+
+def _exists(image: MetadataImage, topic: str, partition: int) -> bool:
+    if topic == METADATA_TOPIC:
+        return partition == METADATA_PARTITION
+    topic_id = image.topics.id_of(topic)
+    return topic_id is not None and image.topics.partition(topic_id, partition) is not None
 
 
 def _import_status(state: ImportState) -> admin_pb2.ImportStatus:

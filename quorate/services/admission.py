@@ -1,8 +1,8 @@
 """How much clients may ask of one node at a time.
 
 Every kind of call has a maximum; what comes on top is refused at once with RESOURCE_EXHAUSTED,
-unjudged, so that a crowd costs refusals and not memory. The numbers are ``[limits]`` of the
-configuration.
+unjudged, so that a crowd costs refusals and not memory. No caller gets all places of a kind
+(``quorum.fair_share``). The numbers are ``[limits]`` of the configuration.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from quorate.client.limits import PRODUCER_WINDOW
 from quorate.services.errors import RequestRefusedError
 from quorum.errors import ErrorCode
+from quorum.fair_share import FairShare
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,35 +27,39 @@ class ServiceLimits:
     write_streams_max: int = 1024
     watches_max: int = 1024
     unary_calls_max: int = 1024
+    write_streams_per_caller_max: int = 128
+    """Most write streams of one caller: each may hold a message of which the rest never comes."""
     producer_window: int = PRODUCER_WINDOW
     """Most open commands of one producer, as told to write streams."""
 
 
 class Gate:
-    """Counts the calls of one kind. Owned by the event loop.
+    """Counts the calls of one kind. Owned by the event loop."""
 
-    Invariant: ``open_count`` is between 0 and the maximum.
-    """
-
-    def __init__(self, what: str, most: int) -> None:
+    def __init__(self, what: str, most: int, *, caller_most: int | None = None) -> None:
         self._what = what
-        self._most = most
-        self.open_count = 0
+        self.places = FairShare(what.replace(" ", "_"), most, caller_most=caller_most)
+
+    @property
+    def open_count(self) -> int:
+        """Calls that are open, between 0 and the maximum."""
+        return self.places.open_count
 
     @contextmanager
-    def passing(self) -> Iterator[None]:
-        """Around one call.
+    def passing(self, caller: str = "") -> Iterator[None]:
+        """Around one call of ``caller``.
 
         Raises:
-            RequestRefusedError: RESOURCE_EXHAUSTED, the maximum is open already.
+            RequestRefusedError: RESOURCE_EXHAUSTED, the maximum is open already, or this caller
+                has its share.
         """
-        if self.open_count >= self._most:
+        if not self.places.take(caller):
             raise RequestRefusedError(
                 ErrorCode.RESOURCE_EXHAUSTED,
-                f"{self.open_count} {self._what} are open already, the maximum",
+                f"{self.open_count} {self._what} are open already, "
+                f"{self.places.held_by(caller)} of this caller, the maximum",
             )
-        self.open_count += 1
         try:
             yield
         finally:
-            self.open_count -= 1
+            self.places.release(caller)

@@ -37,9 +37,10 @@ _STREAM: Codes = frozenset(
         Code.MESSAGE_TOO_LARGE,
         Code.BROKER_NOT_AVAILABLE,
         Code.RESOURCE_EXHAUSTED,
+        Code.REQUEST_TIMED_OUT,
     }
 )
-_CALL: Codes = _STREAM | {Code.REQUEST_TIMED_OUT}
+_CALL: Codes = _STREAM
 _CHANGE: Codes = _CALL | {Code.OUTCOME_UNKNOWN}
 _READ: Codes = _CALL | {Code.NOT_LEADER_OR_FOLLOWER, Code.OFFSET_NOT_AVAILABLE}
 _EPOCH: Codes = frozenset({Code.FENCED_LEADER_EPOCH, Code.UNKNOWN_LEADER_EPOCH})
@@ -53,6 +54,7 @@ COMMAND_CODES: Codes = frozenset(
         # By the number of its producer.
         Code.UNKNOWN_PRODUCER_ID,
         Code.INVALID_PRODUCER_EPOCH,
+        Code.INVALID_PRODUCER_ID_MAPPING,
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         Code.DUPLICATE_SEQUENCE_NUMBER,
         Code.PRODUCER_WINDOW_EXCEEDED,
@@ -127,14 +129,23 @@ ANSWERS: Mapping[str, Refusals] = {
     "DescribeQuorum": Refusals(_CALL),
     "DescribeFeatures": Refusals(_READ),
     "DescribeImage": Refusals(_READ),
-    "DeleteRecords": Refusals(_CALL | {Code.POLICY_VIOLATION}),
+    "DeleteRecords": Refusals(_CALL | {Code.POLICY_VIOLATION, Code.UNKNOWN_TOPIC_OR_PARTITION}),
     "TransferLeadership": Refusals(
         _CHANGE | _EPOCH | OPERATOR_ANSWERS[TransferLeadership] | {Code.NEW_LEADER_ELECTED}
     ),
     "AddVoter": Refusals(_CHANGE | OPERATOR_ANSWERS[AddVoter]),
     "RemoveVoter": Refusals(_CHANGE | OPERATOR_ANSWERS[RemoveVoter]),
     "UpdateVoter": Refusals(_CHANGE | _EPOCH | OPERATOR_ANSWERS[UpdateVoter]),
-    HEALTH_AND_REFLECTION: Refusals(frozenset({Code.INVALID_REQUEST, Code.MESSAGE_TOO_LARGE})),
+    HEALTH_AND_REFLECTION: Refusals(
+        frozenset(
+            {
+                Code.INVALID_REQUEST,
+                Code.MESSAGE_TOO_LARGE,
+                Code.REQUEST_TIMED_OUT,
+                Code.RESOURCE_EXHAUSTED,
+            }
+        )
+    ),
 }
 """By method of MetadataService and AdminService, whose names are all different."""
 

@@ -26,6 +26,9 @@ from quorate.services.closing import Closing
 from quorate.services.errors import DETAILS_KEY, code_of, rich_status
 from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode, QuorateError
+from quorum.transport.answers import abort
+from quorum.transport.callers import caller_of
+from quorum.transport.message_reads import MESSAGE_SECONDS_MAX, MessageLateError, MessageReads
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -41,6 +44,7 @@ class CallPolicy:
     cluster_id: str
     gate: Gate
     """For unary calls; streams have gates of their own."""
+    reads: MessageReads
     closing: Closing
     on_failure: OnFailure
 
@@ -123,14 +127,37 @@ async def fail(context: Context, name: str, error: QuorateError, cluster_id: str
     """End the call of method ``name`` with the status of ``error``. Does not return normally."""
     status = rich_status(error)
     name_refusal(name, Form.STATUS, code_of(error))
-    await context.abort(
+    await abort(
+        context,
         _STATUS_BY_NUMBER[status.code],
         status.message,
-        trailing_metadata=(
-            (DETAILS_KEY, status.SerializeToString()),
-            (CLUSTER_ID_KEY, cluster_id),
-        ),
+        ((DETAILS_KEY, status.SerializeToString()), (CLUSTER_ID_KEY, cluster_id)),
     )
+
+
+async def first_message(reads: MessageReads, context: Context, caller: str) -> Any:
+    """The request of a call, or ``Malformed``.
+
+    Raises:
+        CommandError: REQUEST_TIMED_OUT, it did not arrive in time.
+    """
+    message = await next_message(reads, context, caller)
+    return Malformed("there is no message") if message is grpc.aio.EOF else message
+
+
+async def next_message(reads: MessageReads, context: Context, caller: str) -> Any:
+    """The next request of a stream, ``Malformed``, or gRPC's end of stream.
+
+    Raises:
+        CommandError: REQUEST_TIMED_OUT, it did not arrive in time.
+    """
+    try:
+        return await reads.read(context, caller)
+    except MessageLateError:
+        raise CommandError(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"the request did not arrive within {MESSAGE_SECONDS_MAX:g} s",
+        ) from None
 
 
 def seconds_left(context: Context) -> float:
@@ -162,20 +189,24 @@ def unary(
     """
     interrupted = ErrorCode.OUTCOME_UNKNOWN if is_change else ErrorCode.BROKER_NOT_AVAILABLE
 
-    async def handle(request: RequestT | Malformed, context: Context) -> bytes | None:
+    async def handle(_requests: object, context: Context) -> bytes | None:
         context.set_trailing_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
         with policy.closing.call():
             try:
                 seconds_left(context)
-                with policy.gate.passing(), policy.closing.waiting(interrupted):
-                    answer = await method(well_formed(request, request_type), context)
-                    return _fitting(answer, name)
+                caller = caller_of(context)
+                with policy.gate.passing(caller):
+                    request = await first_message(policy.reads, context, caller)
+                    with policy.closing.waiting(interrupted):
+                        answer = await method(well_formed(request, request_type), context)
+                        return _fitting(answer, name)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))
                 await fail(context, name, error, policy.cluster_id)
                 return None
 
-    return grpc.unary_unary_rpc_method_handler(
+    # As a stream of requests, which on the wire is the same: gRPC would read the message before us.
+    return grpc.stream_unary_rpc_method_handler(
         handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
     )
 
@@ -189,16 +220,17 @@ def server_stream(
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A handler that writes by its context; a deadline is allowed, not demanded."""
 
-    async def handle(request: RequestT | Malformed, context: Context) -> None:
+    async def handle(_requests: object, context: Context) -> None:
         with policy.closing.call():
             try:
+                request = await first_message(policy.reads, context, caller_of(context))
                 await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
                 await serve(well_formed(request, request_type), context)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))
                 await fail(context, name, error, policy.cluster_id)
 
-    return grpc.unary_stream_rpc_method_handler(
+    return grpc.stream_stream_rpc_method_handler(
         handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.v1 import metadata_pb2
+from statemachine.codec import batch_headers
 
 CHANGE_BYTES_MAX = 256 << 10
 """Most record bytes turned into one message, beyond the one batch that is always taken."""
@@ -62,6 +63,6 @@ def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:
         return batch
     records = iterate_records(data, header)
     batch.records.extend(record.value or b"" for record in records)
-    for name, value in records[0].headers:
+    for name, value in batch_headers(records[0].headers, records[0].value):
         batch.headers.add(name=name, value=value or b"")
     return batch

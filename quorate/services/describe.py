@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from immutables import Map
 
 from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
+from quorate.features import KRAFT_VERSION_MAX
 from quorum.types import METADATA_TOPIC, Uuid
 from quorum.v1 import admin_pb2, commands_pb2, common_pb2, metadata_pb2
 from statemachine.commands import FeatureRange, ResourceType
 from statemachine.config_catalog import CATALOG, METADATA_TOPIC_CONFIGS
+from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.image import MetadataImage
 from statemachine.sections.partitions import PartitionState
 
@@ -185,11 +187,13 @@ def features(
 ) -> Iterable[admin_pb2.FeatureDescription]:
     """Every feature that is supported here or finalised, ascending by name."""
     ranges = {feature.name: feature for feature in supported}
-    for name in sorted({*ranges, *image.features.levels}):
+    # A control record of the quorum, and no record of the image.
+    levels = {**image.features.levels, KRAFT_VERSION: KRAFT_VERSION_MAX}
+    for name in sorted({*ranges, *levels}):
         known = ranges.get(name)
         yield admin_pb2.FeatureDescription(
             name=name,
             supported_min=known.min_level if known else 0,
             supported_max=known.max_level if known else 0,
-            finalized_level=image.features.level(name),
+            finalized_level=levels.get(name, 0),
         )

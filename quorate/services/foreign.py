@@ -3,7 +3,8 @@
 What they generate reads a request with protobuf's own parser; where that raises, gRPC logs a
 traceback and answers UNKNOWN, and for a method that the package leaves out it logs one as well.
 Here an unreadable request ends its call with INVALID_ARGUMENT, as with every service of ours, and
-a method that is not there with UNIMPLEMENTED.
+a method that is not there with UNIMPLEMENTED. Requests are read as those of our own services:
+so many at a time, each within a bounded time. A stream on which none comes is ended.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Any
 
 import grpc
 
+from quorate.services.admission import Gate
 from quorate.services.answers import HEALTH_AND_REFLECTION
-from quorate.services.calls import Context, Malformed, decoder, fail
+from quorate.services.calls import Context, Malformed, decoder, fail, first_message, next_message
+from quorate.services.errors import RequestRefusedError
 from quorum.errors import CommandError
+from quorum.transport.callers import caller_of
+from quorum.transport.message_reads import MessageReads
 
 _Unary = Callable[[Any, Context], Awaitable[Any]]
 _Streaming = Callable[[AsyncIterator[Any], Context], AsyncIterator[Any]]
@@ -28,13 +33,20 @@ class ForeignServices:
     them; that is what health and reflection have.
     """
 
-    def __init__(self, server: grpc.aio.Server, cluster_id: str) -> None:
+    def __init__(
+        self, server: grpc.aio.Server, cluster_id: str, reads: MessageReads, streams: Gate
+    ) -> None:
+        """``streams`` counts what stays open: watches of health, and reflection."""
         self._server = server
         self._cluster_id = cluster_id
+        self._reads = reads
+        self._streams = streams
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """Add them with their requests checked first."""
-        guarded = tuple(_Guarded(each, self._cluster_id) for each in handlers)
+        guarded = tuple(
+            _Guarded(each, self._cluster_id, self._reads, self._streams) for each in handlers
+        )
         self._server.add_generic_rpc_handlers(guarded)
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
@@ -42,9 +54,17 @@ class ForeignServices:
 
 
 class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    def __init__(self, inner: grpc.GenericRpcHandler, cluster_id: str) -> None:
+    def __init__(
+        self,
+        inner: grpc.GenericRpcHandler,
+        cluster_id: str,
+        reads: MessageReads,
+        streams: Gate,
+    ) -> None:
         self._inner = inner
         self._cluster_id = cluster_id
+        self._reads = reads
+        self._streams = streams
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """The method's handler with its request checked, or None for somebody else's."""
@@ -55,15 +75,33 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
             make = grpc.stream_stream_rpc_method_handler
             behaviour: Any = self._streaming(handler.stream_stream)
         elif handler.response_streaming:
-            make = grpc.unary_stream_rpc_method_handler
-            behaviour = self._unary(handler.unary_stream)
+            make = grpc.stream_stream_rpc_method_handler
+            behaviour = self._placed(self._unary(handler.unary_stream))
         else:
-            make = grpc.unary_unary_rpc_method_handler
+            make = grpc.stream_unary_rpc_method_handler
             behaviour = self._unary(handler.unary_unary)
         return make(behaviour, decoder(handler.request_deserializer), handler.response_serializer)
 
+    def _placed(self, inner: _Unary) -> _Unary:
+        """Around a call that stays open for as long as the caller likes."""
+
+        async def call(requests: object, context: Context) -> Any:
+            try:
+                with self._streams.passing(caller_of(context)):
+                    return await inner(requests, context)
+            except RequestRefusedError as error:
+                await fail(context, HEALTH_AND_REFLECTION, error, self._cluster_id)
+                return None
+
+        return call
+
     def _unary(self, inner: _Unary) -> _Unary:
-        async def call(request: Any, context: Context) -> Any:
+        async def call(_requests: object, context: Context) -> Any:
+            try:
+                request = await first_message(self._reads, context, caller_of(context))
+            except CommandError as error:
+                await fail(context, HEALTH_AND_REFLECTION, error, self._cluster_id)
+                return None
             await self._check(request, context)
             try:
                 return await inner(request, context)
@@ -74,13 +112,22 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         return call
 
     def _streaming(self, inner: _Streaming) -> _Streaming:
-        async def checked(requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
-            async for request in requests:
+        async def checked(context: Context) -> AsyncIterator[Any]:
+            caller = caller_of(context)
+            while True:
+                try:
+                    request = await next_message(self._reads, context, caller)
+                except CommandError as error:
+                    await fail(context, HEALTH_AND_REFLECTION, error, self._cluster_id)
+                    return
+                if request is grpc.aio.EOF:
+                    return
                 await self._check(request, context)
                 yield request
 
-        async def call(requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
-            async for answer in inner(checked(requests, context), context):
+        # Not by gRPC's iterator: that would read on any number of streams, and for ever.
+        async def call(_requests: object, context: Context) -> AsyncIterator[Any]:
+            async for answer in inner(checked(context), context):
                 yield answer
 
         return call

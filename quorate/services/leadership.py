@@ -7,6 +7,7 @@ from typing import Protocol
 from quorate.services.errors import RequestRefusedError
 from quorate.services.ports import Leadership, ServedNode
 from quorum.errors import ErrorCode
+from quorum.types import NO_NODE
 from quorum.v1.errors_pb2 import LeaderHint
 
 
@@ -54,12 +55,17 @@ def require_leader(node: ServedNode) -> None:
 def check_epoch(node: ServedNode, current_leader_epoch: int) -> None:
     """Compare the leader epoch that a client knows with ours; -1 leaves the check out (320.1).
 
+    An epoch in which this node knows no leader fences nobody: a candidate may have raised it in
+    vain, and a client that took it over would be refused wherever it is not known.
+
     Raises:
         RequestRefusedError: FENCED_LEADER_EPOCH when theirs is older, UNKNOWN_LEADER_EPOCH when it
             is newer.
     """
     ours = node.leadership.epoch
     if current_leader_epoch in (-1, ours):
+        return
+    if current_leader_epoch < ours and node.leadership.leader_id == NO_NODE:
         return
     code = (
         ErrorCode.FENCED_LEADER_EPOCH
@@ -71,3 +77,21 @@ def check_epoch(node: ServedNode, current_leader_epoch: int) -> None:
         f"the request knows leader epoch {current_leader_epoch}, node {node.node_id} knows {ours}",
         (leader_hint(node),),
     )
+
+
+def check_epoch_read(node: KnowsLeader, last_epoch: int) -> None:
+    """Pass only if this node may know the epoch of what a reader has read; -1 passes.
+
+    Raises:
+        RequestRefusedError: UNKNOWN_LEADER_EPOCH. Somebody has led since whom this replica has not
+            heard of, even if it takes itself for the leader: it is behind, and cannot say whether
+            the reader's history is the log's.
+    """
+    ours = node.leadership.epoch
+    if last_epoch > ours:
+        raise RequestRefusedError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"the reader has records of epoch {last_epoch}, this replica knows of none after "
+            f"{ours}",
+            (leader_hint(node),),
+        )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quorate.services.errors import RequestRefusedError
-from quorate.services.leadership import KnowsLeader, leader_hint
+from quorate.services.leadership import KnowsLeader, check_epoch_read, leader_hint
 from quorum.errors import ErrorCode
 from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
@@ -53,8 +53,9 @@ class LogRange:
         """Judge a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
 
         Returns:
-            Where its history leaves this log (the first differing offset), None when it is a
-            prefix of it or ``last_epoch`` is -1.
+            The largest epoch that this log has at or below ``last_epoch``, and where that ends
+            here, if that shows that the histories differ; epoch -1 and the log start if they
+            differ below it. None when its history is a prefix of this log, or ``last_epoch`` is -1.
 
         Raises:
             RequestRefusedError: UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
@@ -67,15 +68,7 @@ class LogRange:
             )
         if offset < node.log_start.offset:
             raise self.out_of_range(offset)
-        if last_epoch > node.leadership.epoch:
-            # Somebody has led since whom this replica has not heard of, even if it takes itself
-            # for the leader: it is behind, and no judge of what came later.
-            raise RequestRefusedError(
-                ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"the consumer has records of epoch {last_epoch}, this replica knows of none "
-                f"after {node.leadership.epoch}",
-                (leader_hint(node),),
-            )
+        check_epoch_read(node, last_epoch)
         if not node.is_leader and offset > high_watermark:
             raise RequestRefusedError(
                 ErrorCode.OFFSET_NOT_AVAILABLE,
@@ -85,12 +78,24 @@ class LogRange:
         if last_epoch >= 0:
             found = self._history_end(last_epoch)
             if found is None:
-                raise self.out_of_range(offset)
+                # All that the log still has was written later: they differ somewhere below it.
+                return DivergenceHint(epoch=-1, offset=node.log_start.offset)
             if found.epoch < last_epoch or found.offset < offset:
                 return DivergenceHint(epoch=found.epoch, offset=min(found.offset, offset))
         if offset > node.log_end.offset:
             raise self.out_of_range(offset)
         return None
+
+    def epoch_end(self, last_epoch: Epoch) -> OffsetAndEpoch | None:
+        """The largest epoch of this log at or below ``last_epoch`` and where it ends (279.1).
+
+        None when there is none. Only a leader's answer counts.
+
+        Raises:
+            RequestRefusedError: UNKNOWN_LEADER_EPOCH for an epoch not heard of here.
+        """
+        check_epoch_read(self._node, last_epoch)
+        return self._node.end_offset_for_epoch(last_epoch)
 
     def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
         start = self._node.log_start

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from quorate.client.limits import FETCH_BYTES_MAX, FRAMING_BYTES
+from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, require_leader
 from quorate.services.log_range import LogRange
@@ -23,8 +24,6 @@ from quorum.v1 import metadata_pb2
 
 FETCH_WAIT_MS_MAX = 30_000
 """Longest time that a fetch is held for want of records."""
-HELD_FETCHES_MAX = 10_000
-"""Most fetches of one node that are held at a time."""
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -37,12 +36,14 @@ _PROBE_BYTES = 1
 class LogReads:
     """Answers consumers of the log. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: ServedNode, parked: Gate) -> None:
         self._node = node
         self._range = LogRange(node)
-        self._held = 0
+        self._parked = parked
 
-    async def fetch(self, request: metadata_pb2.FetchLogRequest) -> metadata_pb2.FetchLogResponse:
+    async def fetch(
+        self, request: metadata_pb2.FetchLogRequest, caller: str
+    ) -> metadata_pb2.FetchLogResponse:
         """Committed batches from the one containing the offset on.
 
         Raises:
@@ -56,7 +57,7 @@ class LogReads:
         divergence = self._range.check_position(request.offset, last_epoch)
         records = b""
         if divergence is None:
-            end_offset = await self._wait_for_records(request)
+            end_offset = await self._wait_for_records(request, caller)
             if end_offset > request.offset:
                 max_bytes = min(request.max_bytes or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
                 records = await self._read(request.offset, max(1, max_bytes), end_offset)
@@ -84,16 +85,12 @@ class LogReads:
                 raise self._range.out_of_range(offset) from None
             raise
 
-    async def _wait_for_records(self, request: metadata_pb2.FetchLogRequest) -> int:
+    async def _wait_for_records(self, request: metadata_pb2.FetchLogRequest, caller: str) -> int:
         """The high watermark, once it is above the offset or the request's patience has run out."""
         node = self._node
         wait_ms = min(request.max_wait_ms, FETCH_WAIT_MS_MAX)
         if node.high_watermark > request.offset or wait_ms <= 0:
             return node.high_watermark
-        if self._held >= HELD_FETCHES_MAX:
-            raise RequestRefusedError(
-                ErrorCode.RESOURCE_EXHAUSTED, f"{self._held} fetches are held already"
-            )
         advanced = asyncio.Event()
 
         def on_published() -> None:
@@ -101,14 +98,13 @@ class LogReads:
                 advanced.set()
 
         cancel = node.subscribe(on_published)
-        self._held += 1
         try:
-            async with asyncio.timeout(wait_ms / 1000):
-                await advanced.wait()
+            with self._parked.passing(caller):
+                async with asyncio.timeout(wait_ms / 1000):
+                    await advanced.wait()
         except TimeoutError:
             pass
         finally:
-            self._held -= 1
             cancel()
         return node.high_watermark
 
@@ -118,11 +114,12 @@ class LogReads:
         """Where the largest epoch at or below the requested one ends (279.1). Leader only.
 
         Raises:
-            RequestRefusedError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+            RequestRefusedError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
+                (also for a requested epoch that this leader has not heard of).
         """
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)
-        found = self._node.end_offset_for_epoch(request.leader_epoch)
+        found = self._range.epoch_end(request.leader_epoch)
         if found is None:
             return metadata_pb2.OffsetForLeaderEpochResponse(leader_epoch=-1, end_offset=-1)
         return metadata_pb2.OffsetForLeaderEpochResponse(

@@ -36,6 +36,7 @@ from quorate.services.watch import Watches
 from quorate.services.write_stream import WriteSession, write_once
 from quorum.answered import Form
 from quorum.errors import ErrorCode
+from quorum.transport.callers import caller_of
 from quorum.v1 import metadata_pb2
 
 SERVICE_NAME: str = metadata_pb2.DESCRIPTOR.services_by_name["MetadataService"].full_name
@@ -46,15 +47,21 @@ RESOURCES_PER_REQUEST_MAX = 10_000
 class MetadataService:
     """Serves one node's clients. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode, limits: ServiceLimits, closing: Closing) -> None:
+    def __init__(
+        self, node: ServedNode, limits: ServiceLimits, closing: Closing, reads: Reads
+    ) -> None:
         self._node = node
         self._closing = closing
-        self._reads = Reads(node)
-        self._log = LogReads(node)
+        self._reads = reads
+        self._log = LogReads(node, reads.parked)
         self._producer_window = limits.producer_window
         self._topic_names = TopicNames()
         self.watches = Watches(node, watches_max=limits.watches_max, closing=closing)
-        self.write_streams = Gate("write streams", limits.write_streams_max)
+        self.write_streams = Gate(
+            "write streams",
+            limits.write_streams_max,
+            caller_most=limits.write_streams_per_caller_max,
+        )
 
     def close(self) -> None:
         """Let go of the node."""
@@ -110,13 +117,13 @@ class MetadataService:
         return await write_once(self._node, request, context)
 
     async def _write_stream(self, context: Context) -> None:
-        with self.write_streams.passing():
+        with self.write_streams.passing(caller_of(context)):
             await WriteSession(self._node, context, self._producer_window, self._closing).run()
 
     async def _fetch_log(
-        self, request: metadata_pb2.FetchLogRequest, _context: Context
+        self, request: metadata_pb2.FetchLogRequest, context: Context
     ) -> metadata_pb2.FetchLogResponse:
-        return await self._log.fetch(request)
+        return await self._log.fetch(request, caller_of(context))
 
     async def _list_offsets(
         self, request: metadata_pb2.ListOffsetsRequest, _context: Context

@@ -84,6 +84,8 @@ class QuorumStatus:
     relay_low_offset: int = -1
     """What this node, as a relay, reports its subtree to need; -1 without anybody below it."""
     is_relay_low_provisional: bool = False
+    replay_stopped: str = ""
+    """Why this node applies no further committed record; empty while it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,10 @@ class ServedNode(Protocol):
 
     @property
     def leader_epoch_start(self) -> int:
-        """Where the current leader's epoch begins in this log; the log end when it has not."""
+        """Where the current leader's epoch begins in this log; the log end when it has not.
+
+        Where the beginning was trimmed away, an offset of that epoch below the log start.
+        """
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Give a command to the controller; ``on_answer`` is called once, on the loop."""

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import asyncio
 
+from quorate.services.admission import Gate
 from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import leader_hint, not_leader
 from quorate.services.ports import ServedNode
 from quorum.errors import CommandError, ErrorCode
+from quorum.transport.callers import caller_of
 from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions, ReadPosition
 from statemachine.image import MetadataImage
 
-WAITING_READS_MAX = 10_000
-"""Most reads of one node that wait for a confirmation or an offset at a time."""
 WAIT_SECONDS_MAX = 30.0
 """Longest wait of one read, however late its deadline is."""
 _ANSWER_SECONDS = 0.05
@@ -29,9 +29,12 @@ _ANSWER_SECONDS = 0.05
 class Reads:
     """Hands out images at the level a request asks for. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: ServedNode, parked: Gate) -> None:
+        """``parked`` has the places of reads that wait: fewer than there are of calls, so that
+        those that wait never keep out those that are answered at once.
+        """
         self._node = node
-        self._waiting = 0
+        self.parked = parked
 
     async def image(self, options: ReadOptions, context: Context) -> MetadataImage:
         """The state to answer from; waits as long as the level demands and the call allows.
@@ -53,10 +56,13 @@ class Reads:
                 if level == ReadLevel.READ_LEVEL_AT_LEAST:
                     offset = _at_least(options)
                 elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
-                    offset = await self._confirmed_offset()
+                    with self.parked.passing(caller_of(context)):
+                        offset = await self._confirmed_offset()
                 else:
                     raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown read level {level}")
-                await self._applied(offset)
+                if self._node.image.provenance.end_offset < offset:
+                    with self.parked.passing(caller_of(context)):
+                        await self._applied(offset)
         except TimeoutError as error:
             raise self._too_late(offset, seconds) from error
         return self._node.image
@@ -78,34 +84,20 @@ class Reads:
         )
 
     async def _applied(self, offset: int) -> None:
-        if self._node.image.provenance.end_offset >= offset:
-            return
-        done = self._new_wait()
+        done = _new_wait()
         cancel = self._node.wait_applied(offset, lambda: _resolve(done, offset))
         try:
             await done
         finally:
-            self._waiting -= 1
             cancel()
 
     async def _confirmed_offset(self) -> int:
-        done = self._new_wait()
-        try:
-            self._node.confirm_read(lambda outcome: _resolve(done, outcome))
-            offset = await done
-        finally:
-            self._waiting -= 1
+        done = _new_wait()
+        self._node.confirm_read(lambda outcome: _resolve(done, outcome))
+        offset = await done
         if offset is None:
             raise not_leader(self._node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return offset
-
-    def _new_wait(self) -> asyncio.Future[int | None]:
-        if self._waiting >= WAITING_READS_MAX:
-            raise RequestRefusedError(
-                ErrorCode.RESOURCE_EXHAUSTED, f"{self._waiting} reads are waiting already"
-            )
-        self._waiting += 1
-        return asyncio.get_running_loop().create_future()
 
     def position(self, image: MetadataImage) -> ReadPosition:
         """Where ``image`` stands and since when it may lack something."""
@@ -130,6 +122,10 @@ def _at_least(options: ReadOptions) -> int:
             ErrorCode.INVALID_REQUEST, f"at_least_offset {options.at_least_offset} is negative"
         )
     return options.at_least_offset
+
+
+def _new_wait() -> asyncio.Future[int | None]:
+    return asyncio.get_running_loop().create_future()
 
 
 def _resolve(done: asyncio.Future[int | None], outcome: int | None) -> None:

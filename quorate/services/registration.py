@@ -19,10 +19,17 @@ from quorate.services.foreign import ForeignServices
 from quorate.services.health import HealthBoard
 from quorate.services.metadata import MetadataService
 from quorate.services.ports import ServedNode
+from quorate.services.reads import Reads
 from quorum.errors import ErrorCode
+from quorum.fair_share import FairShare
+from quorum.transport.message_reads import MessageReads
 
+HEALTH_WATCHES_MAX = 256
+"""Open streams of Health.Watch: one prober needs one or two."""
 ENDING_SECONDS_MAX = 1.0
 """How long a stop waits for calls to take leave; who has not read by then is cut off."""
+PARKED_SHARE = 2
+"""One in so many places of calls may be held by a read that waits."""
 HEALTH_SERVICE_NAME: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
@@ -46,10 +53,16 @@ class ClientServices:
         other_service_names: Sequence[str] = (),
     ) -> None:
         self.closing = Closing(node.node_id)
-        self.metadata = MetadataService(node, limits, self.closing)
-        self.admin = AdminService(node)
+        self.parked = Gate("parked reads", max(1, limits.unary_calls_max // PARKED_SHARE))
+        reads = Reads(node, self.parked)
+        self.metadata = MetadataService(node, limits, self.closing, reads)
+        self.admin = AdminService(node, reads)
         self.calls = Gate("unary calls", limits.unary_calls_max)
-        self._policy = CallPolicy(node.cluster_id, self.calls, self.closing, on_failure)
+        self._health_watches = Gate("health watches", HEALTH_WATCHES_MAX)
+        self._reads = MessageReads("client_messages")
+        self._policy = CallPolicy(
+            node.cluster_id, self.calls, self._reads, self.closing, on_failure
+        )
         self._service_names = (metadata.SERVICE_NAME, admin.SERVICE_NAME, *other_service_names)
         self.health = HealthBoard(self._service_names)
 
@@ -58,13 +71,26 @@ class ClientServices:
         server.add_generic_rpc_handlers(
             (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
-        foreign = ForeignServices(server, self._policy.cluster_id)
+        foreign = ForeignServices(
+            server, self._policy.cluster_id, self._reads, self._health_watches
+        )
         self.health.register(foreign)
         if with_reflection:
             names = (*self._service_names, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
             add_ServerReflectionServicer_to_server(
                 reflection.aio.ReflectionServicer(names), foreign
             )
+
+    def quotas(self) -> tuple[FairShare, ...]:
+        """The places that callers share, for metrics."""
+        return (
+            self.calls.places,
+            self._reads.places,
+            self.metadata.write_streams.places,
+            self.metadata.watches.open.places,
+            self.parked.places,
+            self._health_watches.places,
+        )
 
     async def start(self) -> None:
         """Announce the services as served; the node is not ready until told."""

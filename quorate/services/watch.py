@@ -26,6 +26,7 @@ from quorate.services.ports import ServedNode
 from quorate.services.too_large import check_batch_fits, check_state_fits
 from quorate.services.watch_cursor import WatchCursor
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
+from quorum.transport.callers import caller_of
 from quorum.v1 import metadata_pb2
 from quorum.v1.errors_pb2 import OffsetBounds
 
@@ -68,7 +69,7 @@ class Watches:
                 with that offset when the node stops, MESSAGE_TOO_LARGE at what no message holds.
         """
         caller(context, request.client_id)
-        with self.open.passing():
+        with self.open.passing(caller_of(context)):
             cursor = WatchCursor(self._node)
             if request.HasField("from_offset"):
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))

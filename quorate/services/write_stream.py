@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import grpc
 
@@ -39,8 +40,11 @@ from quorate.services.ports import ServedNode
 from quorate.services.results import to_result
 from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode
+from quorum.transport.link import forget_failure
 from quorum.v1 import commands_pb2, metadata_pb2
 
+HELLO_SECONDS_MAX = 5.0
+"""How long a write stream may be open before its hello."""
 _STREAM = "WriteStream"
 _REDIRECTING = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OUTCOME_UNKNOWN}
@@ -143,7 +147,7 @@ class WriteSession:
             raise self._closing.refusal()
         try:
             with self._closing.telling(self._begin_end):
-                first = await self._context.read()
+                first = await self._first_message()
                 if first is grpc.aio.EOF:
                     return
                 self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
@@ -159,6 +163,17 @@ class WriteSession:
                 if isinstance(ended, grpc.aio.AbortError):
                     # The stream has its status already, whatever came up meanwhile.
                     raise ended
+
+    async def _first_message(self) -> Any:
+        # Waited for beside it, not cancelled: it ends with the call.
+        read = asyncio.ensure_future(self._context.read())
+        read.add_done_callback(forget_failure)
+        await asyncio.wait({read}, timeout=HELLO_SECONDS_MAX)
+        if not read.done():
+            raise CommandError(
+                ErrorCode.REQUEST_TIMED_OUT, f"no hello came within {HELLO_SECONDS_MAX:g} s"
+            )
+        return read.result()
 
     def _begin_end(self) -> None:
         self._end = asyncio.create_task(self._end_for_stop())

@@ -1,0 +1,100 @@
+"""``quorate unsafe-lower-epoch``: the repair of a quorum whose epochs are used up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.node_options import config_options, load_unjudged
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from quorum.core.refusals import EPOCH_MAX
+from quorum.log.directory_lock import DirectoryLock
+from quorum.log.election_store import ElectionFile
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.high_watermark_file import load_watermarks
+from quorum.log.identity import load_identity
+from quorum.log.layout import partition_directory
+from quorum.log.readonly import open_readonly
+from quorum.types import ElectionState, Epoch
+from snapshot.naming import parse_name
+
+
+@click.command("unsafe-lower-epoch", cls=LocalCommand)
+@config_options
+@click.option(
+    "--to",
+    "target",
+    type=click.IntRange(min=1, max=EPOCH_MAX),
+    metavar="EPOCH",
+    help="The new epoch, the same on every voter. Without it nothing is changed.",
+)
+@pass_session
+def lower_epoch(
+    session: Session, file: Path | None, settings: tuple[str, ...], target: int | None
+) -> None:
+    """Set the epoch of a stopped node back, for a quorum whose epochs are used up.
+
+    Stop every voter first. Without --to the command shows the node's epoch and the newest epoch of
+    its records. Choose a number above the newest epoch of the records of all voters, and give it
+    to every one of them before any is started. A voter that is left out must be formatted anew.
+    """
+    data_dir = load_unjudged(file, settings).config.node.data_dir
+    fs = OsFileSystem()
+    identity = load_identity(fs, data_dir)
+    with DirectoryLock(data_dir):
+        store = ElectionFile(fs, partition_directory(data_dir), identity.directory_id)
+        state = store.load()
+        newest = _newest_epoch(fs, data_dir, state)
+        if target is not None:
+            _check(target, state.epoch, newest)
+            store.save(ElectionState(target, vote_floor=state.vote_floor, barred=state.barred))
+    session.show(
+        Result(
+            "Epoch",
+            {
+                "node_id": identity.node_id,
+                "epoch": state.epoch if target is None else target,
+                "epoch_before": state.epoch,
+                "newest_epoch_of_records": newest,
+                "is_changed": target is not None,
+            },
+        )
+    )
+
+
+def _newest_epoch(fs: OsFileSystem, data_dir: Path, state: ElectionState) -> Epoch:
+    """The newest epoch that anything on this disk was written in, or promised about."""
+    partition = partition_directory(data_dir)
+    log = open_readonly(data_dir, fs)
+    try:
+        if log.damage is not None:
+            raise CliError(
+                f"the log is damaged, so its newest epoch is not known: {log.damage}",
+                hint="see docs/operations.md, section Damage",
+                code=Exit.DAMAGED,
+            )
+        found = [log.end.epoch]
+    finally:
+        log.close()
+    marks = load_watermarks(fs, partition)
+    if marks is not None:
+        found.append(marks.durable_epoch)
+    if state.vote_floor is not None:
+        found.append(state.vote_floor.epoch)
+    names = (parse_name(name) for name in fs.list_directory(partition))
+    return max(found + [snapshot_id.epoch for snapshot_id, _ in filter(None, names)])
+
+
+def _check(target: Epoch, epoch: Epoch, newest: Epoch) -> None:
+    if target >= epoch:
+        raise CliError(f"epoch {target} is not below the node's epoch {epoch}", code=Exit.USAGE)
+    if target <= newest:
+        raise CliError(
+            f"records of epoch {newest} are on this disk, so epoch {target} has had a leader",
+            hint="choose a number above the newest epoch of the records of all voters",
+            code=Exit.REFUSED,
+        )

@@ -1,0 +1,61 @@
+"""Voters that cannot lead because they cannot apply what is committed."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quorate.cli.connection import client_of
+from quorate.cli.session import Session
+from quorate.client import Client, ClientError
+from quorum.types import Endpoint
+from quorum.v1.admin_pb2 import DescribeQuorumResponse
+
+ASKED_MAX = 20
+"""Addresses that are asked when there is no leader, at most."""
+_LIMIT_S = 2.0
+"""How long each of them may take."""
+
+
+async def find_stopped(
+    session: Session, client: Client, *, any_node: bool
+) -> tuple[DescribeQuorumResponse, dict[int, str]]:
+    """A description of the quorum, and by node id why replay has stopped there.
+
+    Where no leader is known all voters are asked, because that may be the reason; else the one
+    that answered speaks for itself.
+    """
+    answer = await client.describe_quorum(from_leader=not any_node)
+    answers = [answer]
+    if answer.leader_id < 0 and not any_node:
+        known = {
+            Endpoint(each.name, each.host, each.port).address
+            for node in answer.nodes
+            for each in node.endpoints
+        }
+        addresses = sorted(known | set(session.servers()))[:ASKED_MAX]
+        found = await asyncio.gather(*(_asked(session, address) for address in addresses))
+        answers += [each for each in found if each is not None]
+    return answer, {each.node_id: each.replay_stopped for each in answers if each.replay_stopped}
+
+
+async def _asked(session: Session, address: str) -> DescribeQuorumResponse | None:
+    try:
+        async with asyncio.timeout(_LIMIT_S), client_of(session, (address,)) as there:
+            return await there.describe_quorum(from_leader=False)
+    except (ClientError, TimeoutError):
+        return None
+
+
+def advise_replay(
+    session: Session, answer: DescribeQuorumResponse, stopped: dict[int, str]
+) -> None:
+    """Say which voters cannot lead for it, and plainly when none can."""
+    voters = {voter.replica_id for voter in answer.voters}
+    for node_id, reason in sorted(stopped.items()):
+        what = "voter" if node_id in voters else "observer"
+        session.say(f"{what} {node_id} applies no further record and cannot lead: {reason}")
+    if voters and voters <= stopped.keys():
+        session.say(
+            "no voter can replay the log, so none will lead: start them with a release that knows "
+            "these records"
+        )
