@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from quorate.replica.boot import Stores, open_stores
@@ -10,8 +11,9 @@ from quorate.sim.harmed_files import DATA_DIR
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import PowerLost
 from quorate.sim.node_disk import NodeDisk
+from quorate.sim.older_release import decoder_without
 from quorate.sim.surroundings import Surroundings
-from quorum.errors import DiskFullError, QuorateError, StorageError
+from quorum.errors import ConfigError, DiskFullError, QuorateError, StorageError, UnknownRecordError
 from quorum.types import NodeId
 
 RESTART_US = 50_000
@@ -27,12 +29,22 @@ class NotStarted:
     why: str
     again_us: int
     """When the next attempt is made, from now."""
+    is_machine_up: bool = False
+    """Whether it ended itself, and what it had written is still there."""
 
 
 def open_directory(
-    cluster: Surroundings, node_id: NodeId, disk: NodeDisk, clock: DriftingClock
+    cluster: Surroundings,
+    node_id: NodeId,
+    disk: NodeDisk,
+    clock: DriftingClock,
+    lacks: Collection[int] = (),
+    *,
+    uses_native_codec: bool,
 ) -> Stores | NotStarted:
-    """Open the directory as a server does.
+    """Open the directory as a server does, of a release that ``lacks`` these record types.
+
+    ``uses_native_codec`` is what its configuration says, which may be wrong.
 
     Raises:
         Violation: A sound directory did not open, or a rotten file was believed or changed.
@@ -46,23 +58,38 @@ def open_directory(
             log_config=cluster.settings.log,
             snapshot_config=cluster.settings.snapshot,
             clock=clock,
+            decode=decoder_without(lacks),
+            uses_native_codec=uses_native_codec,
         )
     except PowerLost:
         return NotStarted("power", RESTART_US)
+    except ConfigError as error:
+        if uses_native_codec != cluster.settings.uses_native_codec:
+            return NotStarted("asked for the other codec", _REPAIR_US, is_machine_up=True)
+        raise Violation(
+            "no-crash", "its own codec is refused", node=node_id, error=repr(error)
+        ) from error
+    except UnknownRecordError as error:
+        if lacks:
+            return NotStarted("its checkpoint is of a newer release", _REPAIR_US)
+        raise Violation(
+            "no-crash", "a record of its own is unknown", node=node_id, error=repr(error)
+        ) from error
     except QuorateError as error:
-        failed = NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
-        if disk.is_suspect and type(error) in (StorageError, DiskFullError):
-            # It came to no judgement of its files.
-            return failed
+        # A start that the disk itself ended came to no judgement of its files.
+        is_judgement = disk.files.may_refuse and type(error) not in (StorageError, DiskFullError)
+        if disk.is_suspect and not is_judgement:
+            return NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
         if disk.files.may_refuse:
             cluster.counts.refused_starts += 1
             disk.files.put_back()
-            return NotStarted(f"refused: {type(error).__name__}", _REPAIR_US)
-        if disk.is_suspect:
-            return failed
+            return NotStarted(f"refused: {type(error).__name__}", _REPAIR_US, is_machine_up=True)
         raise Violation(
             "no-crash", "a sound directory did not open", node=node_id, error=repr(error)
         ) from error
     if disk.files.may_refuse:
         disk.files.accepted(stores.identity, stores.state.election)
+    report = stores.report
+    is_log_whole = not report.losses and report.recovery.finished_replacement is None
+    disk.files.opened(report.repaired, is_log_whole=is_log_whole)
     return stores

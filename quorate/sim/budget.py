@@ -47,6 +47,12 @@ class Budget:
         member = self._cluster.members.get(key.id)
         return member is None or member.key != key or member.disk.has_lost_its_vote
 
+    def lacking(self) -> set[NodeId]:
+        """The nodes whose disks lack something that they had completed, or never vote again."""
+        self._harmed = {each for each in self._harmed if not self._is_whole(each)}
+        members = self._cluster.members.values()
+        return self._harmed | {each.id for each in members if each.disk.has_lost_its_vote}
+
     def _lacking(self, voters: frozenset[ReplicaKey]) -> set[ReplicaKey]:
         self._harmed = {each for each in self._harmed if not self._is_whole(each)}
         return {key for key in voters if key.id in self._harmed or self.is_gone(key)}

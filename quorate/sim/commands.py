@@ -19,10 +19,13 @@ from statemachine.commands import (
     Listener,
     RegisterBroker,
     ResourceType,
+    UnregisterBroker,
 )
 from statemachine.records import METADATA_VERSION
 
 RESOURCES = 12
+STRANGERS = "strangers"
+"""The resource that no client writes to."""
 BROKERS = 4
 TOPICS = 6
 
@@ -53,6 +56,7 @@ class CommandMix:
         if roll < 0.68:
             return self._registration(broker_id)
         if roll < 0.73:
+            broker_id = self._registered(broker_id)
             return AllocateProducerIds(broker_id, self._broker_epochs.get(broker_id, 0))
         if roll < 0.85:
             epoch = self._broker_epochs.get(broker_id, 0)
@@ -61,13 +65,25 @@ class CommandMix:
             return CreateTopic(topic, self._rng.randint(1, 3), self._rng.randint(1, 2))
         if roll < 0.96:
             return CreatePartitions(topic, self._rng.randint(2, 5))
-        return DeleteTopic(topic)
+        return DeleteTopic(topic) if roll < 0.985 else UnregisterBroker(broker_id)
 
     def learn(self, command: Command, result: Mapping[str, object]) -> None:
         """Note what an answer says for later commands."""
         epoch = result.get("broker_epoch")
         if isinstance(command, RegisterBroker) and isinstance(epoch, int):
             self._broker_epochs[command.broker_id] = epoch
+
+    def _registered(self, broker_id: int) -> int:
+        """That broker, or the next one that this client has registered, if there is any.
+
+        A broker asks for producer ids only once it is registered; another client may have
+        registered it anew since, and then it is refused. Draws nothing.
+        """
+        for distance in range(BROKERS):
+            each = 100 + (broker_id - 100 + distance) % BROKERS
+            if each in self._broker_epochs:
+                return each
+        return broker_id
 
     def _setting(self) -> Command:
         value = f"{self._name}-{self._count}-{'x' * self._rng.randrange(60)}"

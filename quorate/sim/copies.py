@@ -9,6 +9,7 @@ nodes are open where both ends run, as voters keep them; how long an answer take
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 from quorate.sim.invariants.bounds import Bounds
 from quorate.sim.invariants.hooks import witness_for
@@ -52,6 +53,9 @@ class CopyLinks:
         if self.copy is not None:
             self.sent += 1
             self._after(self._claim, self.copy.life, to, message.request_id)
+
+    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+        """Nobody leads a copy astray."""
 
     def door_closed(self, node_id: NodeId) -> None:
         """Nobody is connected to a copy."""

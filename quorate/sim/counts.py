@@ -33,11 +33,17 @@ class Counts:
     barred: int = 0
     found_out: int = 0
     id_blocks: int = 0
+    strangers: int = 0
+    strangers_served: int = 0
+    producers_left: int = 0
     watch_states: int = 0
     watch_changes: int = 0
     watch_resumes: int = 0
     watch_restarts: int = 0
     watch_cut_off: int = 0
+    log_batches: int = 0
+    log_lookups: int = 0
+    log_resets: int = 0
     relay_answers: int = 0
     relay_chains: int = 0
     relay_refusals: int = 0
@@ -45,6 +51,9 @@ class Counts:
     upstream_changes: int = 0
     copies_refused: int = 0
     hand_overs: int = 0
+    downloads_resumed: int = 0
+    resumed_installs: int = 0
+    downloads_damaged: int = 0
     acts: dict[str, int] = field(default_factory=dict)
     """Every act of harm that had something to be done to, by name."""
 

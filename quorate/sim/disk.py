@@ -19,14 +19,19 @@ CALLS_IN_A_PASS = 12
 class WriteQueue:
     """``runtime.ports.Writer``: groups gather while a pass is under way, as in production.
 
-    ``on_begin`` starts the clock of a pass; when that is over, ``take`` says what it contains.
+    ``on_begin`` starts the clock of a pass; when that is over, ``take`` says what it contains:
+    at most ``groups_max`` groups, or with 0 all that wait when the pass begins.
     """
 
     def __init__(
-        self, on_begin: Callable[[], None], on_group: Callable[[WriteGroup], None]
+        self,
+        on_begin: Callable[[], None],
+        on_group: Callable[[WriteGroup], None],
+        groups_max: int = 0,
     ) -> None:
         self._on_begin = on_begin
         self._on_group = on_group
+        self._groups_max = groups_max
         self._waiting: list[WriteGroup] = []
         self._under_way: list[WriteGroup] = []
 
@@ -38,7 +43,8 @@ class WriteQueue:
     def begin(self) -> None:
         """Start the next pass, if there is something to write and none is under way."""
         if self._waiting and not self._under_way:
-            self._under_way, self._waiting = self._waiting, []
+            count = self._groups_max or len(self._waiting)
+            self._under_way, self._waiting = self._waiting[:count], self._waiting[count:]
             self._on_begin()
 
     def take(self) -> list[WriteGroup]:

@@ -1,4 +1,4 @@
-"""The least of what those do who follow the log: watchers in every run, relays in some.
+"""The least of what those do who follow the log: watchers and consumers, relays in some runs.
 
 As in ``minima``: per hundred seeds, half of what was seen, less of what is rare.
 """
@@ -13,8 +13,11 @@ WATCHED: Mapping[str, int] = {
     "watch_resumes": 1_000,
     "watch_restarts": 57,
     "watch_cut_off": 15,
+    "log_batches": 2_000,
+    "log_lookups": 25,
+    "log_resets": 6,
 }
-"""In every profile: watchers do the same whatever goes wrong."""
+"""In every profile: watchers and consumers do the same whatever goes wrong."""
 
 RELAYS: Mapping[str, int] = {
     **WATCHED,

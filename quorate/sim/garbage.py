@@ -23,6 +23,7 @@ from quorum.core.vote_messages import VoteRequest
 from quorum.types import OffsetAndEpoch, ReplicaKey
 
 _NO_EPOCH_OF_OURS = (1 << 31) - 1
+"""Beyond the last epoch; the two before it are out of reach of any history."""
 _NEVER_DRAWN = 1 << 50
 """Added to a request id: requests are numbered from 40 random bits on."""
 
@@ -58,10 +59,10 @@ def _long_gone(message: Any, _: random.Random) -> Any:
             return replace(message, epoch=0)
 
 
-def _to_come(message: Any, _: random.Random) -> Any:
-    """A Fetch of a later epoch does not depose a leader; no answer may have this epoch."""
+def _to_come(message: Any, rng: random.Random) -> Any:
+    """A Fetch of a later epoch does not depose a leader; no answer may have these epochs."""
     if isinstance(message, FetchRequest | FetchSnapshotRequest) or not isinstance(message, Request):
-        return replace(message, epoch=_NO_EPOCH_OF_OURS)
+        return replace(message, epoch=_NO_EPOCH_OF_OURS - rng.randrange(3))
     return None
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.memory_filesystem import MemoryFileSystem
+from quorate.sim.unreported_damage import UnreportedDamage
 from quorum.batch import peek_size, read_header
-from quorum.errors import CorruptBatchError, ElectionStateError
+from quorum.errors import CorruptBatchError, ElectionStateError, IdentityError
 from quorum.log.election_store import ElectionFile
 from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.identity import MetaProperties, load_identity
@@ -25,7 +26,7 @@ from quorum.log.layout import (
     META_PROPERTIES_NAME,
     PARTITION_METADATA_NAME,
     QUORUM_STATE_NAME,
-    WATERMARK_NAME,
+    WATERMARK_NAMES,
     partition_directory,
 )
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID, ElectionState, NodeId
@@ -42,7 +43,7 @@ _LOSING = ("log", "checkpoint", "part", LOG_START_NAME, CONDEMNED_NAME)
 """Kinds of file whose rot may take records that were acknowledged. A checkpoint takes the place of
 the log's start; where that one has rotted as well, the log is set aside as a whole. A download is
 verified as it comes: a bit that flips behind that is found when the log has been replaced by it."""
-_LOSING_FOREIGN = (*_LOSING, "digest", WATERMARK_NAME)
+_LOSING_FOREIGN = (*_LOSING, "digest", *WATERMARK_NAMES)
 """With a sound checksum these contradict the log, and nobody can say which of them is wrong."""
 _REFUSING = (QUORUM_STATE_NAME, META_PROPERTIES_NAME, PARTITION_METADATA_NAME)
 """Files without which a node must not start; they cannot be made again from others."""
@@ -66,8 +67,10 @@ class Change:
 @dataclass(slots=True)
 class _Kept:
     file: object
+    """The very file that lies there; None where it was taken away."""
     sound: bytes
-    harmed: bytes
+    harmed: bytes | None
+    """None where it was taken away."""
 
 
 @lru_cache(maxsize=_PLACES_MAX)
@@ -97,6 +100,9 @@ class HarmedFiles:
         """Whether a running node's records were harmed; nobody looks before the next start."""
         self._flipped: list[object] = []
         """Files a bit of which has flipped since the directory was last opened."""
+        self._unreported = UnreportedDamage(node_id, DATA_DIR)
+        self.is_damaged_widely = False
+        """Whether several files at once were; then no other one is, until a node has started."""
 
     # ------------------------------------------------------------------ one bit
 
@@ -108,14 +114,14 @@ class HarmedFiles:
         a running node that may happen at any time, and any segment may become the newest.
         """
         by_kind: dict[str, list[tuple[Path, int]]] = {}
-        newest = self._newest()
-        for path, kind in self._files():
+        newest = self.newest()
+        for path, kind in self.files():
             if (kind in _LOSING and not may_lose) or not self._may_touch(path, kind):
                 continue
             is_below_mark = kind == "log" and (
                 is_running or (path == newest and not self.keeps_mark)
             )
-            size = self._marked_bytes(path) if is_below_mark else len(self._fs().read_bytes(path))
+            size = self.marked_bytes(path) if is_below_mark else len(self._fs().read_bytes(path))
             if size:
                 by_kind.setdefault(kind, []).append((path, size))
         if not by_kind:
@@ -125,29 +131,29 @@ class HarmedFiles:
         sound = self._fs().read_bytes(path)
         self._fs().flip_bit(path, rng.randrange(size), rng.randrange(8))
         self._flipped.append(self._fs().identity(path))
-        loses = kind in _LOSING
-        return self._changed(path, kind, sound, loses=loses, is_latent=loses and is_running)
+        return self._changed(path, kind, sound, loses=kind in _LOSING, is_running=is_running)
 
     # ------------------------------------------------------------------ another file
 
     def swap(
-        self, rng: random.Random, source: MemoryFileSystem, *, may_lose: bool, is_own: bool
+        self, rng: random.Random, source: MemoryFileSystem, *, may_lose: bool
     ) -> Change | None:
         """Put a file of ``source`` in place of the one of the same name, if they differ.
 
-        ``is_own``: it is this disk as it was earlier. Of its election state only what its log
-        contradicts is put back: the rest is a vote forgotten, which no single disk can tell.
+        An election state that names this disk is put there only if the log contradicts it: the
+        rest is a vote forgotten, which no single disk can tell. Its content decides, not where it
+        is from: a swap may have left it on the disk of another node.
         """
         fs = self._fs()
         by_kind: dict[str, list[Path]] = {}
-        for path, kind in self._files():
+        for path, kind in self.files():
             is_spared = (kind in _LOSING_FOREIGN and not may_lose) or not source.exists(path)
             # A checkpoint's name stands for its content, bit by bit.
             if is_spared or kind == "checkpoint" or not self._may_touch(path, kind):
                 continue
-            if kind == "log" and path == self._newest() and not self.keeps_mark:
+            if kind == "log" and path == self.newest() and not self.keeps_mark:
                 continue
-            if kind == QUORUM_STATE_NAME and is_own and not self._is_contradicted(source):
+            if kind == QUORUM_STATE_NAME and self._forgets_a_vote(source):
                 continue
             if source.read_bytes(path) != fs.read_bytes(path):
                 by_kind.setdefault(kind, []).append(path)
@@ -157,10 +163,32 @@ class HarmedFiles:
         path = rng.choice(by_kind[kind])
         sound = fs.read_bytes(path)
         fs.write_bytes(path, source.read_bytes(path))
-        if kind == WATERMARK_NAME:
+        if kind in WATERMARK_NAMES:
             # One of a later epoch than the election state contradicts that.
             self._kept[path] = _Kept(fs.identity(path), sound, fs.read_bytes(path))
         return self._changed(path, kind, sound, loses=kind in _LOSING_FOREIGN)
+
+    def _forgets_a_vote(self, source: MemoryFileSystem) -> bool:
+        return self.names_this_disk(source) and not self._is_contradicted(source)
+
+    def names_this_disk(self, source: MemoryFileSystem) -> bool:
+        """Whether the election state on ``source`` says that this disk wrote it, earlier or now.
+
+        Also what the disk before it wrote, if this one was formatted by the same command.
+        """
+        try:
+            owner = load_identity(self._as_written(), DATA_DIR).directory_id
+            ElectionFile(source, _DIRECTORY, owner).load()
+        except (IdentityError, ElectionStateError):
+            return False  # it names another disk, or had rotted by then
+        return True
+
+    def _as_written(self) -> MemoryFileSystem:
+        """Return a copy of the disk with the files that its node wrote."""
+        clean = self._fs().clone()
+        for path, kept in self._kept.items():
+            clean.write_bytes(path, kept.sound)
+        return clean
 
     def _is_contradicted(self, source: MemoryFileSystem) -> bool:
         marks = load_watermarks(self._fs(), _DIRECTORY)
@@ -172,36 +200,34 @@ class HarmedFiles:
 
     # ------------------------------------------------------------------ which
 
-    def _files(self) -> Iterator[tuple[Path, str]]:
+    def files(self) -> Iterator[tuple[Path, str]]:
+        """Every file that its node wrote and reads again, with its kind (``Change.kind``)."""
         names = self._fs().list_directory(_DIRECTORY)
         for name in names:
             suffix = name.rpartition(".")[2]
             is_working = suffix in _WORKING or "." not in name or name in _REFUSING
             if is_working and name != BOOTSTRAP_NAME:
                 yield _place(name), suffix if suffix in _WORKING else name
-        yield _META_PROPERTIES, META_PROPERTIES_NAME
+        if self._fs().exists(_META_PROPERTIES):
+            yield _META_PROPERTIES, META_PROPERTIES_NAME
 
-    def _newest(self) -> Path | None:
+    def newest(self) -> Path | None:
+        """The newest segment."""
         # Names come sorted, and those of segments have a fixed width.
-        segments = [path for path, kind in self._files() if kind == "log"]
+        segments = [path for path, kind in self.files() if kind == "log"]
         return segments[-1] if segments else None
 
     def _may_touch(self, path: Path, kind: str) -> bool:
+        if self.is_damaged_widely:
+            return False
         # Not both: only the mark tells a harmed tail from a torn one, and an older election state.
-        if kind == WATERMARK_NAME and (self._has_harmed_tail or _QUORUM_STATE in self._kept):
+        if kind in WATERMARK_NAMES and (self._has_harmed_tail or _QUORUM_STATE in self._kept):
             return False
         return path not in self._kept
 
-    def _marked_bytes(self, path: Path) -> int:
+    def marked_bytes(self, path: Path) -> int:
         """How much of a segment lies below the durable mark that power loss would leave."""
-        mark = _DIRECTORY / WATERMARK_NAME
-        if not self._fs().exists(mark):
-            return 0
-        left = MemoryFileSystem()
-        left.make_directory(_DIRECTORY)
-        left.write_bytes(mark, self._fs().durable_bytes(mark))
-        marks = load_watermarks(left, _DIRECTORY)
-        durable_offset = 0 if marks is None else marks.durable_offset
+        durable_offset = min(self._durable_mark(_DIRECTORY / name) for name in WATERMARK_NAMES)
         data, position = self._fs().read_bytes(path), 0
         try:
             while size := peek_size(data, position):
@@ -212,15 +238,44 @@ class HarmedFiles:
             pass  # a torn tail, or rot of an earlier day
         return position
 
+    def _durable_mark(self, path: Path) -> int:
+        """The durable end that one of the two files alone would say after power loss."""
+        if not self._fs().exists(path):
+            return 0
+        left = MemoryFileSystem()
+        left.make_directory(_DIRECTORY)
+        left.write_bytes(path, self._fs().durable_bytes(path))
+        marks = load_watermarks(left, _DIRECTORY)
+        return 0 if marks is None else marks.durable_offset
+
+    # ------------------------------------------------------------------ any content, or none
+
+    def put(self, path: Path, kind: str, content: bytes | None) -> Change:
+        """Let a file have other content, or be gone; for a node that is down.
+
+        What any file may hold of what was acknowledged counts as lost, side files included.
+        """
+        fs = self._fs()
+        sound = fs.read_bytes(path)
+        if content is None:
+            fs.take_away(path)
+        else:
+            fs.write_bytes(path, content)
+        return self._changed(path, kind, sound, loses=kind in _LOSING_FOREIGN)
+
     def _changed(
-        self, path: Path, kind: str, sound: bytes, *, loses: bool, is_latent: bool = False
+        self, path: Path, kind: str, sound: bytes, *, loses: bool, is_running: bool = False
     ) -> Change:
-        self._has_harmed_tail = self._has_harmed_tail or path == self._newest()
-        self.is_latent = self.is_latent or is_latent
-        if kind == WATERMARK_NAME:
+        fs = self._fs()
+        harmed = fs.read_bytes(path) if fs.exists(path) else None
+        self._unreported.changed(path, sound, harmed, is_running=is_running)
+        self._has_harmed_tail = self._has_harmed_tail or path == self.newest()
+        self.is_latent = self.is_latent or (loses and is_running)
+        if kind in WATERMARK_NAMES:
             self.keeps_mark = False
         if kind in _REFUSING:
-            self._kept[path] = _Kept(self._fs().identity(path), sound, self._fs().read_bytes(path))
+            identity = None if harmed is None else fs.identity(path)
+            self._kept[path] = _Kept(identity, sound, harmed)
         return Change(path, kind, loses)
 
     # ------------------------------------------------------------------ what a node makes of it
@@ -229,14 +284,30 @@ class HarmedFiles:
         """A process is about to open the directory, and will read all of it."""
         self._has_harmed_tail = self.is_latent = False
         self._flipped.clear()
+        self._unreported.opening(self._fs())
         # A node writes its side files anew, so one that it has written since is another file; its
         # marks it writes in place.
         self._kept = {
-            path: kept
-            for path, kept in self._kept.items()
-            if self._fs().is_same_file(path, kept.file)
-            and (path.name != WATERMARK_NAME or self._fs().read_bytes(path) == kept.harmed)
+            path: kept for path, kept in self._kept.items() if self._lies_there(path, kept)
         }
+
+    def _lies_there(self, path: Path, kept: _Kept) -> bool:
+        fs = self._fs()
+        if kept.harmed is None:
+            return not fs.exists(path)
+        is_same = fs.is_same_file(path, kept.file)
+        return is_same and (path.name not in WATERMARK_NAMES or fs.read_bytes(path) == kept.harmed)
+
+    def opened(self, reported: Collection[str], *, is_log_whole: bool) -> None:
+        """A node has started; ``reported`` are the names of the files that it says it has repaired.
+
+        ``is_log_whole``: none of its segments was set aside or replaced, and their files with them.
+
+        Raises:
+            Violation: It made a damaged side file anew without a word.
+        """
+        self.is_damaged_widely = False
+        self._unreported.opened(self._fs(), reported, is_log_whole=is_log_whole)
 
     def is_flipped(self, path: Path) -> bool:
         """Whether this very file, whatever its name was, has rotted below the present process."""
@@ -248,7 +319,14 @@ class HarmedFiles:
         if not self._flipped:
             return False
         return any(
-            kind in ("log", "checkpoint") and self.is_flipped(path) for path, kind in self._files()
+            kind in ("log", "checkpoint") and self.is_flipped(path) for path, kind in self.files()
+        )
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether anything was harmed since a node last started from the directory."""
+        return bool(
+            self._unreported.is_pending or self._kept or self._flipped or self._has_harmed_tail
         )
 
     @property
@@ -269,9 +347,7 @@ class HarmedFiles:
         Raises:
             Violation: It believed a file that is not its own.
         """
-        clean = self._fs().clone()
-        for path, kept in self._kept.items():
-            clean.write_bytes(path, kept.sound)
+        clean = self._as_written()
         expected = ElectionFile(clean, _DIRECTORY).load()
         # A vote floor is stored by the start itself, for what else it has found.
         is_right = replace(election, vote_floor=None) == replace(expected, vote_floor=None)
@@ -291,7 +367,7 @@ class HarmedFiles:
             Violation: A wrong file was changed by the node that refused it.
         """
         for path, kept in self._kept.items():
-            if self._fs().read_bytes(path) != kept.harmed:
+            if not self._lies_there(path, kept):
                 raise Violation(
                     "damage-kept", "a refused file was changed", node=self._node_id, file=path
                 )

@@ -8,6 +8,7 @@ from quorate.sim.surroundings import Surroundings
 from quorum.core.events import (
     GAVE_WAY,
     DownloadEnded,
+    DownloadStarted,
     Event,
     LogDiverged,
     ReplicaRegressed,
@@ -32,6 +33,13 @@ def heard(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, event: Event) 
         counts.truncations += event.end_offset < event.old_end.offset
     elif type(event) is DownloadEnded:
         counts.installs += event.outcome == "installed"
+        counts.resumed_installs += (
+            event.outcome == "installed" and event.snapshot_id == disk.resumed
+        )
+        disk.resumed = None
+    elif type(event) is DownloadStarted:
+        counts.downloads_resumed += event.position > 0
+        disk.resumed = event.snapshot_id if event.position else None
     elif type(event) is RoleChanged:
         counts.leaders += event.role == "Leader"
     elif type(event) is UpstreamChanged:

@@ -34,6 +34,8 @@ class SeedResult:
     healed_us: int
     cpu_s: float
     """Processor time it took."""
+    progress_percent: int = 0
+    """See ``Outcome``."""
     failure: str = ""
     """The report of a violation."""
 
@@ -48,6 +50,7 @@ class LaneReport:
     virtual_us: int = 0
     cpu_s: float = 0.0
     healed_us_max: int = 0
+    progress_percent_max: int = 0
     failures: list[tuple[int, str]] = field(default_factory=list)
     """(seed, report), in the order of seeds when ``run_lane`` returns."""
 
@@ -58,6 +61,7 @@ class LaneReport:
         self.cpu_s += result.cpu_s
         self.virtual_us += result.virtual_us
         self.healed_us_max = max(self.healed_us_max, result.healed_us)
+        self.progress_percent_max = max(self.progress_percent_max, result.progress_percent)
         if result.failure:
             self.failures.append((result.seed, result.failure))
 
@@ -97,6 +101,7 @@ def run_seed(seed: int, options: Options) -> SeedResult:
         outcome.virtual_us,
         outcome.healed_us,
         time.process_time() - began_s,
+        outcome.progress_percent,
         "" if outcome.violation is None else outcome.report(),
     )
 

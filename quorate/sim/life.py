@@ -40,6 +40,9 @@ class Links(Protocol):
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Take a message; it arrives, or does not."""
 
+    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+        """Where a node looks for others from now on."""
+
     def door_closed(self, node_id: NodeId) -> None:
         """The process of a node died on a machine that lives."""
 
@@ -53,6 +56,7 @@ class Host(Protocol):
     witness: Witness
     network: Links
     paused_until_us: int
+    lacks: frozenset[int]
 
     def stop_for(self, reason: str) -> None:
         """The process ended itself, or its machine did."""
@@ -61,7 +65,15 @@ class Host(Protocol):
 class Life:
     """Every entry point ends with a look by the witness; after ``end`` none does anything."""
 
-    def __init__(self, member: Host, cluster: Surroundings, stores: Stores, rng_seed: int) -> None:
+    def __init__(
+        self,
+        member: Host,
+        cluster: Surroundings,
+        stores: Stores,
+        rng_seed: int,
+        *,
+        uses_native_codec: bool,
+    ) -> None:
         self.is_over = False
         self.is_stopping = False
         """Whether it was told to go and has not gone yet: it does not stand any more."""
@@ -77,7 +89,9 @@ class Life:
         """The deadline that it is armed for, by the node's own clock."""
         self._failure: BaseException | None = None
         self._queue = WriteQueue(
-            self._begin_pass, lambda group: member.witness.submitted(member.id, group)
+            self._begin_pass,
+            lambda group: member.witness.submitted(member.id, group),
+            cluster.plan.disk_groups,
         )
         self._persistence = Replica.persistence_of(stores)
         # A voter's own records name its peers; one that has lost them is told by its operator.
@@ -89,6 +103,7 @@ class Life:
             quorum_config=cluster.settings.quorum,
             controller_config=ControllerConfig(
                 cluster.cluster_id,
+                uses_native_codec=uses_native_codec,
                 idle_interval_ms=cluster.settings.idle_ms,
                 kraft_version=1,
                 session_timeout_ms=400,
@@ -106,7 +121,7 @@ class Life:
             on_deadline=self._arm,
             on_failure=self._fail,
             on_fault=self._product_fault,
-            bootstrap=() if knows_peers else cluster.bootstrap_servers,
+            bootstrap=() if knows_peers else cluster.servers_of(member.id),
             relays=cluster.relays.of(member.id),
             on_checkpoint=self._checkpoint_written,
         )
@@ -273,12 +288,16 @@ class Life:
     # ------------------------------------------------------------------ what the replica needs
 
     def send(self, to: NodeId, message: Message) -> None:
+        if self._cluster.is_foreign(to):
+            self._network.send(self._id, to, message)
+            return
         receiver = to if to >= 0 else self._cluster.node_behind(to)
         self._witness.sent(self._id, receiver, message)
         self._network.send(self._id, to, message)
 
-    def set_peers(self, addresses: Mapping[NodeId, str]) -> None:
-        """Addresses do not matter here."""
+    def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
+        """Addresses matter only where somebody names a false one."""
+        self._network.found_at(self._id, addresses)
 
     def _arm(self, deadline_ms: int | None) -> None:
         # Whoever changes the clock calls ``wake``, so a later deadline is a later time.
@@ -302,6 +321,11 @@ class Life:
         self._failure = error
 
     def _product_fault(self, message: str) -> None:
+        if self._member.lacks:
+            # What stops replay in an older release; ``leader-replays`` looks at what follows.
+            self._cluster.note(self._id, "replay stopped", message)
+            self._cluster.happened("replay-stopped")
+            return
         raise Violation("no-crash", "the controller reports a fault", node=self._id, fault=message)
 
     def _checkpoint_written(self, info: CheckpointInfo) -> None:

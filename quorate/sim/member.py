@@ -10,7 +10,7 @@ from quorate.sim.booting import RESTART_US, NotStarted, open_directory
 from quorate.sim.clocks import DriftingClock
 from quorate.sim.disk import crash
 from quorate.sim.life import Life, Links
-from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode
+from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode
 from quorate.sim.node_disk import NodeDisk
 from quorate.sim.surroundings import Surroundings
 from quorum.core.messages import Message
@@ -42,11 +42,18 @@ class Member:
         drift = cluster.plan.drift_per_mille
         self.clock = DriftingClock(cluster.scheduler, 1000 + rng.randint(-drift, drift))
         self.disk = NodeDisk(
-            cluster.cluster_id, node_id, lambda kind, detail: cluster.note(node_id, kind, detail)
+            cluster.cluster_id,
+            node_id,
+            lambda kind, detail: cluster.note(node_id, kind, detail),
+            uses_native_codec=cluster.settings.uses_native_codec,
         )
         self.disk.format(key.directory_id, voters)
         self.key = key
         """Who its disk says it is."""
+        self.lacks: frozenset[int] = frozenset()
+        """Record types, by API key, that the release it is started with does not know."""
+        self.asks_other_codec = False
+        """Whether its configuration names the codec that its directory is not in."""
         self.paused_until_us = 0
         self._process: Life | None = None
 
@@ -76,14 +83,21 @@ class Member:
         """Open the directory and start, as a process would."""
         cluster = self._cluster
         self.life += 1
-        stores = open_directory(cluster, self.id, self.disk, self.clock)
+        uses_native_codec = cluster.settings.uses_native_codec != self.asks_other_codec
+        stores = open_directory(
+            cluster, self.id, self.disk, self.clock, self.lacks, uses_native_codec=uses_native_codec
+        )
+        self.asks_other_codec = False
         if isinstance(stores, NotStarted):
             self._not_started(stores)
             return
         report = stores.report
         cluster.counts.quarantines += len(report.losses) + len(report.corrupt_snapshots)
         cluster.counts.quarantines += bool(report.recovery.restored_start)
-        process = Life(self, cluster, stores, self._rng.getrandbits(64))
+        found = report.download
+        cluster.counts.downloads_damaged += found is not None and bool(found.damage)
+        seed = self._rng.getrandbits(64)
+        process = Life(self, cluster, stores, seed, uses_native_codec=uses_native_codec)
         self._process = process
         self.replica = process.replica
         self.witness.opened(process.replica, self.clock.now_ms)
@@ -93,8 +107,11 @@ class Member:
 
     def _not_started(self, outcome: NotStarted) -> None:
         cluster = self._cluster
-        self.disk.fs.crash(self._rng, LOSE_ALL)
-        self.disk.files.keeps_mark = False
+        self.disk.fs.crash(self._rng, KEEP_ALL if outcome.is_machine_up else LOSE_ALL)
+        if not outcome.is_machine_up:
+            self.disk.files.keeps_mark = False
+            if self.id in self.witness.nodes:
+                self.witness.nodes[self.id].keeps_mark = False
         self.life += 1
         cluster.note(self.id, "no start", outcome.why)
         cluster.scheduler.after(outcome.again_us, self._restart, self.life)
@@ -131,8 +148,12 @@ class Member:
         self._process = self.replica = None
         self.is_refusing = is_refusing
         self.disk.files.keeps_mark = name == "kill"
-        self.witness.stopped(self.id)
+        self.witness.stopped(self.id, keeps_mark=self.disk.files.keeps_mark)
         cluster.note(self.id, "crash", f"{name} lost={lost}")
+
+    def stay_down(self) -> None:
+        """Whatever was to start it again does not; ``boot`` does."""
+        self.life += 1
 
     def _restart(self, life: int) -> None:
         if self.life == life and not self.is_up:

@@ -316,6 +316,11 @@ class MemoryFileSystem:
         capacity = self._faults.capacity_bytes
         return None if capacity < 0 else max(0, capacity - self.used_bytes())
 
+    def modified_ms(self, path: Path) -> int | None:
+        """Nobody knows: this disk has no clock."""
+        del path
+        return None
+
     # ------------------------------------------------------------------ for tests
 
     def used_bytes(self) -> int:
@@ -354,6 +359,12 @@ class MemoryFileSystem:
             directory.sync()
         inode.pending.clear()
         inode.data[:] = data
+
+    def take_away(self, path: Path) -> None:
+        """Let a file be gone, as if it had never been there."""
+        directory, name = self._locate(path)
+        directory.change(name, "", None)
+        directory.sync()
 
     def flip_bit(self, path: Path, position: int, bit: int = 0) -> None:
         """Let one bit rot on the disk."""

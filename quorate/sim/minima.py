@@ -51,6 +51,15 @@ _TABLE = {
         crash-power 150 crash-reorder 150 crash-torn 150 cut-both-ways 10 cut-one-way 7 mend 9
         partition 17 power-in-call 100 power-in-recovery 42 shut-down 56 start 190
     """,
+    "interleavings": """
+        leaders 370 truncations 110 installs 67 checkpoints 840 crashes 400
+        lossy_crashes 57 duplicates 84 acknowledged 1040 reads 4610 lost 5990 duplicated
+        6600 cut 1510 refused 730 straggled 12700 cut_from_clients 250 stalls 48
+        regressions 130 voter_changes 93 id_blocks 4 strangers 300 strangers_served 14
+        producers_left 88 hand_overs 49 change-voters 930 checkpoint 190 crash 270
+        crash-kill 90 crash-leader 97 crash-power 97 crash-reorder 86 crash-torn 96
+        isolate-leader 78 mend 63 resign 110 start 160 transfer 130 watch_changes 7000
+    """,
     "disk": """
         leaders 140 truncations 6 installs 64 checkpoints 1800 crashes 260 lossy_crashes 230
         duplicates 170 acknowledged 6300 reads 9700 id_blocks 130 lost 230 duplicated 260
@@ -69,6 +78,17 @@ _TABLE = {
         rot-digest 94 rot-high-watermark 45 rot-leader-epoch-checkpoint 62 rot-log-start 3
         rot-meta.properties 68 rot-partition.metadata 95 rot-quorum-state 77 rot-running 550
         start 150 swap 370 wipe 31
+    """,
+    "files": """
+        leaders 290 truncations 22 installs 60 checkpoints 1400 crashes 1200 lossy_crashes 140
+        duplicates 180 acknowledged 4700 reads 6600 quarantines 150 refused_starts 130
+        id_blocks 95 lost 170 duplicated 240 refused 1100 straggled 370
+        checkpoint 150 crash 430 crash-all 180 crash-kill 250 crash-leader 65 crash-power 310
+        crash-reorder 310 crash-torn 330 damage-checkpoint 20 damage-digest 45
+        damage-files 290 damage-high-watermark 180 damage-high-watermark-copy 170
+        damage-leader-epoch-checkpoint 7 damage-log 60 damage-log-start 3
+        damage-meta.properties 40 damage-partition.metadata 33 damage-quorum-state 40
+        misname-checkpoint 5 records-harmed 560 start 150
     """,
     "membership": """
         leaders 160 truncations 32 installs 61 checkpoints 2000 crashes 100 lossy_crashes 15
@@ -106,12 +126,31 @@ _TABLE = {
     """,
     "garbage": """
         leaders 220 truncations 17 installs 50 checkpoints 1800 crashes 550 lossy_crashes 120
-        duplicates 200 acknowledged 5500 reads 7600 id_blocks 90
+        duplicates 200 acknowledged 5500 reads 7600 id_blocks 43
         checkpoint 130 crash 230 crash-all 30 crash-leader 34 crash-loop 17
         garbage-another-cluster 1000 garbage-another-disk 84 garbage-damaged 350
         garbage-long-gone 2400 garbage-meaningless 970 garbage-never-asked 1400
         garbage-to-come 2200 mend 33 partition 63 power-in-call 69 power-in-recovery 30
-        resign 16 shut-down 34 start 100
+        resign 16 shut-down 34 start 100 transfer 16 forge-request 1600
+        forged-BeginQuorumEpochRequest 290 forged-ChainDigestRequest 300
+        forged-EndQuorumEpochRequest 290 forged-FetchRequest 300 forged-FoundingRequest 300
+        forged-VoteRequest 640
+    """,
+    "downloads": """
+        leaders 170 truncations 13 installs 130 checkpoints 1400 crashes 560 lossy_crashes 110
+        duplicates 170 acknowledged 4200 reads 8000
+        downloads_resumed 31 resumed_installs 14 downloads_damaged 6
+        checkpoint 120 crash 94 crash-downloading 300 crash-kill-downloading 36 crash-leader 69
+        crash-power-downloading 6 crash-reorder-downloading 9 crash-torn-downloading 7
+        isolate-leader 19 mend 13 rot-download 12 start 270
+    """,
+    "releases": """
+        leaders 310 truncations 26 installs 26 checkpoints 1600 crashes 430 lossy_crashes 17
+        duplicates 170 acknowledged 5500 reads 7700 lost 180 duplicated 270 cut 800 refused 480
+        straggled 420 stalls 60 id_blocks 120 hand_overs 72
+        checkpoint 88 crash 70 crash-kill 17 crash-leader 30 crash-power 20 crash-reorder 20
+        crash-torn 17 isolate-leader 28 mend 22 older-release 190 other-codec 190 replay-stopped 16
+        resign 60 start 55 transfer 140
     """,
     "relays": """
         truncations 16 checkpoints 2400 lossy_crashes 16 duplicates 230 id_blocks 110
@@ -131,12 +170,20 @@ _TABLE = {
         records-harmed 100 reformat 7 resign 14 rot 190 rot-checkpoint 5 rot-digest 33
         rot-high-watermark 15 rot-leader-epoch-checkpoint 12 rot-log 8 rot-log-start 1
         rot-meta.properties 30 rot-partition.metadata 18 rot-quorum-state 18 rot-running 320
-        shut-down 48 slow-disk 53 slow-link 63 start 160 strobe 34 swap 150 transfer 31
-        unreadable 48 wall-step 17 wipe 8
+        older-release 20 shut-down 48 slow-disk 53 slow-link 63 start 160 strobe 34 swap 150
+        transfer 31 unreadable 48 wall-step 17 wipe 8
     """,
 }
+_ENDINGS = {
+    "minority-left-out": 15,
+    "left-out-down": 12,
+    "left-out-cut": 1,
+    "left-out-leader": 1,
+}
+"""Of how faults end, in every profile; by the one in which fewest nodes can be spared."""
+_EVERYWHERE = {**WATCHED, **_ENDINGS}
 MINIMA: Mapping[str, Mapping[str, int]] = {
-    **{name: {**WATCHED, **_parse(text)} for name, text in _TABLE.items()},
-    "relays": {**RELAYS, **_parse(_TABLE["relays"])},
-    "everything": {**WATCHED, **RELAYS_AMONG_OTHERS, **_parse(_TABLE["everything"])},
+    **{name: {**_EVERYWHERE, **_parse(text)} for name, text in _TABLE.items()},
+    "relays": {**_EVERYWHERE, **RELAYS, **_parse(_TABLE["relays"])},
+    "everything": {**_EVERYWHERE, **RELAYS_AMONG_OTHERS, **_parse(_TABLE["everything"])},
 }

@@ -8,10 +8,11 @@ from typing import get_args
 
 from quorate.sim.garbage import garbled
 from quorate.sim.member import Member
+from quorate.sim.stranger import ADDRESS, Stranger
 from quorate.sim.surroundings import Surroundings
 from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused, RequestFailed
-from quorum.types import NodeId
+from quorum.types import NO_NODE, NodeId
 
 _REQUESTS = frozenset(get_args(Request))
 
@@ -29,6 +30,9 @@ class Network:
         self._slow: dict[frozenset[NodeId], int] = {}
         self._no_clients: frozenset[NodeId] = frozenset()
         self._aliases: dict[tuple[NodeId, int], NodeId] = {}
+        self.stranger = Stranger(cluster, members, rng)
+        self._astray: dict[tuple[NodeId, NodeId], int] = {}
+        """Who takes the stranger for whom, and in which life."""
 
     def cut(self, side: Sequence[NodeId], rest: Sequence[NodeId], *, both_ways: bool) -> None:
         """Lose everything from ``side`` to ``rest``."""
@@ -63,26 +67,31 @@ class Network:
         self._cluster.note(0, "mend", "")
         return True
 
+    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+        """Where a node looks for others from now on."""
+        for peer, address in addresses.items():
+            if address == ADDRESS:
+                self._astray[sender, peer] = self._members[sender].life
+            else:
+                self._astray.pop((sender, peer), None)
+
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Take a message; it arrives, or does not."""
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
+        if self._goes_astray(sender, to, message):
+            return
         target = to
         if to < 0:
             target = self._cluster.node_behind(to)
+            if target == NO_NODE:
+                return
             self._aliases[sender, message.request_id] = to
         receiver = self._members[target]
         if (sender, target) in self._cuts:
             cluster.counts.cut += 1
             return
         if receiver.replica is None:
-            if receiver.is_refusing:
-                cluster.scheduler.after(
-                    self.delay(),
-                    self._refused,
-                    self._members[sender],
-                    self._members[sender].life,
-                    to,
-                )
+            self._find_down(self._members[sender], receiver, to)
             return
         if not cluster.is_healed:
             if rng.random() < plan.loss:
@@ -101,6 +110,19 @@ class Network:
         if self._slow:
             delay += self._slow.get(frozenset((sender, target)), 0)
         cluster.scheduler.after(delay, self._arrive, sender, receiver, receiver.life, message)
+
+    def _find_down(self, sender: Member, receiver: Member, to: NodeId) -> None:
+        if receiver.is_refusing:
+            self._cluster.scheduler.after(self.delay(), self._refused, sender, sender.life, to)
+
+    def _goes_astray(self, sender: NodeId, to: NodeId, message: Message) -> bool:
+        """Whether a message is for a stranger: the answer to a forged request, or sent to it."""
+        if type(message) not in _REQUESTS:
+            return self._cluster.is_foreign(to)
+        is_astray = self._astray.get((sender, to)) == self._members[sender].life
+        if is_astray:
+            self._cluster.scheduler.after(self.delay(), self.stranger.receive, sender, to, message)
+        return is_astray
 
     def _send_garbage(self, sender: NodeId, receiver: Member, message: Message) -> None:
         made = garbled(message, self._rng)

@@ -7,14 +7,22 @@ from collections.abc import Callable
 from quorate.formatting import FormatPlan, format_directory
 from quorate.sim.harmed_files import DATA_DIR, HarmedFiles
 from quorate.sim.memory_filesystem import Faults, MemoryFileSystem
-from quorum.types import NodeId, Uuid, Voter
+from quorum.types import NodeId, SnapshotId, Uuid, Voter
 
 
 class NodeDisk:
     """The files, and what goes wrong with them from outside."""
 
-    def __init__(self, cluster_id: str, node_id: NodeId, note: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        node_id: NodeId,
+        note: Callable[[str, str], None],
+        *,
+        uses_native_codec: bool = True,
+    ) -> None:
         self._cluster_id = cluster_id
+        self._uses_native_codec = uses_native_codec
         self._node_id = node_id
         self.note = note
         self.on_bite: Callable[[str], None] | None = None
@@ -29,6 +37,8 @@ class NodeDisk:
         """Whether it was rolled back and nobody has noticed yet."""
         self._earlier: MemoryFileSystem | None = None
         self._copy: tuple[int, MemoryFileSystem] | None = None
+        self.resumed: SnapshotId | None = None
+        """The download of an earlier process run that goes on in the present one."""
         self.factor = 1
         """How many times as long a pass takes."""
         self.hung_until_us = 0
@@ -52,9 +62,15 @@ class NodeDisk:
     def format(self, directory_id: Uuid, voters: tuple[Voter, ...]) -> None:
         """An empty directory becomes this node's."""
         self.fs.make_directory(DATA_DIR)
-        format_directory(
-            self.fs, FormatPlan(DATA_DIR, self._cluster_id, self._node_id, directory_id, voters)
+        plan = FormatPlan(
+            DATA_DIR,
+            self._cluster_id,
+            self._node_id,
+            directory_id,
+            voters,
+            uses_native_codec=self._uses_native_codec,
         )
+        format_directory(self.fs, plan)
 
     def wipe(self, directory_id: Uuid) -> None:
         """A new disk with a new identity, in place of this one."""

@@ -28,6 +28,8 @@ class FaultPlan:
     """Clocks run faster or slower by up to this."""
     garbage: float = 0.0
     """Chance that a copy follows which must be refused or ignored."""
+    disk_groups: int = 0
+    """Most groups that one pass of a disk completes; 0 for all that wait."""
 
     @staticmethod
     def draw(rng: random.Random, profile: Profile) -> FaultPlan:
@@ -47,4 +49,5 @@ class FaultPlan:
             drift_per_mille=rng.choice(profile.drift_per_mille),
             # Drawn only where there is any, so that no other profile's seeds change.
             garbage=rng.choice(profile.garbage) if any(profile.garbage) else 0.0,
+            disk_groups=rng.choice(profile.disk_groups) if any(profile.disk_groups) else 0,
         )

@@ -30,6 +30,10 @@ class Profile:
     """Copies of messages that receivers must refuse or ignore (``garbage``)."""
     observers: tuple[int, ...] = ()
     """How many observers there are, where nobody asks for a number; empty: as everywhere."""
+    disk_groups: tuple[int, ...] = (0,)
+    """Most groups that one pass of a disk completes; 0 for all that wait."""
+    chunk_bytes: int = 0
+    """Length of a checkpoint's chunks, where a seed does not draw it."""
     relayed: tuple[float, ...] = ()
     """The share of them that fetch from others; empty: none does."""
 
@@ -84,9 +88,10 @@ _EVERYTHING = {
     "reformat": 8,
     "change-voters": 16,
     "clone": 6,
+    "older-release": 8,
 }
 _RELAYS = {"crash-relay": 4, "pause-relay": 4, "isolate-relay": 5, "move-observer": 4}
-_REPLACING = ("wipe", "reformat", "change-voters", "clone")
+_NOT_LOOKED_AFTER = ("wipe", "reformat", "change-voters", "clone", "older-release")
 
 PROFILES: dict[str, Profile] = {
     each.name: each
@@ -94,8 +99,8 @@ PROFILES: dict[str, Profile] = {
         Profile(
             "default",
             "a bit of everything that may happen to hardware that is looked after",
-            f"{_MINORITY}; no disk is replaced",
-            {name: weight for name, weight in _EVERYTHING.items() if name not in _REPLACING},
+            f"{_MINORITY}; no disk or release is replaced",
+            {name: weight for name, weight in _EVERYTHING.items() if name not in _NOT_LOOKED_AFTER},
             disk_stall=(0.0, 0.01, 0.05),
             drift_per_mille=(0, 20, 100),
             loss=_ROUGH,
@@ -136,6 +141,29 @@ PROFILES: dict[str, Profile] = {
             loss=_ROUGH,
         ),
         Profile(
+            "interleavings",
+            "single messages lost, doubled, overtaken; disks complete one group at a time; voters "
+            "come and go",
+            _NOTHING_LOST,
+            {
+                "change-voters": 60,
+                "crash": 8,
+                "crash-leader": 6,
+                "start": 20,
+                "isolate-leader": 4,
+                "mend": 16,
+                "resign": 6,
+                "transfer": 8,
+                "checkpoint": 6,
+            },
+            fault_every_us=(15_000, 40_000),
+            loss=(0.01, 0.05, 0.2),
+            duplication=(0.05, 0.2),
+            straggle=(0.05, 0.2, 0.5),
+            observers=(1, 1, 2),
+            disk_groups=(1,),
+        ),
+        Profile(
             "disk",
             "syncs and reads fail, disks fill up, hang and crawl",
             f"{_NOTHING_LOST}; a failed sync drops what it should have kept",
@@ -159,6 +187,21 @@ PROFILES: dict[str, Profile] = {
                 "checkpoint": 14,
             },
             fault_every_us=(15_000, 40_000, 100_000),
+        ),
+        Profile(
+            "files",
+            "any two or three files of a node are damaged at once, side files and marks among them",
+            _MINORITY,
+            {
+                "damage-files": 60,
+                "misname-checkpoint": 60,
+                "crash": 24,
+                "crash-leader": 8,
+                "crash-all": 10,
+                "start": 10,
+                "checkpoint": 10,
+            },
+            fault_every_us=(15_000, 40_000),
         ),
         Profile(
             "clocks",
@@ -224,9 +267,19 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "garbage",
-            "messages arrive a second time with something in them that must be refused or ignored",
+            "messages arrive a second time with something in them that must be refused or ignored; "
+            "a stranger forges requests of elections, and answers whom it leads astray",
             _NOTHING_LOST,
-            {**_scaled(_CRASH, 1), "partition": 6, "mend": 8, "checkpoint": 10, "resign": 5},
+            {
+                **_scaled(_CRASH, 1),
+                "partition": 6,
+                "mend": 8,
+                "checkpoint": 10,
+                "resign": 5,
+                "transfer": 5,
+                "forge-request": 150,
+            },
+            fault_every_us=(10_000, 30_000, 80_000),
             garbage=(0.1, 0.3, 0.6),
         ),
         Profile(
@@ -249,6 +302,41 @@ PROFILES: dict[str, Profile] = {
             relayed=(0.6, 1.0),
             loss=_ROUGH,
             straggle=_LATE,
+        ),
+        Profile(
+            "downloads",
+            "replicas are left behind, and die while they download a checkpoint; bits flip in it",
+            f"{_NOTHING_LOST}; a part file may lose anything",
+            {
+                "crash-downloading": 60,
+                "crash": 4,
+                "crash-leader": 6,
+                "start": 20,
+                "isolate-leader": 3,
+                "mend": 8,
+                "checkpoint": 6,
+            },
+            fault_every_us=(30_000, 80_000),
+            chunk_bytes=120,
+        ),
+        Profile(
+            "releases",
+            "nodes are rolled back to a release that does not know some records, and forward "
+            "again; nodes are started with the other record codec",
+            f"{_NOTHING_LOST}; one node at a time is of an older release",
+            {
+                "older-release": 60,
+                "other-codec": 10,
+                "crash": 6,
+                "crash-leader": 6,
+                "start": 20,
+                "isolate-leader": 6,
+                "resign": 8,
+                "transfer": 20,
+                "mend": 16,
+                "checkpoint": 8,
+            },
+            fault_every_us=(15_000, 40_000, 100_000),
         ),
         Profile(
             "everything",

@@ -16,13 +16,15 @@ from quorate.history.operation import Action, Level, Operation, Value
 from quorate.history.recorder import Recorder
 from quorate.history.search import Verdict
 from quorate.replica.replica import Replica
-from quorate.sim.invariants.contents import records_of
+from quorate.sim.commands import STRANGERS
+from quorate.sim.invariants.contents import metadata_of, records_of
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.population import Population
 from quorate.sim.record_digest import digest_of
 from quorum.errors import CommandError
 from quorum.types import NodeId
+from statemachine.codec import batch_headers
 from statemachine.commands import (
     Command,
     ConfigOperation,
@@ -34,6 +36,7 @@ from statemachine.commands import (
 )
 from statemachine.image import MetadataImage
 from statemachine.producers import HEADER_ANSWER, is_refusal
+from statemachine.records import ConfigRecord
 
 NAME = "history"
 """What a violation found here is called."""
@@ -110,7 +113,7 @@ class Recording:
     def _committed(self, batches: list[Batch]) -> None:
         for batch in batches:
             marks: tuple[str, ...] = ()
-            if batch.producer_id >= 0:
+            if batch.producer_id >= 0 and not _is_strangers(batch):
                 mark = _mark(batch.producer_id, batch.producer_epoch, batch.sequence)
                 self._batches[mark] = batch
                 if mark in self._marks and not _is_refusal(batch):
@@ -216,9 +219,18 @@ class Readers:
         self._cluster.counts.reads += operation.level is Level.LINEARIZABLE
 
 
+def _is_strangers(batch: Batch) -> bool:
+    """Whether somebody else wrote that batch under a client's producer."""
+    return any(
+        isinstance(record, ConfigRecord) and record.resource_name == STRANGERS
+        for record in metadata_of(batch)
+    )
+
+
 def _is_refusal(batch: Batch) -> bool:
     """Whether a batch only takes the number of a command that was refused."""
-    for name, value in records_of(batch)[0].headers:
+    first = records_of(batch)[0]
+    for name, value in batch_headers(first.headers, first.value):
         if name == HEADER_ANSWER and is_refusal(value):
             return True
     return False
@@ -229,7 +241,8 @@ def _digest(batch: Batch) -> str:
     if batch.is_control:
         return _OF_NOTHING
     records = records_of(batch)
-    return digest_of([record.value or b"" for record in records], records[0].headers)
+    headers = batch_headers(records[0].headers, records[0].value)
+    return digest_of([record.value or b"" for record in records], headers)
 
 
 def _mark(producer_id: int, producer_epoch: int, sequence: int) -> str:

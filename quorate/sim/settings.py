@@ -18,6 +18,8 @@ class Settings:
     log: LogConfig
     snapshot: SnapshotConfig
     idle_ms: int
+    uses_native_codec: bool = True
+    """Whether records are in the native codec, or in Kafka's."""
 
     @staticmethod
     def draw(rng: random.Random) -> Settings:

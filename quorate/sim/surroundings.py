@@ -15,8 +15,14 @@ from quorate.sim.relays import ALIAS, Relays
 from quorate.sim.scheduler import Scheduler
 from quorate.sim.settings import Settings
 from quorate.sim.trace import Trace
-from quorum.types import Endpoint, NodeId, ReplicaKey, Uuid, Voter
+from quorum.types import NO_NODE, Endpoint, NodeId, ReplicaKey, Uuid, Voter
 
+NOWHERE = -50
+"""From here down to the relays' aliases: addresses of machines that are no more."""
+STRANGER: NodeId = 900
+"""The number of a process that is no member (``stranger``)."""
+ANONYMOUS: NodeId = -5_000
+"""The sender of a unary call, as the transport numbers them."""
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZQ"
 
 
@@ -59,12 +65,27 @@ class Surroundings(ABC):
         self.relays = Relays({})
         self._hushed_until_us = 0
 
+    def servers_of(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """The bootstrap servers that a node is given."""
+        del node_id
+        return self.bootstrap_servers
+
     def node_behind(self, peer: NodeId) -> NodeId:
-        """Whom a node reaches at an address that it knows by a negative id: -2 the first voter."""
+        """Whom a node reaches at an address that it knows by a negative id: -2 the first voter.
+
+        ``NO_NODE`` for an address of a machine that is no more.
+        """
         if peer <= ALIAS:
             return ALIAS - peer
+        if peer <= NOWHERE:
+            return NO_NODE
         voters = self.voter_ids
         return voters[(-2 - peer) % len(voters)] if peer < 0 else peer
+
+    @staticmethod
+    def is_foreign(peer: NodeId) -> bool:
+        """Whether it is no member: a stranger, or whoever makes a unary call."""
+        return peer == STRANGER or peer <= ANONYMOUS
 
     def disk_delay(self) -> int:
         """How long the next pass of a disk takes."""

@@ -17,17 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.history.history import Handed, History
-from quorate.replica.log_facts import LogFacts
 from quorate.services.change_message import CHANGE_BYTES_MAX
 from quorate.services.errors import RequestRefusedError
-from quorate.services.ports import Leadership
 from quorate.services.watch_cursor import WatchCursor
 from quorate.sim.conversions import Conversions, Told
 from quorate.sim.dice import Dice
 from quorate.sim.invariants.violation import Violation
+from quorate.sim.node_choice import choose_node, leave_share
 from quorate.sim.population import Population
 from quorate.sim.record_digest import digest_of
-from quorate.sim.recording import Recording
+from quorate.sim.served import Served
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.types import NodeId
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
@@ -51,22 +50,13 @@ _BEHIND = (ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH)
 """How a node says that it does not know yet what the watcher has."""
 
 
-class _Served(LogFacts):
-    """A replica as the services see it, without addresses."""
-
-    @property
-    def leadership(self) -> Leadership:
-        """The leader of the current epoch."""
-        return Leadership(self._node.leader_id, self._node.epoch)
-
-
 @dataclass(slots=True, eq=False)
 class _Stream:
     """An open watch at one life of one node."""
 
     node_id: NodeId
     life: int
-    served: _Served
+    served: Served
     cursor: WatchCursor
     is_busy: bool = False
     """Whether something for it is being read, or is on its way."""
@@ -117,7 +107,7 @@ class Watcher:
         """Ask somebody."""
         node_id = self._asks
         if node_id is None:
-            node_id = self._rng.choice(tuple(self._cluster.members))
+            node_id = choose_node(self._cluster, self._rng)
         self._asks = None
         self._cluster.scheduler.after(self._rng.randint(*TRAVEL_US), self._arrive, node_id)
 
@@ -140,7 +130,7 @@ class Watcher:
         ):
             self._again()
             return
-        served = _Served(replica)
+        served = Served(replica)
         stream = _Stream(node_id, member.life, served, WatchCursor(served))
         self._stream = stream
         cluster.scheduler.after(LOOK_US, self._look, stream)
@@ -179,7 +169,7 @@ class Watcher:
         if self._stream is not stream:
             return
         is_over = not self._is_there(stream)
-        if not is_over and not self._cluster.is_healed and self._rng.random() < LEAVE_SHARE:
+        if not is_over and not self._cluster.is_healed and self._wants_to_leave():
             is_over = True
             if self._rng.random() < ANEW_SHARE:
                 self._begin_anew()
@@ -187,6 +177,9 @@ class Watcher:
             self._again()
         else:
             self._cluster.scheduler.after(LOOK_US, self._look, stream)
+
+    def _wants_to_leave(self) -> bool:
+        return self._rng.random() < leave_share(self._cluster, LEAVE_SHARE)
 
     def _wake(self, stream: _Stream) -> None:
         """Something was published. Nobody is served in the middle of a step."""
@@ -343,11 +336,12 @@ class Watcher:
 class Watchers:
     """All watchers of a cluster."""
 
-    def __init__(self, cluster: Population, recording: Recording, rng: random.Random) -> None:
+    def __init__(
+        self, cluster: Population, history: History, rng: random.Random, conversions: Conversions
+    ) -> None:
         self._cluster = cluster
-        conversions = Conversions()
         self._all = [
-            Watcher(cluster, recording.history, Dice(rng.getrandbits(64)), place, conversions)
+            Watcher(cluster, history, Dice(rng.getrandbits(64)), place, conversions)
             for place in range(WATCHERS)
         ]
 

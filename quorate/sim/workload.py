@@ -1,8 +1,9 @@
 """Clients: idempotent writers that retry until they know, and readers that want the truth.
 
 A write that was not answered is *unknown* and sent again under the same sequence number, to
-whoever may lead. Now and then an earlier copy of a request arrives late. As in the client library
-only the answer to the newest copy counts.
+whoever may lead. Requests reach a node in the order in which they were sent, as on the client
+library's stream; now and then an earlier copy arrives late. As in that library only the answer to
+the newest copy counts, and a producer is asked for once until the time for an answer is over.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from quorate.sim.invariants.violation import Violation
 from quorate.sim.population import Population
 from quorate.sim.recording import Recording
 from quorum.errors import RETRIABLE_CODES, ErrorCode
-from quorum.types import NO_NODE, NodeId
+from quorum.types import NodeId
 from statemachine.commands import (
     AllocateProducerIds,
     BrokerHeartbeat,
@@ -34,6 +35,13 @@ LATE_SHARE = 0.1
 """Of the requests, those of which an earlier copy is still on its way."""
 LATE_US_MAX = (10_000, 30_000, 300_000)
 """How long it may be, drawn per copy."""
+
+_ASKED_AGAIN = RETRIABLE_CODES | {
+    ErrorCode.RESOURCE_EXHAUSTED,
+    # An older open command is still on its way.
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+}
+_LEAVING = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 
 
 @dataclass(slots=True)
@@ -59,67 +67,97 @@ class Client:
         """Whether it begins nothing new."""
         self._rng = rng
         self._name = name
-        self._target: NodeId = rng.choice(cluster.voter_ids)
-        self._producer: tuple[int, int] | None = None
-        self._next_sequence = 0
+        self.principal = f"client-{name}"
+        self.target: NodeId = rng.choice(cluster.voter_ids)
+        """The node that it believes to lead."""
+        self.producer: tuple[int, int] | None = None
+        self.next_sequence = 0
+        self._transactional_id = f"writer-{name}" if name % 2 else None
+        self._misused: set[tuple[int, int]] = set()
+        self._arrives_us: dict[NodeId, int] = {}
+        """When the last request reaches each node: a stream keeps order, but for late copies."""
+        self._is_leaving = False
+        """Whether it waits for its open commands, to ask for a producer anew."""
         self._open: dict[int, Write] = {}
         self.done: dict[tuple[int, int, int], int] = {}
         """Acknowledged: producer id, epoch and sequence, to the offset of the answer."""
         self._mix = CommandMix(cluster.cluster_id, rng, name)
-        self._initial = Write(-1, InitProducerId())
+        self._initial = self._asking()
+
+    def _asking(self) -> Write:
+        return Write(-1, InitProducerId(self._transactional_id))
+
+    @property
+    def oldest_open(self) -> int:
+        """The oldest number whose answer it waits for; the next one when there is none."""
+        return min(self._open, default=self.next_sequence)
+
+    def note_misuse(self, producer: tuple[int, int]) -> None:
+        """Somebody who passes for this client uses its producer: it may have to leave it."""
+        self._misused.add(producer)
 
     @property
     def is_settled(self) -> bool:
         """Whether it knows of everything it ever asked for."""
-        return not self._open and (self._producer is not None or not self._initial.attempts)
+        return not self._open and (self.producer is not None or not self._initial.attempts)
 
     def step(self) -> None:
         """Send something new, if there is room, and come back later."""
         rng = self._rng
         if self.is_stopped and not self._initial.attempts:
             return
-        if self._producer is None:
-            self._send(self._initial)
-            pause = ANSWER_TIMEOUT_US
+        if self._is_leaving and not self._open:
+            self._is_leaving, self.producer, self._initial = False, None, self._asking()
+        if self.producer is None:
+            if not self._initial.attempts:
+                if self.is_stopped:
+                    return
+                # Sent again when the time for an answer is over, as every other request.
+                self._send(self._initial)
+            pause = rng.randint(500, 12_000)
         elif self.is_stopped:
             return
         else:
             if rng.random() < 0.3:
                 self._read()
             elif self._has_room():
-                write = Write(self._next_sequence, self._mix.draw())
-                self._next_sequence += 1
+                write = Write(self.next_sequence, self._mix.draw())
+                self.next_sequence += 1
                 self._open[write.sequence] = write
                 self._send(write)
             pause = rng.randint(500, 12_000)
         self._cluster.scheduler.after(pause, self.step)
 
     def _has_room(self) -> bool:
-        oldest = min(self._open, default=self._next_sequence)
-        return len(self._open) < WINDOW and self._next_sequence - oldest < PRODUCER_WINDOW
+        if self._is_leaving:
+            return False
+        ahead = self.next_sequence - self.oldest_open
+        return len(self._open) < WINDOW and ahead < PRODUCER_WINDOW
 
     # ------------------------------------------------------------------ writing
 
     def _send(self, write: Write) -> None:
         if write.is_done:
             return
-        self._recording.called(self._name, write.sequence, write.command, self._producer)
+        self._recording.called(self._name, write.sequence, write.command, self.producer)
         scheduler, rng = self._cluster.scheduler, self._rng
         if not self._cluster.is_healed and rng.random() < LATE_SHARE:
             # It left on an earlier stream, or went to an earlier leader, and arrives after all.
             late = rng.randint(2_000, rng.choice(LATE_US_MAX))
-            node_id = rng.choice((self._target, rng.choice(self._cluster.voter_ids)))
+            node_id = rng.choice((self.target, rng.choice(self._cluster.voter_ids)))
             write.attempts += 1
             scheduler.after(
                 late, self._arrive, node_id, write, write.attempts, self._context(write)
             )
         write.attempts += 1
         is_lost = not self._cluster.is_healed and rng.random() < self._cluster.plan.loss
-        is_lost = is_lost or not self._reaches(self._target)
+        is_lost = is_lost or not self._reaches(self.target)
         if not is_lost:
             travel = rng.randint(50, 2_000)
+            travel = max(travel, self._arrives_us.get(self.target, 0) - scheduler.now_us)
+            self._arrives_us[self.target] = scheduler.now_us + travel
             scheduler.after(
-                travel, self._arrive, self._target, write, write.attempts, self._context(write)
+                travel, self._arrive, self.target, write, write.attempts, self._context(write)
             )
         scheduler.after(ANSWER_TIMEOUT_US, self._timed_out, write, write.attempts)
 
@@ -130,16 +168,15 @@ class Client:
 
     def _timed_out(self, write: Write, attempt: int) -> None:
         if not write.is_done and write.attempts == attempt:
-            self._target = self._rng.choice(self._cluster.voter_ids)
+            self.target = self._rng.choice(self._cluster.voter_ids)
             self._send(write)
 
     def _context(self, write: Write) -> RequestContext:
-        context = RequestContext(f"client-{self._name}")
-        if write.sequence >= 0 and self._producer is not None:
-            context.producer_id, context.producer_epoch = self._producer
+        context = RequestContext(self.principal)
+        if write.sequence >= 0 and self.producer is not None:
+            context.producer_id, context.producer_epoch = self.producer
             context.sequence = write.sequence
-            context.oldest_open = min(self._open, default=write.sequence)
-            context.oldest_open = min(context.oldest_open, write.sequence)
+            context.oldest_open = min((*self._open, write.sequence))
             context.is_repeat = write.attempts > 1
         return context
 
@@ -153,6 +190,7 @@ class Client:
             self._check_claim(node_id, write.command, key, begun, answer)
 
         def submit(replica: Replica) -> None:
+            self._cluster.witness.asked.add(key)
             replica.controller.submit(write.command, context, answered)
 
         detail = ""
@@ -174,7 +212,8 @@ class Client:
         if answer.code == ErrorCode.NONE:
             # What may change nothing has no place of its own in the log.
             has_place = key[0] >= 0 and self._mix.must_apply(write.command)
-            cluster.witness.acknowledged(node_id, answer.offset, key if has_place else None)
+            numbered = (key, write.command) if has_place else ()
+            cluster.witness.acknowledged(node_id, answer.offset, *numbered)
             cluster.ages.acknowledged(cluster.scheduler.now_us, answer.offset)
             cluster.counts.acknowledged += 1
             if isinstance(write.command, AllocateProducerIds):
@@ -233,7 +272,7 @@ class Client:
             write.is_done = True
             self._recording.answered(self._name, write.sequence, answer)
             if write.sequence < 0:
-                self._producer = (
+                self.producer = (
                     int(str(answer.result["producer_id"])),
                     int(str(answer.result["producer_epoch"])),
                 )
@@ -242,17 +281,23 @@ class Client:
                 self._mix.learn(write.command, answer.result)
                 if self._mix.must_apply(write.command):
                     self.done[key] = answer.offset
-        elif answer.code in RETRIABLE_CODES or answer.code == ErrorCode.RESOURCE_EXHAUSTED:
-            hint = answer.leader_hint
-            self._target = hint if hint != NO_NODE else self._rng.choice(self._cluster.voter_ids)
+        elif answer.code in _ASKED_AGAIN:
+            hint, voters = answer.leader_hint, self._cluster.voter_ids
+            self.target = hint if hint in self._cluster.members else self._rng.choice(voters)
             self._cluster.scheduler.after(
                 self._rng.randint(1_000, 20_000), self._again, write, attempt
             )
-        elif write.sequence >= 0 and not self._mix.must_apply(write.command):
+        elif (
+            write.sequence >= 0
+            and answer.code not in _LEAVING
+            and not self._mix.must_apply(write.command)
+        ):
             # Refused for good: nothing was changed under this number, and nothing will be.
             write.is_done = True
             self._open.pop(write.sequence)
             self._recording.refused(self._name, write.sequence, answer, key[:2])
+        elif answer.code in _LEAVING and self._may_be_misused(key, answer.code):
+            self._leave(write, answer, key)
         else:
             raise Violation(
                 "client-served",
@@ -264,6 +309,28 @@ class Client:
                 message=answer.message,
             )
 
+    def _may_be_misused(self, key: tuple[int, int, int], code: ErrorCode) -> bool:
+        """Whether a refusal under that number may be the work of somebody who passes for it.
+
+        A client that asks twice for a named producer takes it over from itself.
+        """
+        is_taken_over = (
+            self._transactional_id is not None and code == ErrorCode.INVALID_PRODUCER_EPOCH
+        )
+        return key[2] >= 0 and (key[:2] in self._misused or is_taken_over)
+
+    def _leave(self, write: Write, answer: Answer, key: tuple[int, int, int]) -> None:
+        """Somebody else uses the producer: ask for another once nothing is open.
+
+        What was sent once and refused was certainly not applied; of a repeat nobody knows.
+        """
+        write.is_done = True
+        self._open.pop(write.sequence)
+        if write.attempts == 1:
+            self._recording.refused(self._name, write.sequence, answer, key[:2])
+        self._is_leaving = True
+        self._cluster.counts.producers_left += 1
+
     def _again(self, write: Write, attempt: int) -> None:
         if write.attempts == attempt:
             self._send(write)
@@ -274,7 +341,7 @@ class Client:
         begun = self._cluster.witness.read_begins()
         cluster = self._cluster
         # Who was leader once may believe that it still is.
-        node_id = self._target
+        node_id = self.target
         if self._rng.random() < 0.5:
             node_id = self._rng.choice(cluster.voter_ids)
 

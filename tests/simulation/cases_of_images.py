@@ -6,16 +6,19 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from quorate.controller.publishing import Published
+from quorum.core.output import SaveElectionState
 from quorum.types import ElectionState
+from statemachine.commands import ConfigChange, IncrementalAlterConfigs
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance
 from statemachine.records import (
+    ConfigRecord,
     InitProducerRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.support.cardboard_cluster import Stage, batch_of
+from tests.support.cardboard_cluster import Stage, batch_of, key_of
 
 
 def _publish(stage: Stage, begin: int, end: int, *data: bytes) -> None:
@@ -55,6 +58,30 @@ def one_block_twice(stage: Stage) -> None:
 def writer_within_a_block(stage: Stage) -> None:
     stage.commit_records(InitProducerRecord(1_500, 0))
     stage.witness.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
+
+
+def leader_that_applies_nothing(stage: Stage) -> None:
+    stage.write(1, SaveElectionState(ElectionState(1, 1, key_of(1))))
+    stage.step(1, is_leader=True, epoch=1)
+    stage.replicas[1].controller.fault = "an unknown record"
+    stage.step(1)
+
+
+def acknowledged_with_anothers_content(stage: Stage) -> None:
+    stage.commit_records(ConfigRecord(16, "r1", "metrics", "mine"))
+    stage.commit_records(ConfigRecord(16, "strangers", "metrics", "theirs"), base=1)
+    command = IncrementalAlterConfigs(16, "r1", (ConfigChange("metrics", 0, "mine"),))
+    stage.witness.acknowledged(1, 1, None, command)
+    stage.witness.acknowledged(1, 2, None, command)
+
+
+def written_before_an_older_one(stage: Stage) -> None:
+    stage.witness.asked |= {(5, 0, 0), (5, 0, 1), (5, 0, 3)}
+    for sequence, oldest_open in ((1, b"0"), (3, b"2")):
+        headers = (("open", oldest_open),)
+        numbers = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+        offset = stage.witness.committed.end_offset
+        stage.commit_batch(batch_of(offset, 1, headers=headers, **numbers))
 
 
 def watch_that_lacks_records(stage: Stage) -> None:
@@ -117,6 +144,9 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (watch_that_lacks_records, "watch-is-prefix"),
     (one_block_twice, "producer-blocks"),
     (writer_within_a_block, "producer-blocks"),
+    (leader_that_applies_nothing, "leader-replays"),
+    (acknowledged_with_anothers_content, "own-content"),
+    (written_before_an_older_one, "judged-in-order"),
     (watcher_handed_the_uncommitted, "watched-is-committed"),
     (fenced_broker_leads, "in-sync-brokers"),
     (fenced_brokers_in_sync, "in-sync-brokers"),

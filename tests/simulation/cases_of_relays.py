@@ -1,9 +1,10 @@
-"""Cardboard clusters that break one property of relays each."""
+"""Cardboard clusters that break one property of relays, or of whoever fetches, each."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
+from quorate.sim.invariants.pauses import REPEATS_MAX
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.output import SaveElectionState
 from quorum.errors import ErrorCode
@@ -72,9 +73,15 @@ def trimmed_before_its_time(stage: Stage) -> None:
     stage.step(1, log_start=OffsetAndEpoch(1, 1))
 
 
+def asks_without_a_pause(stage: Stage) -> None:
+    for request_id in range(1, REPEATS_MAX + 2):
+        _fetch(stage, 2, 3, request_id)
+
+
 CASES = (
     (relay_shows_the_uncommitted, "relay-shows-committed"),
     (relay_leaves_out_a_hop, "relay-paths"),
     (relay_reports_nobody, "subtree-reported"),
     (trimmed_before_its_time, "trim-waits"),
+    (asks_without_a_pause, "pauses"),
 )

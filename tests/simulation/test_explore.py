@@ -24,6 +24,7 @@ from quorum.core.fetch_messages import FetchRequest
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.errors import ErrorCode
+from tests.simulation.every_claim import hear_every_claim
 from tests.simulation.zoo import durability, elections, membership, replicating, voting
 from tests.simulation.zoo.bug import Patch
 
@@ -195,6 +196,7 @@ def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.Monkey
     """The sound core refuses the first removal; without the barrier the story ends as it did."""
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "refused: 1 remove 4"
     membership.change_before_own_commit(monkeypatch)
+    hear_every_claim(monkeypatch)
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "leader-completeness"
 
 
@@ -236,6 +238,7 @@ def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.Monk
     reign that is still under way shows the bug. Without such requests all of the model is sound.
     """
     _epoch_compared_once(monkeypatch)
+    hear_every_claim(monkeypatch)
     assert _clean(explore(replace(model, stale=0, late=0))).is_complete
     assert _clean(explore(replace(model, stale=0))).is_complete
     report = explore(model)
@@ -267,8 +270,9 @@ LEFT_WHILE_ASKED = """
 
 @pytest.mark.parametrize(("stale", "left"), [(0, []), (LATE_ALL, [DEAD])])
 def test_a_request_refused_while_its_sender_waits_stays_for_when_it_gives_up(
-    stale: int, left: list[int]
+    stale: int, left: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hear_every_claim(monkeypatch)
     space = Space(replace(TWO_REIGNS, stale=stale))
     said, state = _follow(space, LEFT_WHILE_ASKED)
     assert said == "no violation"

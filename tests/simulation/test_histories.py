@@ -13,7 +13,7 @@ import pytest
 
 from quorate.controller import group
 from quorate.controller.controller import Controller
-from quorate.sim import commands, episode, recording, surroundings, workload
+from quorate.sim import commands, episode, healing, recording, surroundings, workload
 from quorate.sim.invariants.witness import Witness
 from quorate.sim.options import Options
 from tests.simulation.zoo.bug import Patch
@@ -67,7 +67,7 @@ BROKEN = {
 def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No invariant but the history, and no look at the replicas in the end."""
     monkeypatch.setattr(surroundings, "watch", Witness)
-    monkeypatch.setattr(episode, "_check_end", lambda cluster: None)
+    monkeypatch.setattr(healing, "check_end", lambda cluster, members: None)
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.simulation import cases_of_images, cases_of_offices, cases_of_relays
+from tests.simulation import cases_of_downloads, cases_of_images, cases_of_offices, cases_of_relays
 from tests.support.cardboard_cluster import Stage, batch_of, key_of
 
 
@@ -335,6 +335,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (producer_with_the_fencing_epoch, "unique-ids"),
     (one_broker_epoch_twice, "broker-epochs"),
     (wrong_digest, "hash-chain"),
+    *cases_of_downloads.CASES,
     *cases_of_images.CASES,
     *cases_of_offices.CASES,
     *cases_of_relays.CASES,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from tests.simulation.cases_of_offices import leads_unheard
+import pytest
+
+from quorate.sim.invariants.violation import Violation
+from tests.simulation.cases_of_offices import LONG_MS, leads_unheard
 from tests.support.cardboard_cluster import Stage
 
 
 def test_a_leader_whose_clock_jumps_is_not_called_unheard() -> None:
-    """Goal: only a true silence counts. Method: four long ones by its own clock, none truly."""
-    stage = Stage()
-    stage.witness.true_ms = lambda: 0
-    leads_unheard(stage)
+    """Goal: only a true silence counts. Method: long ones by its own clock, with and without."""
+    truly, never = Stage(), Stage()
+    truly.witness.true_ms = lambda: truly.now_ms
+    with pytest.raises(Violation, match="leader-heard"):
+        leads_unheard(truly)
+    never.witness.true_ms = lambda: 0
+    begun_ms = never.now_ms
+    leads_unheard(never)
+    assert never.now_ms == begun_ms + 4 * LONG_MS, "it was looked at to the end"

@@ -34,8 +34,9 @@ def test_no_act_of_a_profile_can_cease_unnoticed(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(PROFILES))
+@pytest.mark.parametrize("name", sorted({*PROFILES} - {Options().profile}))
 def test_the_first_seeds_of_a_profile_are_clean(name: str) -> None:
+    """Of the default profile ``test_simulation`` runs these seeds, and more."""
     report = run_lane(SEEDS, Options(name))
     assert not report.failures, report.failures[0][1]
 

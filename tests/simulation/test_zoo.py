@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from quorate.sim.options import Options
 from quorate.sim.scenario.runner import run_file
+from tests.simulation.experiments.experiment import Experiment
 from tests.simulation.zoo import __main__ as command
 from tests.simulation.zoo.bug import Bug
 from tests.simulation.zoo.hunt import SCENARIOS, Find, hunt, violation_of
@@ -27,8 +29,10 @@ SOUND = Bug("sound", lambda patch: None, (), "nothing is broken")
 
 
 @cache
-def _violation_of_sound(seed: int, options: Options) -> tuple[str, str] | None:
-    return violation_of(Bug("sound", lambda patch: None, (), "", options=options), seed)
+def _violation_of_sound(
+    seed: int, options: Options, experiment: Experiment | None
+) -> tuple[str, str] | None:
+    return violation_of(replace(SOUND, options=options, experiment=experiment), seed)
 
 
 def _check(bug: Bug, found: Find | None, first: int) -> None:
@@ -37,7 +41,7 @@ def _check(bug: Bug, found: Find | None, first: int) -> None:
     if bug.scenario:
         assert run_file(SCENARIOS / bug.scenario) == []
     for seed in range(first, found.seed + 1):
-        assert _violation_of_sound(seed, bug.options) is None
+        assert _violation_of_sound(seed, bug.options, bug.experiment) is None
 
 
 def _rows() -> dict[str, Row]:
@@ -68,8 +72,10 @@ def test_all_are_found_from_the_first_seed_on(
     assert max(seeds) <= WORST_MAX
     by_name = {bug.name: bug for bug in BUGS}
     for row in rows:
+        bug = by_name[row.name]
         for seed in range(1, row.seed + 1):
-            assert _violation_of_sound(seed, by_name[row.name].options) is None, (row.name, seed)
+            sound = _violation_of_sound(seed, bug.options, bug.experiment)
+            assert sound is None, (row.name, seed)
 
 
 def test_the_published_table_is_of_these_bugs() -> None:

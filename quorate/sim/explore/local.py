@@ -170,6 +170,7 @@ class Locals:
             self._skip_pre_vote(node)
             # Back-offs end, as they do while time passes.
             node.core.peers.reset()
+            node.core.raises_until_ms = 0
             slots.forget_search(node.core)
             node.take(raft.tick(now))
         self._skip_pre_vote(node)

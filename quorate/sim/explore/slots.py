@@ -91,6 +91,7 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     core.current_as_of_ms = core.current_end = -1
     core.log.cuts = 0
     core.entry_basis, core.entry_complaint = None, ""
+    core.search = None
     chain = core.chain
     chain.equal = chain.different = chain.too_early = chain.unknown = 0
     role = core.role
@@ -105,6 +106,10 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
         role.has_fetched = role.has_fetched and has_pre_votes
         role.read_round = NO_ROUND
         role.fetch_deadline_ms = NEVER_MS
+        role.has_campaigned = role.has_campaigned and has_pre_votes
+    if isinstance(role, Prospective):
+        # Whoever yields may go on at any moment: the next event finds its time over.
+        role.yield_until_ms = 0
     if isinstance(role, Leader):
         _forget_of_leader(core, role)
 

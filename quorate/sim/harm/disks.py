@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.sim import file_damage
 from quorate.sim.forgery import forge_batch
 from quorate.sim.harm.site import Site
 from quorate.sim.harmed_files import DATA_DIR
@@ -120,15 +121,41 @@ def swap(site: Site) -> bool:
         return False
     source = site.rng.choice(sources)
     may_lose = site.budget.allows(member)
-    is_own = source is earlier
-    change = member.disk.files.swap(site.rng, source, may_lose=may_lose, is_own=is_own)
+    change = member.disk.files.swap(site.rng, source, may_lose=may_lose)
     if change is None:
         return False
-    age = "earlier" if is_own else "foreign"
+    age = "earlier" if source is earlier else "foreign"
     site.cluster.happened(f"swap-{change.kind}-{age}")
     member.disk.note("swap", f"{change.path.name} {age}")
     site.harmed(member, change)
     return True
+
+
+def damage_files(site: Site) -> bool:
+    """Two or three files of a node that is down are deleted, zeroed, flipped, cut or swapped."""
+    member = site.any(up=False)
+    if member is None or not site.budget.allows(member):
+        return False
+    disk = member.disk
+    others = [each.disk.fs for each in site.cluster.members.values() if each is not member]
+    changes = file_damage.damage_files(disk.files, disk.fs, site.rng, others)
+    for change in changes:
+        site.cluster.happened(f"damage-{change.kind}")
+        disk.note("damage", change.path.name)
+        site.harmed(member, change)
+    return bool(changes)
+
+
+def misname_checkpoint(site: Site) -> bool:
+    """A checkpoint of a node that is down is copied under the name of a later position."""
+    member = site.any(up=False)
+    if member is None or not site.budget.allows(member):
+        return False
+    change = file_damage.misname_checkpoint(member.disk.files, member.disk.fs, site.rng)
+    if change is not None:
+        member.disk.note("misname", change.path.name)
+        site.harmed(member, change)
+    return change is not None
 
 
 def _others_hold(site: Site, member: Member, batch: Batch) -> bool:

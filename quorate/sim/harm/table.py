@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.sim.harm import disks, identities, links, processes, relays, times, voters
+from quorate.sim.harm import (
+    disks,
+    downloads,
+    identities,
+    links,
+    processes,
+    relays,
+    releases,
+    strangers,
+    times,
+    voters,
+)
 from quorate.sim.harm.site import Site
 
 ACTS: dict[str, Callable[[Site], bool]] = {
@@ -12,6 +23,7 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "crash-leader": processes.crash_leader,
     "crash-all": processes.crash_all,
     "crash-loop": processes.crash_loop,
+    "crash-downloading": downloads.crash_downloading,
     "power-in-call": processes.power_in_call,
     "power-in-recovery": processes.power_in_recovery,
     "start": processes.start,
@@ -41,13 +53,18 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "forge": disks.forge,
     "rot-running": disks.rot_running,
     "swap": disks.swap,
+    "damage-files": disks.damage_files,
+    "misname-checkpoint": disks.misname_checkpoint,
     "wipe": identities.wipe,
     "reformat": identities.reformat,
     "roll-back": identities.roll_back,
     "clone": identities.clone,
+    "forge-request": strangers.forge_request,
     "wall-step": times.wall_step,
     "strobe": times.strobe,
     "drift": times.drift,
     "jump": times.jump,
+    "older-release": releases.older_release,
+    "other-codec": releases.other_codec,
 }
 """An act returns whether there was anything to do it to."""

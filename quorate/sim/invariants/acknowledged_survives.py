@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import Batch
-from quorate.sim.invariants.seen import Seen
+from quorate.sim.invariants.seen import CommandKey, Seen
+from statemachine.commands import Command
 
 
 class AcknowledgedSurvives(Invariant):
@@ -27,7 +28,7 @@ class AcknowledgedSurvives(Invariant):
             )
 
     def on_acknowledged(
-        self, seen: Seen, offset: int, command: tuple[int, int, int] | None
+        self, seen: Seen, offset: int, key: CommandKey, content: Command | None
     ) -> None:
         witness = self.witness
         self.require(
@@ -37,13 +38,13 @@ class AcknowledgedSurvives(Invariant):
             offset=offset,
             committed=witness.committed.end_offset,
         )
-        if command is not None:
-            found = witness.sequences.get(command)
+        if key is not None:
+            found = witness.sequences.get(key)
             self.require(
                 found == offset,
                 "the answer names another place than the log",
                 node=seen.id,
-                command=command,
+                command=key,
                 offset=offset,
                 found=found,
             )

@@ -52,7 +52,7 @@ class LossesKnown(Invariant):
         self.require(
             seen.election.vote_floor is not None
             or seen.election.barred
-            or seen.written.end_offset >= before.secured_end,
+            or seen.written.end_offset >= before.marked_end,
             "records were lost and nothing says so",
             node=seen.id,
             durable_end=before.durable.end_offset,

@@ -2,7 +2,11 @@
 
 What a replica has asked for since the request that was answered last bounds from above what its
 source may take it to have. A replica that has asked for less than before is left out until it is
-as far again: copies of what it asked before may arrive late.
+as far again: copies of what it asked before may arrive late. That holds for what an earlier process
+of the replica asked as well. The transport takes nothing from an earlier process once a later one
+has been heard (``Speakers``), but the simulated network delays single messages across a restart of
+their sender, which is harder on the rules that safety rests on. A source cannot tell such a message
+from one of the present process, and then takes the replica to have what it had before the restart.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ class _Asked:
     """(request id, offset still needed, the source's clock in ms)."""
     is_answered: bool = False
     highest: int = -1
+    """The furthest that any process of the replica has asked this life of the source."""
 
 
 class FetchPositions:
@@ -64,8 +69,10 @@ class FetchPositions:
     def _ask(self, seen: Seen, source: Seen, message: FetchRequest | FetchSnapshotRequest) -> None:
         key = (source.id, seen.id)
         asked = self._asked.get(key)
-        if asked is None or asked.asker is not seen or asked.source is not source:
+        if asked is None or asked.source is not source:
             asked = self._asked[key] = _Asked(seen, source)
+        elif asked.asker is not seen:
+            asked = self._asked[key] = _Asked(seen, source, highest=asked.highest)
         if isinstance(message, FetchSnapshotRequest):
             needed = message.snapshot_id.offset
         else:

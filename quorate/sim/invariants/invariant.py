@@ -6,12 +6,13 @@ from typing import ClassVar
 
 from quorate.controller.publishing import Published
 from quorate.sim.invariants.mirror import Batch, Truncation
-from quorate.sim.invariants.seen import ReadBegun, Seen
+from quorate.sim.invariants.seen import CommandKey, ReadBegun, Seen
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.invariants.witness import Witness
 from quorum.core.messages import Message
 from quorum.core.output import Effect
 from quorum.types import ElectionState, NodeId, SnapshotId
+from statemachine.commands import Command
 
 
 class Invariant:
@@ -79,9 +80,12 @@ class Invariant:
         """A watcher is handed everything below ``end_offset`` that it had not yet."""
 
     def on_acknowledged(
-        self, seen: Seen, offset: int, command: tuple[int, int, int] | None
+        self, seen: Seen, offset: int, key: CommandKey, content: Command | None
     ) -> None:
-        """A client is told that its write is done, at ``offset`` (exclusive)."""
+        """A client is told that its write is done, at ``offset`` (exclusive).
+
+        ``key`` and ``content`` are None where it may have no batch of its own.
+        """
 
     def on_block(self, seen: Seen, command: tuple[int, int, int], first: int, count: int) -> None:
         """A broker is told that ``count`` producer ids from ``first`` on are its own."""

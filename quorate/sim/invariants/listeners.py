@@ -8,10 +8,11 @@ from typing import TypeAlias, get_args
 
 from quorate.controller.publishing import Published
 from quorate.sim.invariants.mirror import Batch, Truncation
-from quorate.sim.invariants.seen import ReadBegun, Seen
+from quorate.sim.invariants.seen import CommandKey, ReadBegun, Seen
 from quorum.core.messages import Message
 from quorum.core.output import Effect
 from quorum.types import ElectionState, NodeId, SnapshotId
+from statemachine.commands import Command
 
 _Command: TypeAlias = tuple[int, int, int]
 _OnMessage: TypeAlias = Callable[[Seen, NodeId, Message], None]
@@ -38,7 +39,7 @@ class Listeners:
     on_checkpoint: list[Callable[[Seen, SnapshotId, bytes], None]] = field(default_factory=list)
     on_published: list[Callable[[Seen, Published], None]] = field(default_factory=list)
     on_watched: list[Callable[[Seen, int], None]] = field(default_factory=list)
-    on_acknowledged: list[Callable[[Seen, int, _Command | None], None]] = field(
+    on_acknowledged: list[Callable[[Seen, int, CommandKey, Command | None], None]] = field(
         default_factory=list
     )
     on_read: list[Callable[[Seen, ReadBegun, int], None]] = field(default_factory=list)

@@ -37,7 +37,8 @@ class Regressions(Invariant):
 
     Unless the voter says that it has lost records, or that it does not vote. An acknowledgement
     is a Fetch whose position the leader's log has, answered by what follows there. A Fetch that
-    was there before it may be answered behind it: a copy of an old one waits as any other.
+    was there before it may be answered behind it: a copy of an old one waits as any other. What
+    only a request says to be a voter's acknowledgement is held against no voter (ADR 52).
     """
 
     name = "regressions"
@@ -53,7 +54,7 @@ class Regressions(Invariant):
         """Leader, its life and epoch, to what each replica acknowledged."""
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
-        if type(message) is not FetchRequest:
+        if type(message) is not FetchRequest or message.is_unproven:
             return
         key = (seen.id, seen.life, sender, message.request_id)
         before = self.asked.get(key)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from quorate.replica.replica import Replica
 from quorate.sim.invariants.mirror import LogMirror
 from quorum.types import ElectionState, NodeId
+
+CommandKey: TypeAlias = tuple[int, int, int] | None
+"""Producer id, epoch and sequence of a command; None where it has none."""
 
 
 class ReadBegun(NamedTuple):
@@ -46,6 +49,8 @@ class Seen:
     """Where its durable log ended when its disk lost something it may have acknowledged."""
     secured_end: int = 0
     """Up to here its durable mark was synced: a loss below is told from a torn tail (ADR 26)."""
+    keeps_mark: bool = False
+    """Whether its process ended on a machine that lives: its mark says all that was flushed."""
     leading: ElectionState | None = None
     """Election state with which it was last seen to lead rightly."""
     is_up: bool = True
@@ -63,6 +68,16 @@ class Seen:
     log_end: int = 0
     looked_at: tuple[object, ...] = ()
     """Everything that a look at the node goes by, as it was at the last one."""
+
+    def stop(self, *, keeps_mark: bool) -> None:
+        """Its process is gone; ``keeps_mark``: and its machine lives."""
+        self.is_up = False
+        self.keeps_mark = keeps_mark
+
+    @property
+    def marked_end(self) -> int:
+        """Below here its disk tells a loss from a torn tail, unless its mark is lost as well."""
+        return self.durable.end_offset if self.keeps_mark else self.secured_end
 
     def has_recovered(self, committed: LogMirror) -> bool:
         """Whether it runs, votes freely, and its disk has as much as it ever had and all of

@@ -20,6 +20,8 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | promises | Raft 5; ADR 7 |
 | durable-survives | ADR 7 |
 | acknowledged-survives | requirements 360; ADR 10 |
+| own-content | requirements 360.8; ADR 42 |
+| judged-in-order | requirements 360.7; ADR 42 |
 | confirmed-reads | Raft 8; ADR 9 |
 | leader-append-only | Raft 5.3, Leader Append-Only; KAFKA RaftEventSimulationTest |
 | tombstones | requirements 853; ADR 7 |
@@ -49,6 +51,9 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | relay-paths | ADR 27 |
 | subtree-reported | 630.5; ADR 27 |
 | trim-waits | 630.5 |
+| resumed-downloads | ADR 50 |
+| pauses | docs/protocol.md, back-off |
+| leader-replays | requirements 630.1, 595: a leader answers writes from its own image |
 
 What needs no file of its own: *vote persisted
 before grant* is promises, *majority holds every committed record* is committed-on-majority,
@@ -75,6 +80,7 @@ from quorate.sim.invariants.in_sync import InSyncBrokers
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.leader_append_only import LeaderAppendOnly
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
+from quorate.sim.invariants.leader_replays import LeaderReplays
 from quorate.sim.invariants.lineage_cuts import LineageCuts
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.log_start_covered import LogStartCovered
@@ -84,12 +90,15 @@ from quorate.sim.invariants.one_campaign import OneCampaign
 from quorate.sim.invariants.one_leader import OneLeader
 from quorate.sim.invariants.one_vote import OneVote
 from quorate.sim.invariants.past_disks import Regressions, SecondLife
+from quorate.sim.invariants.pauses import Pauses
 from quorate.sim.invariants.producer_blocks import ProducerBlocks
+from quorate.sim.invariants.producers_own import JudgedInOrder, OwnContent
 from quorate.sim.invariants.promises import Promises
 from quorate.sim.invariants.read_rounds import ReadRounds
 from quorate.sim.invariants.reads import ConfirmedReads
 from quorate.sim.invariants.relay_paths import RelayPaths
 from quorate.sim.invariants.relay_shows_committed import RelayShowsCommitted
+from quorate.sim.invariants.resumed_downloads import ResumedDownloads
 from quorate.sim.invariants.same_history import SameHistory
 from quorate.sim.invariants.stickiness import LeaderStickiness
 from quorate.sim.invariants.subtree_reported import SubtreeReported
@@ -118,6 +127,8 @@ ALL: tuple[type[Invariant], ...] = (
     DurableSurvives,
     LossesKnown,
     AcknowledgedSurvives,
+    OwnContent,
+    JudgedInOrder,
     ConfirmedReads,
     LeaderAppendOnly,
     Tombstones,
@@ -147,6 +158,9 @@ ALL: tuple[type[Invariant], ...] = (
     RelayPaths,
     SubtreeReported,
     TrimWaits,
+    LeaderReplays,
+    ResumedDownloads,
+    Pauses,
 )
 
 

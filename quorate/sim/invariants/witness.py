@@ -19,7 +19,7 @@ from quorate.controller.publishing import Published
 from quorate.replica.replica import Replica
 from quorate.sim.invariants.listeners import Listeners
 from quorate.sim.invariants.mirror import Batch, LogMirror, Splitting
-from quorate.sim.invariants.seen import ReadBegun, Seen
+from quorate.sim.invariants.seen import CommandKey, ReadBegun, Seen
 from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
 from quorum.core.messages import Message
@@ -35,6 +35,7 @@ from quorum.core.roles import Leader
 from quorum.core.vote_messages import VoteRequest
 from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
+from statemachine.commands import Command
 
 
 class Witness:
@@ -54,7 +55,6 @@ class Witness:
         self.nodes: dict[NodeId, Seen] = {}
         self.replaced: dict[ReplicaKey, Seen] = {}
         """Last lives of disks that are no more. What they had completed was acknowledged."""
-
         self.disks: dict[NodeId, int] = {}
         """How often a node's disk was replaced."""
         self.positions: dict[tuple[int, int], int] = {(0, 0): 0}
@@ -68,9 +68,10 @@ class Witness:
         """Everything acknowledged to clients lies below."""
         self.sequences: dict[tuple[int, int, int], int] = {}
         """Committed commands: producer id, epoch and sequence, to the end of the batch."""
+        self.asked: set[tuple[int, int, int]] = set()
+        """Commands that any node was handed: producer id, epoch and sequence."""
         self.forged: set[NodeId] = set()
-        """On whose disks is a history that nobody wrote, sound in itself: a script has put it
-        there, or it was fetched from such a disk."""
+        """Whose disk holds a history that nobody wrote, sound in itself: laid there, or fetched."""
         self.second_lives: set[NodeId] = set()
         """Whose disk took the place of one with the same directory id, empty."""
         self.sent_count = 0
@@ -128,9 +129,9 @@ class Witness:
         for hook in self._told.on_opened:
             hook(seen, before)
 
-    def stopped(self, node_id: NodeId) -> None:
-        """The process is gone."""
-        self.nodes[node_id].is_up = False
+    def stopped(self, node_id: NodeId, *, keeps_mark: bool = False) -> None:
+        """The process is gone; see ``Seen.stop``."""
+        self.nodes[node_id].stop(keeps_mark=keeps_mark)
 
     def damaged(self, node_id: NodeId) -> None:
         """A disk has lost, while its node was down, what it had completed."""
@@ -363,14 +364,14 @@ class Witness:
     # ------------------------------------------------------------------ clients
 
     def acknowledged(
-        self, node_id: NodeId, offset: int, command: tuple[int, int, int] | None = None
+        self, node_id: NodeId, offset: int, key: CommandKey = None, content: Command | None = None
     ) -> None:
-        """A client hears that its write is done; ``command`` is its producer and sequence."""
+        """A client hears that its write is done: this one under this number, where it has one."""
         # Answers leave in the middle of a step, which may itself have moved the high watermark.
         seen = self.nodes[node_id]
         self._note_commits(seen)
         for hook in self._told.on_acknowledged:
-            hook(seen, offset, command)
+            hook(seen, offset, key, content)
         self.acknowledged_end = max(self.acknowledged_end, offset)
 
     def watched(self, node_id: NodeId, end_offset: int) -> None:

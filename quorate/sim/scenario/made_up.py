@@ -23,7 +23,7 @@ def made_up(kind: str, request_id: int, sender: NodeId, to: NodeId, args: Argume
         ScenarioError: There is no such request, or an argument is missing.
     """
     cluster = args.text("cluster", CLUSTER_ID)
-    replica = key_of(sender) if sender >= 0 else ReplicaKey(NO_NODE)
+    replica = key_of(sender, args.number("from_disk", 0)) if sender >= 0 else ReplicaKey(NO_NODE)
     epoch = args.number("epoch")
     match kind:
         case "Fetch":
@@ -45,7 +45,7 @@ def made_up(kind: str, request_id: int, sender: NodeId, to: NodeId, args: Argume
                 cluster,
                 replica,
                 epoch,
-                _position(args, "snapshot"),
+                position_of(args, "snapshot"),
                 args.number("position"),
                 args.number("bytes", 1 << 20),
             )
@@ -67,7 +67,7 @@ def _between_voters(
     to: NodeId,
     args: Arguments,
 ) -> Request:
-    voter = key_of(args.number("voter", to))
+    voter = key_of(args.number("voter", to), args.number("voter_disk", 0))
     match kind:
         case "Vote" | "PreVote":
             return VoteRequest(
@@ -76,11 +76,12 @@ def _between_voters(
                 replica,
                 voter,
                 epoch,
-                _position(args, "last"),
+                position_of(args, "last"),
                 pre_vote=kind == "PreVote",
             )
         case "BeginQuorumEpoch":
-            return BeginQuorumEpochRequest(request_id, cluster, voter, replica, epoch)
+            endpoints = endpoints_of(args)
+            return BeginQuorumEpochRequest(request_id, cluster, voter, replica, epoch, endpoints)
         case "EndQuorumEpoch":
             return EndQuorumEpochRequest(
                 request_id,
@@ -103,10 +104,15 @@ def _about_voters(
     if kind == "RemoveVoter":
         own = key_of(replica.id, args.number("own_disk", 0))
         return RemoveVoterRequest(request_id, cluster, own, key, epoch)
-    host = args.text("at", f"node{key.id}")
-    voter = Voter(key, (Endpoint("CONTROLLER", host, args.number("port", 9093)),), 0, 1)
+    voter = Voter(key, endpoints_of(args, f"node{key.id}"), 0, 1)
     request = AddVoterRequest if kind == "AddVoter" else UpdateVoterRequest
     return request(request_id, cluster, voter, epoch)
+
+
+def endpoints_of(args: Arguments, host: str = "") -> tuple[Endpoint, ...]:
+    """``at=HOST port=N``; none without a host."""
+    host, port = args.text("at", host), args.number("port", 9093)
+    return (Endpoint("CONTROLLER", host, port),) if host else ()
 
 
 def _round(args: Arguments) -> ReadRound:
@@ -115,7 +121,8 @@ def _round(args: Arguments) -> ReadRound:
     return ReadRound(args.number_in("an epoch", epoch), args.number_in("a number", number))
 
 
-def _position(args: Arguments, key: str) -> OffsetAndEpoch:
+def position_of(args: Arguments, key: str) -> OffsetAndEpoch:
+    """``KEY=OFFSET/EPOCH``."""
     offset, slash, epoch = args.text(key).partition("/")
     if not slash:
         raise ScenarioError(f"{args.name} needs {key}= with a position such as 5/1")

@@ -16,6 +16,7 @@ from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import Stores, open_stores
 from quorate.replica.replica import Replica
 from quorate.sim.memory_filesystem import CrashMode, MemoryFileSystem, PowerLost
+from quorate.sim.older_release import decoder_without
 from quorate.sim.scenario.pinned import HandClock, PinnedRandom
 from quorate.sim.scenario.tombstones import bury
 from quorum.config import QuorumConfig
@@ -44,6 +45,8 @@ from statemachine.records import METADATA_VERSION
 CLUSTER_ID = "c2NlbmFyaW8tY2x1c3Rlcg"
 DATA_DIR = Path("/data")
 DIRECTORY = partition_directory(DATA_DIR)
+SERVER = -1000
+"""Bootstrap servers that a script names: ``SERVER - n`` is the address of node n, if any."""
 FOUNDED = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
 """What a bootstrap voter has on its disk when epoch 1 may begin."""
 
@@ -68,11 +71,15 @@ class Settings:
     voters: tuple[NodeId, ...]
     relays: dict[NodeId, RelayPlan] = field(default_factory=dict)
     """What each node is to others as a relay, and which relays it has."""
+    servers: dict[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
+    """Whose addresses a node was given as bootstrap servers, where not those of the voters."""
     is_founded: bool = True
     """Whether the voters' disks begin with their quorum founded (``quorum.core.founding``)."""
     found_without: tuple[NodeId, ...] = ()
     metadata_versions: dict[NodeId, int] = field(default_factory=dict)
     """Nodes of an older release: the highest metadata.version that each supports."""
+    lacks: dict[NodeId, tuple[int, ...]] = field(default_factory=dict)
+    """Nodes of an older release: the record types that each does not know, by API key."""
     tombstones: int = 0
     """Removed voters that the bootstrap checkpoint remembers."""
 
@@ -100,6 +107,7 @@ class Hooks:
     on_written: Callable[[NodeId, WriteGroup], None]
     on_checkpoint: Callable[[NodeId, SnapshotId], None]
     on_stopped: Callable[[NodeId, str], None]
+    on_fault: Callable[[NodeId, str], None]
 
 
 @dataclass(slots=True)
@@ -164,9 +172,11 @@ class Member:
         self.hooks.on_sent(self.node_id, self._named(to), message)
 
     def _named(self, to: NodeId) -> NodeId:
+        if to <= SERVER:
+            return SERVER - to
         return self.settings.voters[-to - 2] if to < NO_NODE else to
 
-    def set_peers(self, addresses: object) -> None:
+    def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
         """Every node is reachable under its number."""
 
     def _arm(self, deadline_ms: int | None) -> None:
@@ -183,7 +193,7 @@ class Member:
         self.hooks.on_stopped(self.node_id, str(error))
 
     def _on_fault(self, message: str) -> None:
-        self.hooks.on_stopped(self.node_id, f"fault: {message}")
+        self.hooks.on_fault(self.node_id, message)
 
     # Life.
 
@@ -204,6 +214,7 @@ class Member:
             snapshot_config=self.settings.snapshot,
             clock=self.clock,
             found_without=self.settings.found_without,
+            decode=decoder_without(self.settings.lacks.get(self.node_id, ())),
         )
         self.stores = stores
         voters = self.settings.voters
@@ -213,6 +224,8 @@ class Member:
             if is_first
             else tuple(-2 - n for n, each in enumerate(voters) if each != self.node_id)
         )
+        if self.node_id in self.settings.servers:
+            servers = tuple(SERVER - each for each in self.settings.servers[self.node_id])
         self.replica = Replica(
             stores,
             self.fs,

@@ -176,7 +176,8 @@ def _source_line(
             way = "".join(f" > relay {each}" for each in event.path)
             return f"fetches from {event.peer}{way or ' > leader'}"
         case DownloadStarted():
-            return f"download {event.snapshot_id} from {event.leader_id} begins"
+            how = f"goes on at {event.position}" if event.position else "begins"
+            return f"download {event.snapshot_id} from {event.leader_id} {how}"
         case ChunkReceived():
             end = event.position + event.chunk_bytes
             return f"download {event.snapshot_id} has {end} of {event.size} bytes"

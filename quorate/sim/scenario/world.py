@@ -15,14 +15,16 @@ from quorate.sim.invariants.table import watch
 from quorate.sim.invariants.witness import Witness
 from quorate.sim.memory_filesystem import CrashMode, PowerLost
 from quorate.sim.scenario.coverage import Coverage
+from quorate.sim.scenario.envelopes import Envelope, Filter
 from quorate.sim.scenario.grammar import ScenarioError
 from quorate.sim.scenario.member import Hooks, Member, Settings
 from quorate.sim.scenario.outlet import Kind, Outlet
 from quorate.sim.scenario.pinned import HandClock
 from quorate.sim.scenario.render import effect_text, message_line, type_name
 from quorate.sim.scenario.render_events import event_line
+from quorate.sim.scenario.slow_links import SlowLinks
 from quorum.core.events import Event, RoleChanged
-from quorum.core.messages import Message
+from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused, RequestFailed
 from quorum.core.snapshot_messages import FetchSnapshotResponse
 from quorum.core.upstream import NO_RELAYS
@@ -36,32 +38,6 @@ _INJECTED_FROM = 1 << 50
 """Request ids from here on are of requests that a script made up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A message on its way."""
-
-    sender: NodeId
-    to: NodeId
-    message: Message
-
-
-@dataclass(slots=True)
-class Filter:
-    """Which queued messages a command means."""
-
-    sender: NodeId | None = None
-    to: NodeId | None = None
-    type_name: str = ""
-
-    def matches(self, envelope: Envelope) -> bool:
-        """Whether ``envelope`` is meant."""
-        return (
-            self.sender in (None, envelope.sender)
-            and self.to in (None, envelope.to)
-            and self.type_name in ("", type_name(envelope.message))
-        )
-
-
 @dataclass(slots=True)
 class World:
     """Everything a command may touch."""
@@ -72,7 +48,10 @@ class World:
     held: list[Envelope] = field(default_factory=list)
     """What waits on a held link until it is healed."""
     cut: set[tuple[NodeId, NodeId]] = field(default_factory=set)
+    cut_requests: set[tuple[NodeId, NodeId]] = field(default_factory=set)
+    """Links that lose requests alone: what is asked never arrives, answers still do."""
     hold: set[tuple[NodeId, NodeId]] = field(default_factory=set)
+    slow: SlowLinks = field(default_factory=SlowLinks)
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     injected: int = _INJECTED_FROM
     witness: Witness = field(default_factory=watch)
@@ -115,6 +94,7 @@ class World:
             self._written,
             self.witness.checkpointed,
             self.stop,
+            lambda node_id, message: self.say(Kind.EVENT, f"{node_id}: {message}"),
         )
         member = Member(node_id, settings, hooks, share, HandClock(_BEGINNING_MS))
         self.members[node_id] = member
@@ -184,6 +164,7 @@ class World:
         gone = [each for each in self.queue if node_id in (each.sender, each.to)]
         self.queue = [each for each in self.queue if each not in gone]
         self.held = [each for each in self.held if node_id not in (each.sender, each.to)]
+        self.slow.forget(node_id)
 
     def refuse(self, node_id: NodeId, peer: NodeId) -> None:
         """Tell a node that an immediate reconnect to ``peer`` was refused."""
@@ -298,6 +279,7 @@ class World:
                 for member in self.members.values()
                 if member.replica is not None and member.deadline_ms is not None
             ]
+            waits += self.slow.waits_ms
             wait_ms = min([left, *(max(1, each) for each in waits)])
             for node_id in everyone:
                 if self.members[node_id].replica is None:
@@ -305,15 +287,17 @@ class World:
                 else:
                     self.tick(node_id, wait_ms)
             left -= wait_ms
+            self.queue += self.slow.advance(wait_ms)
             if left <= 0:
                 self.settle(everyone, everyone)
                 return
 
     def heal(self) -> None:
-        """Every link works again; what was held is on its way."""
+        """Every link works again; what was held or slow is on its way."""
         self.cut.clear()
+        self.cut_requests.clear()
         self.hold.clear()
-        self.queue += self.held
+        self.queue += [*self.held, *self.slow.heal()]
         self.held.clear()
 
     # What nodes tell.
@@ -340,14 +324,18 @@ class World:
         link = (sender, to)
         envelope = Envelope(sender, to, message)
         is_injected = message.request_id >= _INJECTED_FROM
-        mark = " (cut)" if link in self.cut else " (held)" if link in self.hold else ""
+        is_cut = link in self.cut or (link in self.cut_requests and isinstance(message, Request))
+        mark = " (cut)" if is_cut else " (held)" if link in self.hold else ""
         if is_injected:
             mark = ""
         self.say(Kind.MESSAGE, f"{sender}->{to} {message_line(message)}{mark}")
         self.witness.sent(sender, to, message)
-        if is_injected or link in self.cut:
+        if is_injected or is_cut:
             return
-        (self.held if link in self.hold else self.queue).append(envelope)
+        if link in self.hold:
+            self.held.append(envelope)
+        elif not self.slow.takes(envelope):
+            self.queue.append(envelope)
 
     def _event(self, node_id: NodeId, event: Event) -> None:
         self.actions += 1

@@ -16,7 +16,7 @@ import click
 
 from tests.simulation.zoo.bug import Bug
 from tests.simulation.zoo.hunt import Find, hunt
-from tests.simulation.zoo.published import Row, publish
+from tests.simulation.zoo.published import Row, missed, publish
 from tests.simulation.zoo.table import BUGS
 
 
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
             click.echo(_line(row))
             if parsed.evidence and evidence:
                 click.echo(evidence)
-    failed = [row for row in rows if not row.is_found or not row.is_expected]
+    failed = missed(rows)
     if parsed.output == "json":
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from quorate.controller.group import Group, GroupFormer, PendingAnswer
 from quorate.controller.proposer import Proposer
@@ -14,7 +14,7 @@ from quorum.core.state import CoreState
 from quorum.runtime.driver import Driver
 from statemachine import producers
 from statemachine.commands import Command
-from statemachine.producers import Duplicate, Fresh
+from statemachine.producers import Duplicate, Fresh, SequenceClaim
 from statemachine.sections.producers import ProducerState
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -86,11 +86,11 @@ def only_the_last_sequence_known(patch: Patch) -> None:
     judge_in_epoch = producers._judge_in_epoch
 
     def judge_by_last(
-        state: ProducerState, producer_id: int, sequence: int, oldest_open: int, window: int
+        state: ProducerState, claim: SequenceClaim, window: int, unused: Container[int]
     ) -> Fresh | Duplicate:
-        if sequence < state.last_sequence:
+        if claim.sequence < state.last_sequence:
             return Fresh()
-        return judge_in_epoch(state, producer_id, sequence, oldest_open, window)
+        return judge_in_epoch(state, claim, window, unused)
 
     patch.setattr(producers, "_judge_in_epoch", judge_by_last)
 

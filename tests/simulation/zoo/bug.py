@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from quorate.sim.episode import DEFAULT
 from quorate.sim.options import Options
+from tests.simulation.experiments.experiment import Experiment
 
 
 class Patch(Protocol):
@@ -22,9 +23,10 @@ class Bug:
     """One entry of the zoo. What catches it knows nothing of it.
 
     ``caught_by`` are the names of the properties it may violate first. Seeds are drawn in order
-    from 1; ``seeds`` is the bound within which it must be found. What no seed reaches names a
-    scenario instead, whose steps one of the same properties must then refuse; that it prints
-    something else is not enough.
+    from 1; ``seeds`` is the bound within which it must be found. What the weather of no profile
+    shows names an experiment, which draws seeds as well. What no seed reaches names a scenario,
+    whose steps one of the same properties must then refuse; that it prints something else is not
+    enough.
     """
 
     name: str
@@ -38,10 +40,14 @@ class Bug:
     """Profile, shape and length of the runs."""
     scenario: str = ""
     """Path below ``tests/scenario/testdata``; empty where the simulation finds it."""
+    experiment: Experiment | None = None
+    """What is run in place of episodes."""
 
     @property
     def ran(self) -> str:
         """What has to be run to see it."""
+        if self.experiment is not None:
+            return self.experiment.name
         return self.scenario or self.options.profile
 
     @property

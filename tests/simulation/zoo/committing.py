@@ -40,7 +40,10 @@ def duplicates_not_recognised(patch: Patch) -> None:
 
 
 def epoch_forgotten_at_log_start(patch: Patch) -> None:
-    """A log trimmed to its end forgets the epoch it goes on in."""
+    """A log trimmed to its end forgets the epoch it goes on in.
+
+    A consumer that looks that epoch up is told that it ended earlier, and goes back.
+    """
     patch.setattr(EpochHistory, "is_empty", property(lambda history: False))
 
 
@@ -61,7 +64,7 @@ BUGS = (
     Bug(
         "epoch-forgotten-at-log-start",
         epoch_forgotten_at_log_start,
-        ("history",),
+        ("history", "log-consumers"),
         "found by the simulation, seed 40",
         options=Options("clocks"),
     ),

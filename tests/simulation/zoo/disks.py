@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quorate.replica import boot
+from quorate.replica import boot, unknown_end
 from quorate.sim.options import Options
 from quorum.errors import StorageError
-from quorum.log import election_store, recovery
+from quorum.log import election_store, high_watermark_file, layout, recovery
+from quorum.log.high_watermark_file import Watermarks
 from quorum.log.segmented_log import SegmentedLog
+from quorum.ports import FileSystem
+from quorum.types import ZERO_UUID, Uuid
 from snapshot.naming import FileState, file_name
 from snapshot.writer import PartFile
 from tests.simulation.zoo.bug import Bug, Patch
@@ -65,6 +68,43 @@ def log_cut_to_the_stored_high_watermark(patch: Patch) -> None:
     patch.setattr(boot, "open_log", open_and_cut)
 
 
+def unknown_mark_is_zero(patch: Patch) -> None:
+    """Where neither copy of the durable mark is intact, nothing counts as acknowledged."""
+    load = unknown_end.load_watermarks
+
+    def load_or_zero(fs: FileSystem, directory: Path, owner: Uuid) -> Watermarks:
+        return load(fs, directory, owner) or Watermarks()
+
+    patch.setattr(unknown_end, "load_watermarks", load_or_zero)
+
+
+def mark_kept_once(patch: Patch) -> None:
+    """The durable mark is kept in one file, and a damaged one is taken for that of an empty log."""
+    unknown_mark_is_zero(patch)
+    for module in (high_watermark_file, layout):
+        patch.setattr(module, "WATERMARK_NAMES", (layout.WATERMARK_NAME,))
+
+
+def mark_of_another_disk(patch: Patch) -> None:
+    """A durable mark is believed whosesoever disk it is of."""
+    decode = high_watermark_file._decode
+
+    def decode_any(data: bytes, owner: Uuid) -> object:
+        return decode(data, ZERO_UUID)
+
+    patch.setattr(high_watermark_file, "_decode", decode_any)
+
+
+def repaired_without_a_word(patch: Patch) -> None:
+    """Side files that a start makes anew are not reported."""
+    open_log = recovery.open_log
+
+    def open_in_silence(*arguments: object, **options: object) -> tuple[SegmentedLog, object]:
+        return open_log(*arguments, **{**options, "rebuilt": []})  # type: ignore[arg-type]
+
+    patch.setattr(boot, "open_log", open_in_silence)
+
+
 BUGS = (
     Bug(
         "failed-sync-retried",
@@ -93,5 +133,33 @@ BUGS = (
         log_cut_to_the_stored_high_watermark,
         ("durable-survives",),
         "KAFKA-1211; KIP-101",
+    ),
+    Bug(
+        "unknown-mark-is-zero",
+        unknown_mark_is_zero,
+        ("leader-completeness", "committed-stays", "losses-known"),
+        "ADR 39; found from outside",
+        options=Options("files"),
+    ),
+    Bug(
+        "mark-kept-once",
+        mark_kept_once,
+        ("leader-completeness", "committed-stays", "losses-known"),
+        "ADR 39; found from outside: attack 12",
+        options=Options("files"),
+    ),
+    Bug(
+        "mark-of-another-disk",
+        mark_of_another_disk,
+        ("no-crash", "leader-completeness", "damage-imagined", "damage-reported"),
+        "ADR 39",
+        options=Options("files"),
+    ),
+    Bug(
+        "repaired-without-a-word",
+        repaired_without_a_word,
+        ("damage-reported",),
+        "found from outside: 101 of 368 damages healed without a word",
+        options=Options("files"),
     ),
 )

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from quorate.sim.options import Options
-from quorum.core import election, following, refusals, responses
+from quorum.core import election, epoch_claims, following, refusals
 from quorum.core.peers import InFlight
 from quorum.core.roles import Follower
+from quorum.core.snapshot_transfer import begin_download
 from quorum.core.state import CoreState
 from quorum.log import epoch_file, retention, segmented_log, side_file
 from quorum.ports import FileSystem
-from quorum.types import NodeId, ReplicaKey
+from quorum.types import NodeId, ReplicaKey, SnapshotId
 from statemachine.prepare import producer_ids
 from tests.simulation.zoo.bug import Bug, Patch
 from tests.simulation.zoo.replicating import cut
@@ -60,9 +61,21 @@ def bootstrap_server_waited_for(patch: Patch) -> None:
     patch.setattr(following, "_fetch_from", fetch_and_wait)
 
 
+def leader_asked_under_another_name(patch: Patch) -> None:
+    """An observer that a bootstrap address tells to fetch a checkpoint asks it again at once."""
+
+    def begin_only(
+        core: CoreState, flight: InFlight, role: Follower, snapshot_id: SnapshotId
+    ) -> None:
+        del role
+        begin_download(core, flight.peer, snapshot_id)
+
+    patch.setattr(following, "_take_snapshot_id", begin_only)
+
+
 def epochs_without_end(patch: Patch) -> None:
     """Epochs are counted on beyond the last one that a message can name."""
-    for module in (election, refusals, responses):
+    for module in (election, epoch_claims, refusals):
         patch.setattr(module, "EPOCH_MAX", 1 << 40)
 
 
@@ -109,6 +122,13 @@ BUGS = (
         bootstrap_server_waited_for,
         ("liveness",),
         "KAFKA-19354: an observer stuck on a bootstrap server that is gone",
+        options=Options("network", observers=(1, 2, 3)),
+    ),
+    Bug(
+        "leader-asked-under-another-name",
+        leader_asked_under_another_name,
+        ("pauses",),
+        "found from outside: a bootstrap address that is the leader",
         options=Options("network", observers=(1, 2, 3)),
     ),
     Bug(

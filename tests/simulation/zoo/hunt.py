@@ -60,10 +60,12 @@ def violation_of(bug: Bug, seed: int) -> tuple[str, str] | None:
     # A run is short and leaves nothing behind: looking for cycles in it is waste.
     gc.disable()
     try:
-        outcome = run(seed, bug.options)
+        if bug.experiment is not None:
+            violation = bug.experiment.run(seed)
+        else:
+            violation = run(seed, bug.options).violation
     finally:
         gc.enable()
-    violation = outcome.violation
     return None if violation is None else (violation.name, str(violation))
 
 

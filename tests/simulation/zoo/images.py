@@ -84,9 +84,11 @@ def replay_reads_a_clock(patch: Patch) -> None:
     replay_init = ProducersDelta.replay_init
     now_ms = [0]
 
-    def replay_now(delta: ProducersDelta, record: InitProducerRecord, timestamp_ms: int) -> None:
+    def replay_now(
+        delta: ProducersDelta, record: InitProducerRecord, timestamp_ms: int, owner: bytes
+    ) -> None:
         now_ms[0] += 1
-        replay_init(delta, record, timestamp_ms + now_ms[0])
+        replay_init(delta, record, timestamp_ms + now_ms[0], owner)
 
     patch.setattr(ProducersDelta, "replay_init", replay_now)
 

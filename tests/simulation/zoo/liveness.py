@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from quorate.replica.replica import Replica
 from quorate.sim.options import Options
-from quorum.core import election, leader_view, leadership, membership, replication
+from quorum.core import (
+    election,
+    leader_view,
+    leadership,
+    membership,
+    replication,
+    snapshot_serving,
+)
 from quorum.core.disk_watch import DiskWatch
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.progress import ReplicaProgress
+from quorum.core.roles import Follower
 from quorum.core.state import CoreState
 from quorum.core.vote_messages import VoteRequest
 from tests.simulation.zoo.bug import Bug, Patch
@@ -54,7 +63,35 @@ def incomparable_digests_count_as_equal(patch: Patch) -> None:
     patch.setattr(replication, "is_same_history", count_as_equal)
 
 
+def leader_without_replay(patch: Patch) -> None:
+    """A node whose replay has stopped campaigns, is handed leadership, and leads on."""
+    patch.setattr(Replica, "_report_replay", lambda replica, stopped: None)
+
+
+def observer_refuses_for_ever(patch: Patch) -> None:
+    """An observer that has fetched refuses pre-votes of its epoch, however silent its leader is."""
+    hears_leader = election.hears_leader
+
+    def hears(core: CoreState, role: Follower) -> bool:
+        return hears_leader(core, role) or (role.has_fetched and not core.may_campaign)
+
+    patch.setattr(election, "hears_leader", hears)
+
+
+def leader_does_not_count_its_followers(patch: Patch) -> None:
+    """A leader takes no Fetch for contact, and resigns although a majority follows it."""
+    for module in (replication, snapshot_serving):
+        patch.setattr(module, "note_contact", lambda core, leader, progress: None)
+
+
 BUGS = (
+    Bug(
+        "leader-without-replay",
+        leader_without_replay,
+        ("leader-replays",),
+        "this project: a voter of an older release led for ever and answered no write",
+        options=Options("releases"),
+    ),
     Bug(
         "hung-disk-not-noticed",
         hung_disk_not_noticed,
@@ -89,5 +126,19 @@ BUGS = (
         incomparable_digests_count_as_equal,
         ("compared-ends",),
         "etcd #14039: a check that could not compare was passed",
+    ),
+    Bug(
+        "observer-refuses-for-ever",
+        observer_refuses_for_ever,
+        ("liveness",),
+        "found from outside, and in KRaft; Raft dissertation 4.1, 4.2.3",
+        seeds=100,
+        options=Options("interleavings", events=600),
+    ),
+    Bug(
+        "leader-does-not-count-its-followers",
+        leader_does_not_count_its_followers,
+        ("stable-leader", "liveness"),
+        "Raft dissertation 6.2, of a leader that is heard",
     ),
 )

@@ -32,6 +32,11 @@ class Row:
         return self.seed >= 0
 
 
+def missed(rows: list[Row]) -> list[Row]:
+    """Return the rows of bugs that nothing noticed, or something that they are not known for."""
+    return [row for row in rows if not row.is_found or not row.is_expected]
+
+
 def publish(rows: list[Row]) -> None:
     """Put rows in the place of those of the same bugs; the order is that of their names."""
     known = {row.name: row for row in published()} | {row.name: row for row in rows}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.sim.options import Options
-from quorum.core import relay_serving
+from quorum.core import following, leader_search, relay_serving
 from quorum.core.fetch_messages import FetchRequest, Subtree
 from quorum.core.held_fetches import HeldFetch
 from quorum.core.progress import ReplicaProgress
 from quorum.core.relay import Relay
+from quorum.core.relaying import relay_to_ask, uses_relays
 from quorum.core.state import CoreState
 from quorum.types import Epoch, NodeId
 from tests.simulation.zoo.bug import Bug, Patch
@@ -86,6 +87,30 @@ def held_fetch_answered_in_a_circle(patch: Patch) -> None:
     patch.setattr(relay_serving, "_judge_held", judge)
 
 
+def silent_relays_asked_by_turns(patch: Patch) -> None:
+    """An observer goes on asking silent relays by turns, and never the leader."""
+
+    def by_turns(core: CoreState) -> NodeId | None:
+        upstream = core.upstream
+        if not uses_relays(core) or (upstream.is_direct and core.now_ms < upstream.retry_ms):
+            return None
+        ready = (each for each in upstream.in_order() if core.now_ms >= core.peers.ready_ms(each))
+        return next(ready, None)
+
+    patch.setattr(leader_search, "relay_to_ask", by_turns)
+
+
+def silent_relay_and_leader_asked_by_turns(patch: Patch) -> None:
+    """An observer asks a silent relay and a silent leader by turns, never the other voters."""
+    whom_to_ask = leader_search.whom_to_ask
+
+    def relay_before_search(core: CoreState) -> NodeId | None:
+        relay = relay_to_ask(core)
+        return whom_to_ask(core) if relay is None else relay
+
+    patch.setattr(following, "whom_to_ask", relay_before_search)
+
+
 BUGS = (
     Bug(
         "relay-serves-to-its-log-end",
@@ -134,6 +159,20 @@ BUGS = (
         held_fetch_answered_in_a_circle,
         ("relay-paths",),
         "ADR 27; found by these invariants",
+        options=RELAYS,
+    ),
+    Bug(
+        "silent-relays-asked-by-turns",
+        silent_relays_asked_by_turns,
+        ("liveness",),
+        "found by the simulation, seed 106: of two silent relays one is always ready",
+        options=RELAYS,
+    ),
+    Bug(
+        "silent-relay-and-leader-asked-by-turns",
+        silent_relay_and_leader_asked_by_turns,
+        ("liveness",),
+        "found by the simulation, seed 5: a silent relay or a silent leader is always ready",
         options=RELAYS,
     ),
 )

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from quorate.client.errors import RefusedError
+from quorate.client.lineage import AskEpochEnd, Divergence, Lineage
+from quorate.client.log_consumer import LogConsumer, LogPosition
 from quorate.controller.controller import Controller
 from quorate.controller.publishing import Published, Subscribers
+from quorate.services import log_range, log_reads
 from quorate.services.log_range import LogRange
 from quorate.services.watch_cursor import WatchCursor
 from quorate.sim.options import Options
 from quorum.batch import scan_batches
 from quorum.core.output import LeadershipChanged
 from quorum.v1.errors_pb2 import DivergenceHint
+from tests.simulation.experiments.lost_histories import LOST_HISTORIES
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -102,6 +107,47 @@ def replaced_leader_judges_watchers(patch: Patch) -> None:
     patch.setattr(LogRange, "check_position", judge)
 
 
+def replaced_leader_answers_lookups(patch: Patch) -> None:
+    """A leader answers a lookup of an epoch it never heard of with the end of its own newest."""
+    patch.setattr(
+        LogRange, "epoch_end", lambda range_, epoch: range_._node.end_offset_for_epoch(epoch)
+    )
+    patch.setattr(log_reads, "check_epoch", lambda node, current_leader_epoch: None)
+
+
+def resets_not_fenced(patch: Patch) -> None:
+    """A leader moves consumers to the ends of its own log, whichever epoch they have heard of."""
+    patch.setattr(log_range, "check_epoch_read", lambda node, last_epoch: None)
+    patch.setattr(log_reads, "check_epoch", lambda node, current_leader_epoch: None)
+
+
+def first_lookup_believed(patch: Patch) -> None:
+    """A consumer whose history differs goes to where the first lookup says that its epoch ends."""
+
+    async def believe(
+        lineage: Lineage, position: int, epoch: int, end_offset: int, ask: AskEpochEnd
+    ) -> Divergence:
+        return Divergence(min(end_offset, position), epoch, is_exact=True)
+
+    patch.setattr(Lineage, "find_divergence", believe)
+
+
+def trimmed_history_called_cut(patch: Patch) -> None:
+    """A consumer calls its history another one where the log begins above, in a later epoch."""
+
+    async def validate(consumer: LogConsumer, position: LogPosition) -> None:
+        try:
+            epoch, end_offset = await consumer._epoch_end(position.epoch)
+        except RefusedError as error:
+            consumer._meet_newer_leader(error)
+            return
+        if epoch < position.epoch or end_offset < position.offset:
+            await consumer._resolve(position, epoch, end_offset)
+        consumer._must_validate = False
+
+    patch.setattr(LogConsumer, "_validate", validate)
+
+
 BUGS = (
     Bug(
         "watch-resumed-at-the-end",
@@ -126,6 +172,34 @@ BUGS = (
         replaced_leader_judges_watchers,
         ("history",),
         "KIP-320: a stale leader's answer taken for a truncation",
+        options=Options("network"),
+    ),
+    Bug(
+        "replaced-leader-answers-lookups",
+        replaced_leader_answers_lookups,
+        ("log-consumers",),
+        "KIP-320: a consumer asks a leader that is behind it",
+        options=Options("network"),
+    ),
+    Bug(
+        "resets-not-fenced",
+        resets_not_fenced,
+        ("log-consumers", "history"),
+        "found from outside: a consumer fell back without a word",
+        options=Options("network"),
+    ),
+    Bug(
+        "first-lookup-believed",
+        first_lookup_believed,
+        ("divergence-located",),
+        "KIP-279, of a consumer; found from outside: 4 where 2 was true",
+        experiment=LOST_HISTORIES,
+    ),
+    Bug(
+        "trimmed-history-called-cut",
+        trimmed_history_called_cut,
+        ("log-consumers",),
+        "found by the simulation: a false LogTruncationError",
         options=Options("network"),
     ),
     Bug(

@@ -4,11 +4,13 @@ Fresh, formatted, running nodes and a quiet network. Any setting of the core, th
 checkpoints may follow by name. ``jitter`` pins each node's timers to that percentage of
 their random range; without it they are 0, 10, 20 ... percent by position. ``relays=(4,5)`` are
 observers that serve others; ``from_9=(4,5)`` lets observer 9 fetch from these, the first one first.
-With ``founded=0``
+Observers know the addresses of all voters as bootstrap servers; ``servers_9=(7,2)`` gives node 9
+those of nodes 7 and 2, whether they exist or not. With ``founded=0``
 the voters are freshly formatted and have yet to found their quorum, waiting for all but those
 in ``without=(3)``; ``down=(3)`` are formatted but not started. The quorum remembers as many
 removed voters as ``tombstones=`` says. ``metadata_version_4=20`` makes node 4 one of an older
-release, which supports metadata.version up to 20 only.
+release, which supports metadata.version up to 20 only; ``lacks_4=(4,15)`` one whose release does
+not know these record types, by API key.
 """
 
 from __future__ import annotations
@@ -46,10 +48,14 @@ def run(world: World, args: Arguments) -> None:
     serving = args.numbers("relays")
     for each in (*voters, *observers):
         settings.relays[each] = RelayPlan(each in serving, args.numbers(f"from_{each}"))
+        servers = args.numbers(f"servers_{each}")
+        if servers:
+            settings.servers[each] = servers
     for each in (*voters, *observers):
         highest = args.number(f"metadata_version_{each}", 0)
         if highest:
             settings.metadata_versions[each] = highest
+        settings.lacks[each] = args.numbers(f"lacks_{each}")
     down = args.numbers("down")
     args.finish()
     settings.quorum.validate()

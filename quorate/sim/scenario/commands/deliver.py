@@ -1,4 +1,4 @@
-"""deliver [to=2] [from=1] [type=Fetch] [count=1] [damaged=chunk]
+"""deliver [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [damaged=chunk]
 
 Deliver what is queued now and matches, in order; what is sent in answer stays queued. With
 ``damaged=chunk`` one bit of the carried slice of a checkpoint is turned on the way.

@@ -1,4 +1,4 @@
-"""drop [to=2] [from=1] [type=Fetch] [count=1] [told=yes]
+"""drop [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [told=yes]
 
 Lose what is queued now and matches. With ``told=yes`` those who asked learn at once that no answer
 will come, as when a connection breaks.

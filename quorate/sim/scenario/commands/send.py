@@ -1,7 +1,7 @@
 """send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5] [barred=yes]
 send 9->1 FetchSnapshot epoch=1 snapshot=5/1 position=0 [bytes=100]
 send 2->1 Vote epoch=2 last=5/1 [voter=1]        (or PreVote)
-send 2->1 BeginQuorumEpoch epoch=2 [voter=1]
+send 2->1 BeginQuorumEpoch epoch=2 [voter=1] [at=host] [port=9093]
 send 2->1 EndQuorumEpoch epoch=2 [successors=(1,3)] [stand=now]
 send 2->1 ReadPosition epoch=1
 send 2->1 ChainDigest epoch=1 offsets=(3,5)
@@ -10,8 +10,9 @@ send 9->1 AddVoter epoch=1 [voter=9] [disk=0] [at=host] [port=0]    (or UpdateVo
 send 9->1 RemoveVoter epoch=1 [voter=9] [disk=0] [own_disk=1]
 
 Give node 1 a request made up by the script, as if from node 9 (-1 for a plain consumer), cut
-links or not; ``cluster=other`` makes it one of another cluster. The answer is printed and delivered
-to nobody.
+links or not. ``cluster=other`` makes it one of another cluster, ``from_disk=1`` one of another disk
+under that number, ``voter_disk=1`` one that is meant for another disk of the receiver. The answer
+is printed and delivered to nobody.
 """
 
 from __future__ import annotations

@@ -1,0 +1,31 @@
+"""A simulated replica as the services see it: facts of its log, and a disk that reads at once."""
+
+from __future__ import annotations
+
+from quorate.replica.log_facts import LogFacts
+from quorate.services.ports import Leadership
+from quorum.types import NodeId
+
+
+class Served(LogFacts):
+    """A replica without addresses: what watchers and consumers of the log are served from."""
+
+    @property
+    def node_id(self) -> NodeId:
+        """This node."""
+        return self._replica.key.id
+
+    @property
+    def leadership(self) -> Leadership:
+        """The leader of the current epoch."""
+        return Leadership(self._node.leader_id, self._node.epoch)
+
+    async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from ``offset`` on, without a wait.
+
+        Raises:
+            StorageError: The log could not be read.
+            QuorumUsageError: The log no longer has ``offset``.
+        """
+        found = self.reading(offset, max_bytes, end_offset)
+        return found if isinstance(found, bytes) else found()

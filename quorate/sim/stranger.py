@@ -1,0 +1,202 @@
+"""A process that is no member: it forges requests of elections, and answers whoever asks it.
+
+It speaks under a number of its own or in a member's name, with numbers at their limits and next to
+those in use, and names its own address as the leader's. Nobody meets it at a member's address, so
+all its requests are marked as unproven, as the transport marks them (ADR 52). Three things it does
+not do, because in plain mode nothing is promised against them (docs/protocol.md, "Trust"; ADR 44):
+what it acknowledges in a voter's name is committed already, it does not lead whom it has got a
+vote from, and it asks no observer for a vote in a voter's name or by the observer's own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Final
+
+from quorate.replica.replica import Replica
+from quorate.sim.member import Member
+from quorate.sim.surroundings import ANONYMOUS, STRANGER, Surroundings
+from quorum.batch import encode_batch
+from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.epoch_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.founding_messages import FoundingRequest
+from quorum.core.messages import Message, Request
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey
+from statemachine.codec import encode_record
+from statemachine.records import ConfigRecord
+
+ADDRESS: Final = "stranger:1"
+
+_ENDPOINTS = (Endpoint("CONTROLLER", "stranger", 1),)
+_EPOCH_LAST = (1 << 31) - 2
+_OFFSET_LAST = (1 << 63) - 1
+_BROKER_CONFIG = 4
+
+
+class Stranger:
+    """Draws from ``rng`` only."""
+
+    def __init__(
+        self, cluster: Surroundings, members: Mapping[NodeId, Member], rng: random.Random
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._rng = rng
+        self._key = ReplicaKey(STRANGER, b"a stranger's dir")
+
+    def forge_request(self, victim: Member) -> str:
+        """Send ``victim`` a request that nobody asked for; its kind."""
+        rng, replica = self._rng, victim.replica
+        if replica is None:
+            return ""
+        others = [each.key for each in self._members.values() if each is not victim]
+        author = rng.choice((self._key, *others))
+        if replica.node.voted_id == STRANGER:
+            author = rng.choice(others) if others else victim.key
+        elif not replica.node.is_voter:
+            author = self._key
+        epoch = self._epoch(replica.node.epoch)
+        end = replica.node.log_end
+        last = rng.choice(
+            (
+                OffsetAndEpoch(0, 0),
+                end,
+                OffsetAndEpoch(end.offset + 1, max(end.epoch, epoch - 1)),
+                OffsetAndEpoch(_OFFSET_LAST, max(epoch - 1, 0)),
+            )
+        )
+        voter = rng.choice((victim.key, ReplicaKey(NO_NODE)))
+        called = voter if replica.node.is_voter else ReplicaKey(NO_NODE)
+        cluster_id, number = self._cluster.cluster_id, rng.getrandbits(40)
+        request: Request = rng.choice(
+            (
+                VoteRequest(number, cluster_id, author, called, epoch, last, pre_vote=False),
+                VoteRequest(number, cluster_id, author, called, epoch, last, pre_vote=True),
+                BeginQuorumEpochRequest(
+                    number, cluster_id, voter, author, epoch, _ENDPOINTS, is_unproven=True
+                ),
+                EndQuorumEpochRequest(
+                    number,
+                    cluster_id,
+                    author,
+                    epoch,
+                    (victim.key,),
+                    _ENDPOINTS,
+                    stand_now=rng.random() < 0.3,
+                    is_unproven=True,
+                ),
+                ChainDigestRequest(number, cluster_id, author, epoch, (0, _OFFSET_LAST)),
+                self._acknowledgement(number, victim, replica, author),
+                self._founding(number, victim, author),
+            )
+        )
+        victim.receive(rng.choice((author.id, ANONYMOUS)), request)
+        return type(request).__name__
+
+    def _acknowledgement(
+        self, number: int, victim: Member, replica: Replica, author: ReplicaKey
+    ) -> FetchRequest:
+        """A Fetch by which ``author`` has all that is committed, whatever is on its disk."""
+        node, rng = replica.node, self._rng
+        return FetchRequest(
+            number,
+            self._cluster.cluster_id,
+            author if author != victim.key else self._key,
+            node.epoch,
+            max(0, rng.choice((node.high_watermark, node.high_watermark - 1))),
+            max(0, rng.choice((node.epoch, node.log_end.epoch))),
+            is_barred=rng.random() < 0.1,
+            has_lost_records=rng.random() < 0.1,
+            is_unproven=True,
+        )
+
+    def _founding(self, number: int, victim: Member, author: ReplicaKey) -> FoundingRequest:
+        """A bootstrap voter that has agreed to lives of which one at least is made up."""
+        rng = self._rng
+        others = [each for each in self._cluster.voter_ids if rng.random() < 0.8]
+        roster = tuple((each, rng.randbytes(16)) for each in others)
+        return FoundingRequest(
+            number, self._cluster.cluster_id, author, victim.key, 0, rng.randbytes(16), roster
+        )
+
+    def _epoch(self, epoch: int) -> int:
+        near = (epoch - 1, epoch, epoch, epoch + 1, epoch + 1, epoch + 2)
+        return self._rng.choice((*near, _EPOCH_LAST - 1, _EPOCH_LAST, _EPOCH_LAST + 1))
+
+    def receive(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """A member takes this process for node ``to``, or answers what it never asked."""
+        answer = self._answer(to, message)
+        if answer is not None:
+            self._cluster.happened("forged-answer")
+            self._members[sender].receive(to, answer)
+
+    def _answer(self, to: NodeId, message: Message) -> Message | None:
+        rng = self._rng
+        match message:
+            case FetchRequest():
+                return self._fetched(to, message)
+            case ChainDigestRequest():
+                points = tuple(DigestAt(each, b"\x5a" * 32) for each in message.offsets)
+                return ChainDigestResponse(
+                    message.request_id,
+                    ErrorCode.NONE,
+                    to,
+                    message.epoch,
+                    message.offsets,
+                    points,
+                    leader_endpoints=_ENDPOINTS,
+                    replica=self._key_of(to),
+                )
+            case VoteRequest():
+                epoch = rng.choice((message.epoch, self._epoch(message.epoch)))
+                return VoteResponse(
+                    message.request_id, ErrorCode.NONE, NO_NODE, epoch, granted=True
+                )
+            case BeginQuorumEpochRequest():
+                epoch = self._epoch(message.epoch)
+                return BeginQuorumEpochResponse(message.request_id, ErrorCode.NONE, to, epoch)
+            case EndQuorumEpochRequest():
+                epoch = self._epoch(message.epoch)
+                return EndQuorumEpochResponse(message.request_id, ErrorCode.NONE, to, epoch)
+            case _:
+                return None
+
+    def _fetched(self, to: NodeId, asked: FetchRequest) -> FetchResponse:
+        rng, start = self._rng, asked.fetch_offset
+        error = rng.choice(
+            (
+                ErrorCode.NONE,
+                ErrorCode.NONE,
+                ErrorCode.DIGEST_MISMATCH,
+                ErrorCode.REPLICA_REGRESSED,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            )
+        )
+        if error is not ErrorCode.NONE:
+            return FetchResponse(
+                asked.request_id, error, to, asked.epoch, leader_endpoints=_ENDPOINTS
+            )
+        value = encode_record(ConfigRecord(_BROKER_CONFIG, "", "log.retention.ms", "666"))
+        records = encode_batch([value], base_offset=start, epoch=asked.epoch, timestamp=1)
+        return FetchResponse(
+            asked.request_id,
+            error,
+            to,
+            asked.epoch,
+            high_watermark=start + rng.choice((0, 1)),
+            records=records,
+            leader_endpoints=_ENDPOINTS,
+        )
+
+    def _key_of(self, node_id: NodeId) -> ReplicaKey:
+        member = self._members.get(node_id)
+        return self._key if member is None else member.key

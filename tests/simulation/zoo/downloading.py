@@ -1,0 +1,50 @@
+"""Broken replicas that go on with a download as they must not."""
+
+from __future__ import annotations
+
+from quorate.sim.options import Options
+from quorum.core import following, snapshot_transfer
+from quorum.core.state import CoreState
+from quorum.types import NodeId, SnapshotId
+from snapshot.download import Download, FoundDownload
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def download_resumed_unverified(patch: Patch) -> None:
+    """A restart goes on behind whatever is in a part file, verified or not."""
+
+    def trust(download: Download) -> FoundDownload:
+        return FoundDownload(download.snapshot_id, download.size_bytes, 0, "")
+
+    patch.setattr(Download, "recover", trust)
+
+
+def download_resumed_under_another_id(patch: Patch) -> None:
+    """A restart goes on with what it found, whichever checkpoint its leader names."""
+    begin_download = snapshot_transfer.begin_download
+
+    def go_on(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
+        download = core.download
+        if download is not None and download.is_unconfirmed:
+            download.snapshot_id = snapshot_id
+        begin_download(core, source, snapshot_id)
+
+    patch.setattr(following, "begin_download", go_on)
+
+
+BUGS = (
+    Bug(
+        "download-resumed-unverified",
+        download_resumed_unverified,
+        ("resumed-downloads",),
+        "ADR 50; ALICE (OSDI 14): content that was never synced",
+        options=Options("downloads"),
+    ),
+    Bug(
+        "download-resumed-under-another-id",
+        download_resumed_under_another_id,
+        ("resumed-downloads",),
+        "ADR 50; requirement 630.9: a file is of one SnapshotId",
+        options=Options("downloads"),
+    ),
+)

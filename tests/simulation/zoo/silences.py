@@ -1,0 +1,61 @@
+"""Broken replicas that take too long, or for ever, to go on without a leader that fell silent."""
+
+from __future__ import annotations
+
+from quorum.core import deadlines, election, following, leader_search
+from quorum.core.peers import InFlight
+from quorum.core.state import CoreState
+from quorum.types import NodeId
+from tests.simulation.experiments.silence import DISTANT_OBSERVERS, FAR_APART
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def fetch_timers_in_lockstep(patch: Patch) -> None:
+    """All followers bear the same silence of their leader, and none yields to another campaign."""
+    patch.setattr(CoreState, "random_fetch_timeout", lambda core: core.config.fetch_timeout_ms)
+    patch.setattr(election, "_goes_first", lambda core, request: False)
+
+
+def search_gives_way_to_the_leader(patch: Patch) -> None:
+    """A question who leads is dropped when the silent leader may be asked again."""
+
+    def drop(core: CoreState, flight: InFlight) -> None:
+        del flight
+        core.in_flight = None
+
+    patch.setattr(following, "set_search_aside", drop)
+
+
+def bootstrap_servers_only(patch: Patch) -> None:
+    """An observer asks its bootstrap servers who leads, and never the voters of its own log."""
+
+    def peers(core: CoreState) -> tuple[NodeId, ...]:
+        return core.bootstrap or core.voters.latest.ids
+
+    for module in (leader_search, deadlines):
+        patch.setattr(module, "discovery_peers", peers)
+
+
+BUGS = (
+    Bug(
+        "fetch-timers-in-lockstep",
+        fetch_timers_in_lockstep,
+        ("silent-death",),
+        "found from outside: 4 of 8 silent deaths split the vote; Raft 5.2, randomised timeouts",
+        experiment=FAR_APART,
+    ),
+    Bug(
+        "search-gives-way-to-the-leader",
+        search_gives_way_to_the_leader,
+        ("silent-death",),
+        "found from outside: an observer 320 ms away never finds a new leader",
+        experiment=DISTANT_OBSERVERS,
+    ),
+    Bug(
+        "bootstrap-servers-only",
+        bootstrap_servers_only,
+        ("silent-death",),
+        "found from outside: an observer whose bootstrap servers were replaced",
+        experiment=DISTANT_OBSERVERS,
+    ),
+)

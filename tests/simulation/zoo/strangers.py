@@ -1,0 +1,97 @@
+"""Broken replicas that believe a stranger: what it says of epochs, of leaders and of addresses."""
+
+from __future__ import annotations
+
+from quorate.sim.options import Options
+from quorum.core import (
+    epoch_claims,
+    refusals,
+    responses,
+    transitions,
+)
+from quorum.core.output import LeaderEndpoints
+from quorum.core.state import CoreState
+from quorum.types import Endpoint, Epoch, ReplicaKey
+from tests.simulation.zoo.bug import Bug, Patch
+
+
+def requests_raise_any_epoch(patch: Patch) -> None:
+    """Any vote request or word of a leader moves its receiver to the epoch that it names."""
+    patch.setattr(epoch_claims, "_why_not_raise", lambda core, epoch: "")
+
+
+def fresh_voter_takes_an_epoch(patch: Patch) -> None:
+    """A voter whose bootstrap is not complete takes an epoch from a request."""
+    why_not_raise = epoch_claims._why_not_raise
+
+    def believes(core: CoreState, epoch: Epoch) -> str:
+        return "" if core.is_founding else why_not_raise(core, epoch)
+
+    patch.setattr(epoch_claims, "_why_not_raise", believes)
+
+
+def responses_raise_any_epoch(patch: Patch) -> None:
+    """A response may be ahead by all epochs that there are."""
+    patch.setattr(
+        responses, "is_out_of_reach", lambda core, epoch: not 0 <= epoch <= refusals.EPOCH_MAX
+    )
+
+
+def any_leader_is_followed(patch: Patch) -> None:
+    """Whoever says that it leads is followed, voter or not."""
+    patch.setattr(epoch_claims, "may_lead", lambda core, leader, epoch: True)
+
+
+def endpoints_from_messages(patch: Patch) -> None:
+    """A leader is looked for where the last message says, and not where its record says."""
+
+    def learn(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
+        known = endpoints or core.voters.endpoints_of(core.leader_id)
+        if known and known != core.leader_endpoints:
+            core.leader_endpoints = known
+            key = ReplicaKey(core.leader_id)
+            core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
+
+    for module in (transitions, responses):
+        patch.setattr(module, "learn_endpoints", learn)
+
+
+_FORGED = Options("garbage")
+
+BUGS = (
+    Bug(
+        "requests-raise-any-epoch",
+        requests_raise_any_epoch,
+        ("liveness",),
+        "this project: one vote request used up all epochs",
+        options=_FORGED,
+    ),
+    Bug(
+        "fresh-voter-takes-an-epoch",
+        fresh_voter_takes_an_epoch,
+        ("rightly-barred", "liveness"),
+        "this project: a vote request before the bootstrap disqualifies every disk",
+        options=_FORGED,
+    ),
+    Bug(
+        "responses-raise-any-epoch",
+        responses_raise_any_epoch,
+        ("epochs", "liveness"),
+        "this project: one response used up all epochs",
+        options=_FORGED,
+    ),
+    Bug(
+        "any-leader-is-followed",
+        any_leader_is_followed,
+        ("committed-on-majority",),
+        "this project: forged records of a stranger were served",
+        options=_FORGED,
+    ),
+    Bug(
+        "endpoints-from-messages",
+        endpoints_from_messages,
+        ("no-crash", "committed-on-majority"),
+        "this project: made-up answers set a sound log aside, forged records were served",
+        options=_FORGED,
+    ),
+)
