@@ -15,8 +15,8 @@ setup: ## Make .venv and install into it, if that is not done yet
 demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
 	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
 
-test: setup ## Run the tests that every change must pass
-	@$(PY) -m pytest $(if $(ARGS),$(ARGS),-m "not nightly and not bench")
+test: setup ## Run the tests that every change must pass, two at a time where they wait
+	@$(PY) -m $(if $(ARGS),pytest $(ARGS),tests.gate)
 
 verify: setup proto-check ## Check style, types, imports, stubs and house rules; writes nothing
 	@$(PY) -m ruff check .

@@ -15,7 +15,7 @@ import json
 import pstats
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
@@ -23,7 +23,7 @@ from quorate.controller.requests import Answer, RequestContext
 from quorum.batch import with_position
 from quorum.core.output import LeadershipChanged
 from quorum.errors import ErrorCode
-from quorum.types import SnapshotId
+from quorum.types import NodeId, SnapshotId, VersionRange
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, InitProducerId
 from statemachine.machine import StateMachine
 from statemachine.records import FeatureLevelRecord, TopicRecord
@@ -41,9 +41,12 @@ class InstantLog:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self.log_end = self.high_watermark = self.flushed_end = 0
+        self.log_end = self.high_watermark = self.flushed_end = self.stamp_floor_ms = 0
         self._pending = b""
         controller.attach(self)
+
+    def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
+        return {}
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
         offset = self.log_end

@@ -99,7 +99,7 @@ class _Sender:
 
 async def _serve(directory: Path) -> None:
     sender = _Sender(directory)
-    sender.network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[0], b""), sender, 10.0))
+    sender.network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[0], b"", process_id=b"0"), sender, 10.0))
     server = aio.server(options=SERVER_OPTIONS)
     server.add_generic_rpc_handlers((sender.network.service.handlers(),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -194,7 +194,7 @@ def _file_write_mb_per_second(directory: Path, size_bytes: int) -> float:
 
 async def _download(port: int, directory: Path, floor: float) -> TransferResult:
     receiver = _Receiver(directory)
-    network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[1], b""), receiver, 10.0))
+    network = PeerNetwork(Link(Hello(CLUSTER, _KEYS[1], b"", process_id=b"1"), receiver, 10.0))
     receiver.network = network
     network.set_peers({1: f"127.0.0.1:{port}"})
     await receiver.connected(network)

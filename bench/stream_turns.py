@@ -79,7 +79,7 @@ class Server:
 
 async def serve() -> None:
     server = Server()
-    network = PeerNetwork(Link(Hello(CLUSTER, replica_key(1), b""), server, 2.0))
+    network = PeerNetwork(Link(Hello(CLUSTER, replica_key(1), b"", process_id=b"1"), server, 2.0))
     server.service = network.service
 
     async def bare(_: object, context: Any) -> None:
@@ -208,7 +208,9 @@ async def drive(seconds: float) -> dict[str, Any]:
             assert process.stdout is not None
             port = int(process.stdout.readline())
             client = Client()
-            network = PeerNetwork(Link(Hello(CLUSTER, replica_key(2), b""), client, 2.0))
+            network = PeerNetwork(
+                Link(Hello(CLUSTER, replica_key(2), b"", process_id=b"2"), client, 2.0)
+            )
             client.network = network
             network.set_peers({1: f"127.0.0.1:{port}"})
             result: dict[str, Any] = {"loop": type(asyncio.get_running_loop()).__module__}

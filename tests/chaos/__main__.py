@@ -50,16 +50,15 @@ def main() -> int:
     say("\n".join(table(result)))
     if given.json:
         say(json.dumps(result.document(), indent=2))
-    if not result.is_good:
-        complain("\n".join([*result.report.explanation(), *result.problems]))
-        tell_how_to_look(folder, seed, given.minutes)
-        return 3
     shortfalls = result.shortfalls(faults_min=given.faults_min, operations_min=given.operations_min)
     for shortfall in shortfalls:
         complain(f"too little happened: {shortfall}")
-    if not given.keep and given.folder is None:
+    if not result.is_good:
+        complain("\n".join([*result.report.explanation(), *result.problems]))
+        tell_how_to_look(folder, seed, given.minutes)
+    elif not given.keep and given.folder is None:
         shutil.rmtree(folder)
-    return 1 if shortfalls else 0
+    return result.exit_code(shortfalls)
 
 
 def say(text: str) -> None:
@@ -84,9 +83,17 @@ def tell_how_to_look(folder: Path, seed: int, minutes: float) -> None:
 def table(result: Result) -> list[str]:
     """The run on one screen."""
     document = result.document()
-    lines = ["", f"{'FAULTS':44} COUNT"]
-    lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.faults.items())]
-    lines += [f"{'all':44} {document['faults']:5}", "", f"{'OPERATIONS':44} COUNT"]
+    tally = result.tally
+    lines = ["", f"{'FAULTS':44} COUNT  WITH EFFECT"]
+    lines += [
+        f"{kind:44} {count:5}  {tally.effects[kind]:11}"
+        for kind, count in sorted(tally.counts.items())
+    ]
+    lines += [f"{'all':44} {tally.counts.total():5}  {tally.effects.total():11}"]
+    lines += [
+        f"{'leaders cut off, replaced':44} {tally.isolated_leaders:5}  {tally.deposed_leaders:11}"
+    ]
+    lines += ["", f"{'OPERATIONS':44} COUNT"]
     lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.report.outcomes.items())]
     lines += [f"{'answered operations':44} {result.report.answered:5}"]
     lines += [f"{'watched changes, not counted above':44} {result.report.handed:5}"]

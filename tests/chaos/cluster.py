@@ -30,6 +30,8 @@ class ChaosCluster(Processes):
     ``session`` names one life of a node, for local reads.
     """
 
+    program = "tests.chaos.node"
+
     def __init__(
         self, folder: Path, *, voters: int = 3, settings: Mapping[str, object] | None = None
     ) -> None:

@@ -1,6 +1,7 @@
 """The disk of a node under chaos: loses what was not synced, and fails on demand.
 
-A fault is on while a file of its name lies in the node's folder, above the data directory.
+A fault is on while a file of its name lies in the node's folder, above the data directory. The
+first call that meets it leaves a second file beside it, so that a fault nobody met is seen.
 """
 
 from __future__ import annotations
@@ -18,11 +19,21 @@ HANGS = "disk-hangs"
 LEVELS = 3
 """How far above a file the switch may lie: partition, data directory, node."""
 _POLL_SECONDS = 0.01
+_MET = "-met"
+
+
+def met_by(switch: Path) -> Path:
+    """Return the file that is there once a call has met the fault of this switch."""
+    return switch.with_name(switch.name + _MET)
 
 
 class _File(VolatileFile):
     def _is_on(self, switch: str) -> bool:
-        return any((folder / switch).exists() for folder in list(self._path.parents)[:LEVELS])
+        for folder in list(self._path.parents)[:LEVELS]:
+            if (folder / switch).exists():
+                met_by(folder / switch).touch()
+                return True
+        return False
 
     def append(self, data: bytes) -> int:
         self._check_room(len(data))

@@ -5,26 +5,43 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+
+import psutil
 
 from quorate.cli.exits import Exit
 from quorate.demo.local_cluster import ClusterError, LocalNode
 from tests.chaos.cluster import ChaosCluster
-from tests.chaos.disk import FULL, HANGS, SYNC_FAILS
+from tests.chaos.disk import FULL, HANGS, SYNC_FAILS, met_by
 from tests.chaos.proxy import CLIENT, Direction
-from tests.chaos.schedule import Fault, Kind, Weights, draw_faults
+from tests.chaos.schedule import (
+    DEPOSES_SECONDS,
+    ISOLATES,
+    Fault,
+    Kind,
+    Weights,
+    draw_faults,
+)
+from tests.chaos.tally import Tally
 
 DELAY_SECONDS_MAX = 0.3
 FLAP_SECONDS = 0.15
 DIES_SECONDS_MAX = 3.0
 """So long a node may take to notice that its disk fails, if it writes at all."""
 _SWITCHES = {Kind.DISK_FULL: FULL, Kind.SYNC_FAILS: SYNC_FAILS, Kind.DISK_HANGS: HANGS}
+_AT_CLIENTS = frozenset({Kind.CLIENT_RESET, Kind.CLIENT_ONE_WAY, Kind.CLIENT_DELAY})
 _KILLS = frozenset({Kind.KILL, Kind.KILL_ALL, Kind.KILL_MAJORITY})
+Act = Callable[[Fault], Awaitable[bool]]
+"""Carries a fault out to its end, and says whether it had an effect."""
 
 
 class Nemesis:
-    """Use it once: ``run`` for a while, then look at ``counts`` and ``problems``."""
+    """Use it once: ``run`` for a while, then look at ``tally`` and ``problems``.
+
+    A fault may miss: its node is down already, or nothing was sent. It had an effect if that was
+    seen inside the run: a process that died or stopped, a call that met its disk's fault, data or
+    a connection that met a rule of the network.
+    """
 
     def __init__(
         self,
@@ -33,13 +50,13 @@ class Nemesis:
         weights: tuple[Weights, Weights],
         say: Callable[[str], None],
     ) -> None:
-        self.counts: Counter[str] = Counter()
+        self.tally = Tally()
         self.problems: list[str] = []
         self._cluster = cluster
         self._say = say
         root = random.Random(seed)
-        acts = (self._break_process, self._break_network)
-        self._lanes: list[tuple[Iterator[Fault], Callable[[Fault], Awaitable[None]]]] = [
+        acts: tuple[Act, Act] = (self._break_process, self._break_network)
+        self._lanes: list[tuple[Iterator[Fault], Act]] = [
             (self._draw(root, lane), act) for lane, act in zip(weights, acts) if lane
         ]
 
@@ -62,17 +79,18 @@ class Nemesis:
             if not node.is_running:
                 await self._revive(node)
         await asyncio.to_thread(self._cluster.wait_ready, self._cluster.voters, settle_seconds)
+        self.problems += self.tally.without_effect()
 
-    async def _lane(
-        self, faults: Iterator[Fault], act: Callable[[Fault], Awaitable[None]], deadline: float
-    ) -> None:
+    async def _lane(self, faults: Iterator[Fault], act: Act, deadline: float) -> None:
         loop = asyncio.get_running_loop()
         for fault in faults:
             if loop.time() + fault.calm_seconds + fault.seconds > deadline:
                 return
             await asyncio.sleep(fault.calm_seconds)
-            await act(fault)
-            self.counts[fault.kind.value] += 1
+            has_effect = await act(fault)
+            self.tally.add(fault.kind.value, has_effect=has_effect)
+            if not has_effect:
+                self._say(f"{fault.kind.value}: no effect was seen")
 
     async def _target(self, fault: Fault) -> LocalNode:
         leader = None
@@ -85,22 +103,29 @@ class Nemesis:
 
     # ------------------------------------------------------------------ processes and disks
 
-    async def _break_process(self, fault: Fault) -> None:
+    async def _break_process(self, fault: Fault) -> bool:
         node = await self._target(fault)
         if not node.is_running:
             await self._revive(node)
         if fault.kind in _KILLS:
-            await self._kill(fault, node)
-        elif fault.kind is Kind.STOP:
-            await self._stop(fault, node)
-        elif fault.kind is Kind.PAUSE:
-            self._cluster.freeze(node)
-            await asyncio.sleep(fault.seconds)
-            self._cluster.thaw(node)
-        else:
-            await self._break_disk(fault, node)
+            return await self._kill(fault, node)
+        if fault.kind is Kind.STOP:
+            return await self._stop(fault, node)
+        if fault.kind is Kind.PAUSE:
+            return await self._pause(fault, node)
+        return await self._break_disk(fault, node)
 
-    async def _kill(self, fault: Fault, node: LocalNode) -> None:
+    async def _pause(self, fault: Fault, node: LocalNode) -> bool:
+        assert node.process is not None
+        process = psutil.Process(node.process.pid)
+        self._cluster.freeze(node)
+        try:
+            await asyncio.sleep(fault.seconds)
+            return process.status() == psutil.STATUS_STOPPED
+        finally:
+            self._cluster.thaw(node)
+
+    async def _kill(self, fault: Fault, node: LocalNode) -> bool:
         voters = self._cluster.voters
         place = voters.index(node)
         count = {
@@ -111,13 +136,17 @@ class Nemesis:
         victims = [voters[(place + each) % len(voters)] for each in range(count)]
         for each in victims:
             self._cluster.life_ends(each)
+        were_running = all(each.is_running for each in victims)
         await asyncio.to_thread(self._cluster.kill_together, victims)
+        have_died = not any(each.is_running for each in victims)
         await asyncio.sleep(fault.seconds * fault.amount)
         for each in victims:
             self._restart(each)
+        return were_running and have_died
 
-    async def _stop(self, fault: Fault, node: LocalNode) -> None:
+    async def _stop(self, fault: Fault, node: LocalNode) -> bool:
         self._cluster.life_ends(node)
+        was_running = node.is_running
         try:
             status = await asyncio.to_thread(self._cluster.stop, node)
         except ClusterError as error:
@@ -127,10 +156,12 @@ class Nemesis:
             is_early = status == -signal.SIGTERM and not self._cluster.has_served(node)
             if status not in (0, -signal.SIGKILL) and not is_early:
                 self.problems.append(f"node {node.id} ended with {status} when asked to stop")
+        has_ended = not node.is_running
         await asyncio.sleep(fault.seconds * fault.amount)
         self._restart(node)
+        return was_running and has_ended
 
-    async def _break_disk(self, fault: Fault, node: LocalNode) -> None:
+    async def _break_disk(self, fault: Fault, node: LocalNode) -> bool:
         if fault.kind is not Kind.DISK_HANGS:
             self._cluster.life_ends(node)
         switch = node.folder / _SWITCHES[fault.kind]
@@ -139,8 +170,11 @@ class Nemesis:
             await asyncio.sleep(fault.seconds)
         finally:
             switch.unlink()
+            met = met_by(switch)
+            has_effect = met.exists()
+            met.unlink(missing_ok=True)
         if fault.kind is Kind.DISK_HANGS:
-            return
+            return has_effect
         # It dies only if it wrote meanwhile; a new life either way.
         if node.is_running:
             await asyncio.to_thread(self._cluster.kill_together, [node])
@@ -148,6 +182,7 @@ class Nemesis:
             status = node.process.returncode
             self.problems.append(f"node {node.id} ended with {status} on {fault.kind.value}")
         self._restart(node)
+        return has_effect
 
     async def _revive(self, node: LocalNode) -> None:
         """A node that is down although nothing was done to it."""
@@ -160,37 +195,59 @@ class Nemesis:
 
     # ------------------------------------------------------------------ the network
 
-    async def _break_network(self, fault: Fault) -> None:
+    async def _break_network(self, fault: Fault) -> bool:
         node = await self._target(fault)
         links = self._cluster.links
         inward, outward = self._peers(node)
-        both = inward + outward
         client: list[Direction] = [(CLIENT, node.id), (node.id, CLIENT)]
-        kind = fault.kind
-        if kind is Kind.ISOLATE:
-            links.hold(both)
-        elif kind is Kind.ISOLATE_RESET:
-            for source, target in inward:
-                links.cut(source, target)
-        elif kind is Kind.ONE_WAY_IN:
-            links.hold(inward)
-        elif kind is Kind.ONE_WAY_OUT:
-            links.hold(outward)
-        elif kind is Kind.PAIR:
-            self._part(fault, inward)
-        elif kind is Kind.DELAY:
-            links.delay(both, DELAY_SECONDS_MAX * fault.amount)
-        elif kind is Kind.FLAP:
-            await self._flap(fault, both)
+        scope = client if fault.kind in _AT_CLIENTS else inward + outward
+        before = links.affected(scope)
+        if fault.kind is Kind.FLAP:
+            await self._flap(fault, scope)
+        else:
+            self._apply(fault, inward, outward, client)
+            await asyncio.sleep(fault.seconds)
+            await self._look_for_successor(fault, node)
+            links.mend(scope)
+        return links.affected(scope) > before
+
+    def _apply(
+        self,
+        fault: Fault,
+        inward: list[Direction],
+        outward: list[Direction],
+        client: list[Direction],
+    ) -> None:
+        links = self._cluster.links
+        match fault.kind:
+            case Kind.ISOLATE:
+                links.hold(inward + outward)
+            case Kind.ISOLATE_RESET:
+                for source, target in inward:
+                    links.cut(source, target)
+            case Kind.ONE_WAY_IN:
+                links.hold(inward)
+            case Kind.ONE_WAY_OUT:
+                links.hold(outward)
+            case Kind.PAIR:
+                self._part(fault, inward)
+            case Kind.DELAY:
+                links.delay(inward + outward, DELAY_SECONDS_MAX * fault.amount)
+            case Kind.CLIENT_RESET:
+                links.cut(*client[0])
+            case Kind.CLIENT_ONE_WAY:
+                links.hold(client[1:])
+            case Kind.CLIENT_DELAY:
+                links.delay(client, DELAY_SECONDS_MAX * fault.amount)
+
+    async def _look_for_successor(self, fault: Fault, node: LocalNode) -> None:
+        """After a long cut of who led: does somebody else lead now?"""
+        is_long = fault.kind in ISOLATES and fault.seconds >= DEPOSES_SECONDS
+        if not (is_long and fault.is_at_leader and node.is_running):
             return
-        elif kind is Kind.CLIENT_RESET:
-            links.cut(CLIENT, node.id)
-        elif kind is Kind.CLIENT_ONE_WAY:
-            links.hold(client[1:])
-        elif kind is Kind.CLIENT_DELAY:
-            links.delay(client, DELAY_SECONDS_MAX * fault.amount)
-        await asyncio.sleep(fault.seconds)
-        links.mend(both + client)
+        leader = await asyncio.to_thread(self._cluster.find_leader)
+        self.tally.isolated_leaders += 1
+        self.tally.deposed_leaders += leader is not None and leader is not node
 
     def _peers(self, node: LocalNode) -> tuple[list[Direction], list[Direction]]:
         others = [each.id for each in self._cluster.voters if each is not node]

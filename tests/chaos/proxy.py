@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 CLIENT = 0
 """In the place of a node id: any process that is no node."""
 CHUNK_BYTES = 1 << 16
+ACCEPT_TURNS = 4
+"""Turns of the loop from ``accept(2)`` to the call of ``_accept``: three, and one to spare."""
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Direction = tuple[int, int]
 """From whom to whom bytes flow, whoever opened the connection."""
@@ -37,6 +40,20 @@ class Links:
         self._cut: set[frozenset[int]] = set()
         self._changed = asyncio.Event()
         self._open: dict[frozenset[int], set[asyncio.StreamWriter]] = {}
+        self._affected: Counter[Direction] = Counter()
+
+    def affected(self, directions: Iterable[Direction]) -> int:
+        """Return how often data or connections of these directions met a rule, since the start.
+
+        Data counts that was held or delayed, and so does a connection that was reset or refused.
+        A fault during which this does not rise did nothing.
+        """
+        return sum(self._affected[direction] for direction in directions)
+
+    def _count_pair(self, pair: frozenset[int], times: int = 1) -> None:
+        one, other = pair
+        self._affected[one, other] += times
+        self._affected[other, one] += times
 
     def hold(self, directions: Iterable[Direction]) -> None:
         """Keep the connections and deliver nothing until ``mend``."""
@@ -52,7 +69,9 @@ class Links:
         """Reset the connections of a pair, and every new one, until ``mend``."""
         pair = frozenset((one, other))
         self._cut.add(pair)
-        for writer in self._open.get(pair, ()):
+        reset = self._open.get(pair, set())
+        self._count_pair(pair, len(reset))
+        for writer in reset:
             writer.transport.abort()
 
     def mend(self, directions: Iterable[Direction] | None = None) -> None:
@@ -67,8 +86,12 @@ class Links:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def is_cut(self, pair: frozenset[int]) -> bool:
-        return pair in self._cut
+    def refuses(self, pair: frozenset[int]) -> bool:
+        """Whether a new connection of this pair is to be reset; counted, if so."""
+        if pair not in self._cut:
+            return False
+        self._count_pair(pair)
+        return True
 
     def register(self, pair: frozenset[int], *writers: asyncio.StreamWriter) -> None:
         self._open.setdefault(pair, set()).update(writers)
@@ -79,6 +102,7 @@ class Links:
     async def pass_through(self, direction: Direction) -> None:
         """Return when data of this direction may go on."""
         rule = self._rules.get(direction)
+        self._affected[direction] += rule is not None
         if rule is not None and rule.delay_seconds:
             await asyncio.sleep(rule.delay_seconds)
         while (rule := self._rules.get(direction)) is not None and rule.is_held:
@@ -97,6 +121,8 @@ class Proxy:
         self._targets = targets
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._open: set[asyncio.StreamWriter] = set()
+        self._is_closed = False
 
     @property
     def url(self) -> str:
@@ -107,13 +133,32 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, self._host, self._port)
 
     async def close(self) -> None:
+        """Stop accepting, and abort every connection, in whatever state it is.
+
+        A writer that survives its loop is an error in whichever test runs when it is collected.
+        """
+        self._is_closed = True
         if self._server is not None:
+            # Python 3.11 leaks a connection whose transport is being made when its server closes.
+            for each in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(each.fileno())
+            for _ in range(ACCEPT_TURNS):
+                await asyncio.sleep(0)
             self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A task that was cancelled before its first step has aborted nothing.
+        for writer in self._open:
+            writer.transport.abort()
+        self._open.clear()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_closed:
+            # Accepted before the server was closed, and reported after it.
+            writer.transport.abort()
+            return
+        self._open.add(writer)
         task = asyncio.get_running_loop().create_task(self._connect(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -126,12 +171,13 @@ class Proxy:
             target = self._targets[port]
             pair = frozenset((self._source, target))
             self._links.register(pair, writer)
-            if self._links.is_cut(pair):
+            if self._links.refuses(pair):
                 return
             # A held direction holds the handshake of a new connection, too.
             await self._links.pass_through((self._source, target))
             there, back = await asyncio.open_connection(self._host, port)
             writers.append(back)
+            self._open.add(back)
             self._links.register(pair, back)
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await self._carry((reader, writer), (there, back), target)
@@ -140,8 +186,11 @@ class Proxy:
             pass
         finally:
             self._links.forget(pair, *writers)
+            # All are aborted before any is waited for: ``close`` may cancel the wait.
             for each in writers:
                 each.transport.abort()
+            self._open.difference_update(writers)
+            for each in writers:
                 with contextlib.suppress(OSError):
                     await each.wait_closed()
 

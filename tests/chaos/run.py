@@ -23,6 +23,7 @@ from tests.chaos.nemesis import Nemesis
 from tests.chaos.observers import LogReader, Watcher
 from tests.chaos.requests import BROKERS
 from tests.chaos.schedule import NETWORK, PROCESS, Weights
+from tests.chaos.tally import Tally
 from tests.chaos.workload import Work
 from tests.integration.write_check import log_violations, read_log
 
@@ -40,7 +41,7 @@ class Result:
 
     seed: int
     seconds: float
-    faults: dict[str, int]
+    tally: Tally
     report: Report
     problems: list[str] = field(default_factory=list)
     """Violations that are no matter of histories: files that differ, calls that hang."""
@@ -53,14 +54,20 @@ class Result:
     def shortfalls(self, *, faults_min: int, operations_min: int) -> list[str]:
         """One sentence for each of these that the run did not reach, deliveries not counted."""
         found = []
-        if (faults := sum(self.faults.values())) < faults_min:
-            found.append(f"{faults:,} faults, at least {faults_min:,} are needed")
+        if (faults := self.tally.effects.total()) < faults_min:
+            found.append(f"{faults:,} faults with an effect, at least {faults_min:,} are needed")
         if self.report.answered < operations_min:
             found.append(
                 f"{self.report.answered:,} answered operations of clients, "
                 f"at least {operations_min:,} are needed"
             )
         return found
+
+    def exit_code(self, shortfalls: list[str]) -> int:
+        """3 if something was violated or undecided, 1 if only too little happened, else 0."""
+        if not self.is_good:
+            return 3
+        return 1 if shortfalls else 0
 
     def count(self, *rules: str) -> int:
         return sum(each.rule in rules for each in self.report.violations)
@@ -71,8 +78,7 @@ class Result:
         return {
             "seed": self.seed,
             "seconds": round(self.seconds, 1),
-            "faults": sum(self.faults.values()),
-            "faults_by_kind": self.faults,
+            **self.tally.document(),
             "operations": report.operations,
             "answered": report.answered,
             "operations_by_outcome": report.outcomes,
@@ -126,23 +132,23 @@ class Run:
         """
         self.cluster.format_all()
         try:
-            faults, problems = asyncio.run(self._run())
+            tally, problems = asyncio.run(self._run())
         finally:
             self.cluster.end_all()
             save(self.history, self._folder / "history.jsonl")
-        return self.judge(faults, problems)
+        return self.judge(tally, problems)
 
-    def judge(self, faults: dict[str, int], problems: list[str]) -> Result:
+    def judge(self, tally: Tally, problems: list[str]) -> Result:
         """Check the history as it is now, and write the result down."""
         began = time.monotonic()
         report = check(self.history)
-        result = Result(self._seed, self._seconds, faults, report, problems)
+        result = Result(self._seed, self._seconds, tally, report, problems)
         result.check_seconds = time.monotonic() - began
         document = json.dumps(result.document(), indent=2)
         (self._folder / "result.json").write_text(document + "\n")
         return result
 
-    async def _run(self) -> tuple[dict[str, int], list[str]]:
+    async def _run(self) -> tuple[Tally, list[str]]:
         cluster = self.cluster
         began = time.monotonic()
         await cluster.open_proxies()
@@ -164,6 +170,7 @@ class Run:
         try:
             async with brokers.heartbeats():
                 working = asyncio.create_task(work.run())
+                tasks.append(working)
                 await nemesis.run(self._seconds, self._settle_seconds)
                 await self._settle(work)
                 work.stop()
@@ -181,7 +188,7 @@ class Run:
             problems += [fault for each in watchers for fault in each.faults]
             problems += await self._stop_and_compare(reader)
             await cluster.close_proxies()
-        return dict(nemesis.counts), problems
+        return nemesis.tally, problems
 
     def _reader(self, name: str) -> Client:
         return Client(self.cluster.addresses, client_id=name, timeout_seconds=5)

@@ -54,7 +54,11 @@ NETWORK: Weights = {
     Kind.CLIENT_ONE_WAY: 3,
     Kind.CLIENT_DELAY: 2,
 }
+ISOLATES = frozenset({Kind.ISOLATE, Kind.ISOLATE_RESET})
 SECONDS_LONGEST = 5.0
+DEPOSES_SECONDS = 4.0
+"""By then an isolated leader has resigned (1.5 fetch timeouts of 2 s), and another is elected."""
+ISOLATED_SECONDS_LONGEST = 8.0
 CALM_SECONDS = (2.0, 8.0)
 """Bounds of the pause between two faults of one lane."""
 
@@ -79,13 +83,19 @@ def draw_faults(rng: random.Random, weights: Weights, nodes: int) -> Iterator[Fa
     number = 0
     while True:
         (kind,) = rng.choices(list(weights), list(weights.values()))
-        is_long = rng.random() < 0.3
+        # Most cuts of a whole node are long enough to depose it, which is what they are for.
+        share, shortest, longest = (
+            (0.6, DEPOSES_SECONDS, ISOLATED_SECONDS_LONGEST)
+            if kind in ISOLATES
+            else (0.3, 2.0, SECONDS_LONGEST)
+        )
+        is_long = rng.random() < share
         yield Fault(
             number,
             kind,
             is_at_leader=rng.random() < 0.5,
             place=rng.randrange(nodes),
-            seconds=rng.uniform(2.0, SECONDS_LONGEST) if is_long else rng.uniform(0.1, 2.0),
+            seconds=rng.uniform(shortest, longest) if is_long else rng.uniform(0.1, 2.0),
             calm_seconds=rng.uniform(*CALM_SECONDS),
             amount=rng.random(),
         )

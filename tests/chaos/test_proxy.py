@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+from asyncio import streams
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -15,6 +17,8 @@ from tests.chaos.proxy import Links, Proxy
 A, B = 1, 2
 SOON = 0.2
 """Long enough for loopback; what is held must not come within it."""
+STEPS = 20
+"""Turns of the loop that a connection takes to be made, or to end, and some more."""
 
 
 class Ends:
@@ -156,3 +160,48 @@ def test_nonsense_and_unknown_targets_are_turned_away() -> None:
             assert await rest_of(reader) == b""
 
     run(body)
+
+
+class RecordedWriter(asyncio.StreamWriter):
+    """Keeps every writer that is made, also those of connections that nobody took."""
+
+    made: list[asyncio.StreamWriter]
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]  # handed on as they came
+        self.made.append(self)
+
+
+@pytest.mark.parametrize("steps", range(STEPS))
+@pytest.mark.parametrize("ends", [False, True], ids=["a connection is made", "a connection ends"])
+def test_close_leaves_no_connection_open(
+    monkeypatch: pytest.MonkeyPatch, steps: int, ends: bool
+) -> None:
+    """At whatever moment it comes. A writer left open fails the test in which it is collected."""
+    monkeypatch.setattr(streams, "StreamWriter", RecordedWriter)
+    monkeypatch.setattr(RecordedWriter, "made", [], raising=False)
+
+    async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.transport.abort()
+
+    async def inside() -> None:
+        port, proxy_port = free_ports(2)
+        server = await asyncio.start_server(far, HOST, port)
+        proxy = Proxy(Links(), A, HOST, proxy_port, {port: B})
+        await proxy.start()
+        with socket.create_connection((HOST, proxy_port)) as near:
+            if ends:
+                near.setblocking(False)
+                loop = asyncio.get_running_loop()
+                await loop.sock_sendall(near, f"CONNECT {HOST}:{port} HTTP/1.1\r\n\r\n".encode())
+                assert (await loop.sock_recv(near, 100)).startswith(b"HTTP/1.1 200")
+                near.close()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await proxy.close()
+        server.close()
+
+    asyncio.run(inside())
+    still_open = [each for each in RecordedWriter.made if not each.transport.is_closing()]
+    assert still_open == []

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
     """Run it in this folder, the root of the checkout; the second value ends what it printed.
 
     A command that fails is recorded as failed, with whatever figures it left. One that says it
-    passed and left none is recorded as failed, too: it proves nothing.
+    passed and left none is recorded as failed, too: it proves nothing. So is one of which no test
+    passed, as when all were skipped.
     """
     commit = commit_of_checkout()
     began = time.perf_counter()
@@ -41,18 +43,27 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
             check=False,
         )
         told = (done.stdout + done.stderr)[-OUTPUT_CHARACTERS:]
-        status = done.returncode
         try:
             figures = read_figures(lane, done.stdout, place)
         except readers.UnreadableError as error:
             figures = {"unreadable": str(error)}
-            status = status or 1
+        status = verdict(done.returncode, figures)
     seconds = round(time.perf_counter() - began, 1)
     entry = Entry(
         lane.name, scale, lane.command(scale), commit, date, seconds, round(load, 1), status,
         figures, platform.python_version(),
     )  # fmt: skip
     return entry, told
+
+
+def verdict(exit_code: int, figures: Mapping[str, Any]) -> int:
+    """Return the exit code, or 1 in place of 0 where the figures show nothing."""
+    if exit_code:
+        return exit_code
+    if "unreadable" in figures:
+        return 1
+    is_of_tests = "tests" in figures
+    return 1 if is_of_tests and not figures["passed"] else 0
 
 
 def read_figures(lane: Lane, printed: str, place: Path) -> dict[str, Any]:

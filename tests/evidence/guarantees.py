@@ -1,7 +1,9 @@
 """The sentences of docs/guarantees.md and docs/requirements.md, and what backs each of them.
 
-A promise is a paragraph that begins with a bold label (``**D1.**``, ``**630.4.**``) and ends with a
-line ``Shown by:`` and its backing, each in backticks and separated by commas:
+A promise is a paragraph that begins with a bold label (``**D1.**``, ``**630.4.**``), or one below
+it without a label of its own, and ends with a line ``Shown by:`` and its backing. So is each row of
+the table of differences from KRaft in docs/protocol.md, whose last cell is the backing. Backing is
+in backticks and separated by commas:
 
 * ``path/of/test_file.py::test_name``: a test;
 * ``folder/name.scn``: a scenario below tests/scenario/testdata;
@@ -27,7 +29,9 @@ from tests.evidence.record import ROOT
 
 PAGES = (ROOT / "docs" / "guarantees.md", ROOT / "docs" / "requirements.md")
 SCENARIOS = ROOT / "tests" / "scenario" / "testdata"
-_LABEL = re.compile(r"^\*\*([A-Z]+\d+|\d{3}\.\d+)\.\*\* ", re.M)
+PROTOCOL = ROOT / "docs" / "protocol.md"
+_DIFFERENCES = "## Differences from KRaft"
+_LABEL = re.compile(r"^\*\*([A-Z]+\d+[a-z]?|\d{3}\.\d+)\.\*\* ", re.M)
 _BACKED = re.compile(r"^Shown by: (.+)", re.M | re.S)
 
 
@@ -41,15 +45,31 @@ class Promise:
 
 def promises(text: str) -> list[Promise]:
     """All of a page, in order."""
-    found = []
+    found: list[Promise] = []
+    name, number = "", 1
     for paragraph in re.split(r"\n\s*\n", text):
         label = _LABEL.match(paragraph)
-        if label is None:
-            continue
         backed = _BACKED.search(paragraph)
+        if label is not None:
+            name, number = label[1], 1
+        elif backed is None or not name:
+            continue
+        else:
+            number += 1
         names = re.findall(r"`([^`]+)`", backed[1]) if backed else []
-        found.append(Promise(label[1], tuple(names)))
+        found.append(Promise(name if number == 1 else f"{name} ({number})", tuple(names)))
     return found
+
+
+def differences(text: str) -> list[Promise]:
+    """Each row of the tables of differences from KRaft, by its first cell."""
+    rows = re.findall(r"^\| (.+) \|$", text.partition(_DIFFERENCES)[2], re.M)
+    cells = [row.split(" | ") for row in rows]
+    return [
+        Promise(f"KRaft: {row[0]}", tuple(re.findall(r"`([^`]+)`", row[3] if row[3:] else "")))
+        for row in cells
+        if row[0] != "KRaft"
+    ]
 
 
 def problem_with(name: str) -> str:
@@ -104,8 +124,9 @@ def node_ids(found: list[Promise]) -> list[str]:
 
 
 def all_promises() -> list[Promise]:
-    """Of both pages."""
-    return [each for page in PAGES for each in promises(page.read_text(encoding="utf-8"))]
+    """Of both pages, and of the table of differences."""
+    found = [each for page in PAGES for each in promises(page.read_text(encoding="utf-8"))]
+    return found + differences(PROTOCOL.read_text(encoding="utf-8"))
 
 
 def main(arguments: list[str]) -> int:

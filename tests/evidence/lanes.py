@@ -15,6 +15,7 @@ QUICK_SEEDS = 300
 FULL_SEEDS = 2_000
 CHAOS_SEED = 7
 KILL_SEED = 7
+CAMPAIGN_SEED = 7
 _REPORT = ("-o", "junit_family=xunit1", "--junit-xml=FILE")
 """The older form of the report is the one that holds what tests record."""
 
@@ -83,6 +84,12 @@ def _chaos(minutes: int, *least: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def _campaign(name: str, shows: str, quick: int) -> Lane:
+    arguments = ("tests.campaigns", name, "--seed", str(CAMPAIGN_SEED), "-o", "json")
+    short = (*arguments[:2], "--count", str(quick), *arguments[2:])
+    return Lane(f"campaign-{name}", shows, short, arguments, Figures.PRINTED)
+
+
 def _bench(*arguments: str) -> tuple[str, ...]:
     return ("bench", *arguments, "--output", "FILE")
 
@@ -102,6 +109,13 @@ LANES: tuple[Lane, ...] = (
         _ZOO,
         Figures.PRINTED,
     ),
+    Lane(
+        "mutation",
+        "of the mutants of the consensus core its tests notice at least 95 %, each other is listed",
+        ("tests.mutation", "--share", "1/10", "-o", "json"),
+        ("tests.mutation", "-o", "json"),
+        Figures.PRINTED,
+    ),
     *(_exploration(name) for name in MODELS),
     Lane(
         "chaos",
@@ -112,6 +126,21 @@ LANES: tuple[Lane, ...] = (
             *("--faults-min", str(LONG_FAULTS_MIN), "--operations-min", str(LONG_OPERATIONS_MIN)),
         ),
         Figures.PRINTED,
+    ),
+    _campaign(
+        "calls",
+        "mutated calls over every RPC leave epoch, vote, leader, voters and image as they were",
+        1_000,
+    ),
+    _campaign(
+        "damages",
+        "damaged files of live nodes are healed and reported, or refused; no write is lost",
+        40,
+    ),
+    _campaign(
+        "environment",
+        "descriptors, memory, read-only and full file systems, a second server, clock steps",
+        3,
     ),
     Lane(
         "failover",
@@ -144,10 +173,24 @@ LANES: tuple[Lane, ...] = (
         "tests/integration/test_relay_load.py",
     ),
     Lane(
+        "attacks",
+        "a minute of each cheap attack on a leader: clients, probes and elections notice nothing",
+        ("pytest", "tests/integration/test_attacks.py", "-m", "not nightly", *_REPORT),
+        ("pytest", "tests/integration/test_attacks.py", "-m", "nightly", *_REPORT),
+        Figures.JUNIT,
+    ),
+    Lane(
         "relay-scale",
         "the leader's messages and bytes by number of observers",
         ("quorate.sim.relay_scale", "-o", "json", "100", "1000"),
         ("quorate.sim.relay_scale", "-o", "json", "100", "1000", "10000"),
+        Figures.PRINTED,
+    ),
+    Lane(
+        "silent-death",
+        "the time to the next write after a leader falls silent, and votes that were split",
+        ("quorate.sim.silent_death", "-o", "json", "-n", "5"),
+        ("quorate.sim.silent_death", "-o", "json", "-n", "60"),
         Figures.PRINTED,
     ),
     _tests(

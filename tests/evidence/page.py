@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.evidence import tables, zoo_table
+from tests.evidence import campaign_tables, tables, zoo_table
 from tests.evidence.record import ROOT, Entry, load
 from tests.support.doc_regions import rendered
 
@@ -16,11 +16,16 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
     "evidence-zoo": zoo_table.zoo,
     "evidence-models": tables.models,
     "evidence-chaos": tables.chaos,
+    "evidence-campaign-calls": campaign_tables.calls,
+    "evidence-campaign-damages": campaign_tables.damages,
+    "evidence-campaign-environment": campaign_tables.environment,
     "evidence-failover": tables.failover,
     "evidence-calm": tables.calm,
     "evidence-kill-nine": tables.kill_nine,
     "evidence-rolling-restart": tables.rolling_restart,
+    "evidence-attacks": tables.attacks,
     "evidence-relay": tables.relay,
+    "evidence-silent-death": tables.silent_death,
     "evidence-tests": tables.counted_tests,
     "evidence-bench": tables.bench,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +17,9 @@ _MODEL = "model-"
 _RELAY_COLUMNS = (
     "observers", "relays", "direct", "messages_per_s", "kib_per_s", "p50_ms", "p99_ms", "max_ms",
     "missing",
+)  # fmt: skip
+_SILENT_COLUMNS = (
+    "situation", "deaths", "p50_ms", "p95_ms", "max_ms", "split", "observers_max_ms",
 )  # fmt: skip
 _OUTCOMES = tuple(each.name for each in fields(Counts) if each.name != "acts")
 
@@ -145,11 +148,15 @@ def models(entries: Entries) -> str:
 def _chaos(entry: Entry) -> str:
     figures = entry.figures
     names = (
-        "seed", "faults", "operations", "answered", "watched", "log_batches", "lost", "duplicated",
+        "seed", "faults", "faults_without_effect", "isolated_leaders", "deposed_leaders",
+        "operations", "answered", "watched", "log_batches", "lost", "duplicated",
         "stale", "not_linearizable", "verdict",
     )  # fmt: skip
     parts = [_pairs((name.replace("_", " "), figures[name]) for name in names if name in figures)]
-    for head, name in (("Fault", "faults_by_kind"), ("Operations", "operations_by_outcome")):
+    for head, name in (
+        ("Fault with an effect", "faults_by_kind"),
+        ("Operations", "operations_by_outcome"),
+    ):
         rows = sorted(figures.get(name, {}).items())
         parts.append(table([head, "Count"], [(each, shown(count)) for each, count in rows]))
     return "\n\n".join(parts)
@@ -202,22 +209,26 @@ def _inline(value: Any) -> object:
 
 def relay(entries: Entries) -> str:
     """Simulated trees, then real processes."""
-    parts = []
-    entry = entries.get("relay-scale")
-    if entry is None or "rows" not in entry.figures:
-        parts.append(not_run("relay-scale"))
-    else:
-        rows = entry.figures["rows"]
-        head = _RELAY_COLUMNS
-        parts.append(origin(entry))
-        parts.append(
-            table(
-                [each.replace("_", " ") for each in head],
-                [[shown(row[name]) for name in head] for row in rows],
-            )
-        )
-    parts.append(_of("relay-processes", recorded)(entries))
+    parts = [
+        _rows(entries, "relay-scale", _RELAY_COLUMNS),
+        _of("relay-processes", recorded)(entries),
+    ]
     return "\n\n".join(parts)
+
+
+def silent_death(entries: Entries) -> str:
+    """What a leader that falls silent costs, by situation."""
+    return _rows(entries, "silent-death", _SILENT_COLUMNS)
+
+
+def _rows(entries: Entries, name: str, columns: Sequence[str]) -> str:
+    """The rows that a command printed, with where they come from."""
+    entry = entries.get(name)
+    if entry is None or "rows" not in entry.figures:
+        return not_run(name)
+    head = [each.replace("_", " ") for each in columns]
+    rows = [[shown(row.get(each, "")) for each in columns] for row in entry.figures["rows"]]
+    return f"{origin(entry)}\n\n{table(head, rows)}"
 
 
 def counted_tests(entries: Entries) -> str:
@@ -283,4 +294,5 @@ failover = _of("failover", _failover)
 calm = _of("calm", _calm)
 kill_nine = _of("kill-nine", recorded)
 rolling_restart = _of("rolling-restart", recorded)
+attacks = _of("attacks", recorded)
 bench = _of("bench", _bench)

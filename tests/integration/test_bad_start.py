@@ -88,6 +88,12 @@ def test_a_directory_of_another_node(cluster: Processes, node: LocalNode) -> Non
     assert_refused(ended, Exit.USAGE, meta, "belongs to node 1, not to node 7", "quorate format")
 
 
+def test_the_other_record_codec(cluster: Processes, node: LocalNode) -> None:
+    ended = refuse(cluster, node, "--set", "cluster.record_codec=kafka")
+    words = ("cluster.record_codec is kafka", "native codec", "set it to native")
+    assert_refused(ended, Exit.USAGE, str(node.data_dir), *words)
+
+
 @pytest.mark.parametrize("node_id", ["-1", "-2", "one", "2147483648"])
 def test_a_reserved_or_impossible_node_id(
     cluster: Processes, node: LocalNode, node_id: str
@@ -130,12 +136,22 @@ def test_a_reserved_directory_id(cluster: Processes, node: LocalNode, tmp_path: 
     assert not (fresh / "meta.properties").exists()
 
 
-def test_a_damaged_identity(cluster: Processes, node: LocalNode) -> None:
-    meta = node.data_dir / "meta.properties"
-    sound = meta.read_bytes()
-    meta.write_bytes(sound.replace(b"integration", b"integratioN"))
-    ended = refuse(cluster, node)
-    assert_refused(ended, Exit.USAGE, str(meta), "checksum")
+@pytest.mark.parametrize("harm", ["flipped", "emptied", "cut", "garbage"])
+@pytest.mark.parametrize("name", ["meta.properties", "__cluster_metadata-0/partition.metadata"])
+def test_a_damaged_identity_is_damage_and_no_wrong_usage(
+    cluster: Processes, node: LocalNode, name: str, harm: str
+) -> None:
+    path = node.data_dir / name
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "flipped": whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:],
+            "emptied": b"",
+            "cut": whole[: len(whole) // 2],
+            "garbage": bytes(range(256)),
+        }[harm]
+    )
+    assert_refused(refuse(cluster, node), Exit.DAMAGED, path.name, "operations.md")
 
 
 @pytest.mark.parametrize("damage", ["future", "flipped", "empty", "torn", "a folder"])

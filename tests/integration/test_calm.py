@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.calm import measure_calm
+from bench.calm import WRITERS, measure_calm, problems
 
 pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 MINUTES = 60.0
-WRITERS = 64
-WRITES_PER_SECOND_MIN = 50
 
 
 def test_full_load_and_contention_cause_no_election(
@@ -28,5 +26,4 @@ def test_full_load_and_contention_cause_no_election(
         spinning=os.cpu_count() or 1,
     )
     print(seen)
-    assert seen.elections == 0
-    assert seen.writes > seen.minutes * 60 * WRITES_PER_SECOND_MIN
+    assert problems(seen) == []

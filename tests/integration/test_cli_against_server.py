@@ -1,4 +1,4 @@
-"""One real node, and every cluster command of the command line against it."""
+"""One real node, and every cluster command of the command line against it, in either codec."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 
 from metrics.catalog import CATALOG
 from quorate.demo.ports import free_ports
+from quorate.features import INITIAL_LEVELS, KAFKA_INITIAL_LEVELS
 
 pytestmark = pytest.mark.integration
 
@@ -25,13 +26,15 @@ START_LINES_MAX = 200
 class Node:
     """A standalone server process and the commands given to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, codec: str) -> None:
         self.port, self.metrics_port = free_ports(2)
+        self.codec = codec
         self._environment = {
             **os.environ,
             "QUORATE__NODE__ID": "1",
             "QUORATE__NODE__DATA_DIR": str(folder / "data"),
             "QUORATE__LISTENERS__CLIENT": f"127.0.0.1:{self.port}",
+            "QUORATE__CLUSTER__RECORD_CODEC": codec,
             "QUORATE__METRICS__LISTEN": f"127.0.0.1:{self.metrics_port}",
             "QUORATE_BOOTSTRAP": f"127.0.0.1:{self.port}",
         }
@@ -91,9 +94,11 @@ class Node:
         return self.process.returncode
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    node = Node(tmp_path_factory.mktemp("node"))
+@pytest.fixture(scope="module", params=["native", "kafka"])
+def node(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Node]:
+    node = Node(tmp_path_factory.mktemp("node"), request.param)
     try:
         yield node
     finally:
@@ -136,7 +141,8 @@ def test_what_is_missing_is_named(node: Node) -> None:
 
 def test_features(node: Node) -> None:
     rows = {row["feature"]: row for row in node.ask("feature", "describe")["rows"]}
-    assert rows["metadata.version"]["finalized"] == rows["metadata.version"]["supported_max"]
+    initial = INITIAL_LEVELS if node.codec == "native" else KAFKA_INITIAL_LEVELS
+    assert rows["metadata.version"]["finalized"] == initial["metadata.version"]
     status, _, err = node.run("feature", "upgrade", "metadata.version=999")
     assert status != 0
     assert "metadata.version" in err
@@ -202,10 +208,17 @@ def test_the_log_says_who_and_why(node: Node) -> None:
         record.get("headers", {}).get("reason") for batch in batches for record in batch["records"]
     }
     assert "test" in reasons
+    values = {
+        record["payload"]["type"]
+        for batch in batches
+        if batch["producerId"] >= 0
+        for record in batch["records"]
+    }
+    assert "CONFIG_RECORD" in values
     assert not [record for batch in batches for record in batch["records"] if "error" in record]
 
 
 def test_a_stopped_node_is_unreachable(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = Node(tmp_path, "native")
     assert node.stop() == 0
     assert node.run("topic", "list", "--timeout", "0.5")[0] == 7

@@ -132,6 +132,17 @@ def test_replace_a_voter_whose_disk_is_gone(cluster: Processes) -> None:
     assert config_value(cluster) == "3"
 
 
+def test_a_voter_that_was_killed_a_moment_ago_does_not_count(cluster: Processes) -> None:
+    leader = cluster.leader()
+    victim, other = (node for node in cluster.voters if node is not leader)
+    assert quorum(cluster, "may-stop", str(other.id))["may_stop"]
+    cluster.kill(victim)
+    said = quorum(cluster, "may-stop", str(other.id), status=Exit.REFUSED)
+    assert f"node {victim.id} is silent" in said
+    cluster.start(victim)
+    assert quorum(cluster, "may-stop", str(other.id), "--wait", "30")["may_stop"]
+
+
 def test_leadership_is_transferred_and_what_cannot_be_is_refused(cluster: Processes) -> None:
     leader = cluster.leader()
     target = next(node for node in cluster.voters if node is not leader)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from quorate.demo.local_cluster import LocalNode
+from snapshot.format import DATA_BATCH_BYTES
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import config_value, wait_equal_images, write_configs, write_many
 
@@ -21,7 +22,8 @@ CHUNKS_MIN = 20
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 32 << 10,
     "snapshot.max_bytes_between": 64 << 10,
-    "snapshot.min_changed_records_ratio": 0.2,
+    # One round of writes is enough of the largest image here.
+    "snapshot.min_changed_records_ratio": 0.05,
     "quorum.snapshot_chunk_bytes": 2 << 10,
     # A replica that is silent for this long no longer holds the log back (630.5).
     "quorum.observer_session_ms": 1_000,
@@ -30,6 +32,10 @@ SETTINGS: dict[str, object] = {
 }
 WRITES_PER_ROUND = 400
 ROUNDS_MAX = 30
+RECORDS_OF_SEVERAL_BATCHES = 6_000
+WITH_A_WHOLE_BATCH = DATA_BATCH_BYTES * 5 // 4
+"""So many bytes of a checkpoint hold its first data batch, what frames the values included."""
+FOUND = re.compile(r"event=download_found .*kept_bytes=(\d+)")
 CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) size=(\d+)")
 
 
@@ -61,10 +67,16 @@ def chunks_since(node: LocalNode, position: int) -> list[tuple[int, int, int]]:
     return [(int(at), int(size), int(total)) for at, size, total in CHUNK.findall(text)]
 
 
-def assert_whole(chunks: list[tuple[int, int, int]]) -> None:
-    """Slices that follow each other from the first byte to the last."""
+def bytes_since(node: LocalNode, position: int) -> int:
+    """Where the newest of these slices ends."""
+    chunks = chunks_since(node, position)
+    return chunks[-1][0] + chunks[-1][1] if chunks else 0
+
+
+def assert_whole(chunks: list[tuple[int, int, int]], begin: int = 0) -> None:
+    """Slices that follow each other from ``begin`` to the last byte."""
     assert len(chunks) >= CHUNKS_MIN
-    expected = 0
+    expected = begin
     for at, size, _ in chunks:
         assert at == expected
         expected = at + size
@@ -113,26 +125,32 @@ def test_a_new_observer_joins_by_a_snapshot(cluster: Processes) -> None:
 
 
 def test_killed_in_the_middle_of_the_download(cluster: Processes) -> None:
-    """The half that is there is thrown away; the next attempt begins with byte 0."""
+    """The batches that are there are verified and kept; the next attempt goes on behind them."""
     voter = a_follower(cluster)
     end_offset = metric(cluster, voter, "raft_log_end_offset")
     assert cluster.stop(voter) == 0
+    write_many(cluster, RECORDS_OF_SEVERAL_BATCHES)
     outrun(cluster, end_offset)
     voter.settings["quorum.snapshot_chunk_bytes"] = 256
     cluster.configure(voter)
     seen = log_size(voter)
     cluster.start(voter)
     cluster.until(
-        "a download under way", lambda: len(chunks_since(voter, seen)) >= CHUNKS_MIN or None
+        "half of a download", lambda: bytes_since(voter, seen) > WITH_A_WHOLE_BATCH or None
     )
     cluster.kill(voter)
     assert "outcome=installed" not in voter.log_path.read_text()[seen:]
+    received = bytes_since(voter, seen)
     again = log_size(voter)
     voter.settings["quorum.snapshot_chunk_bytes"] = 2 << 10
     cluster.configure(voter)
     cluster.start(voter)
     cluster.wait_ready([voter])
-    assert_whole(chunks_since(voter, again))
+    found = FOUND.search(voter.log_path.read_text()[again:])
+    assert found is not None
+    kept = int(found[1])
+    assert DATA_BATCH_BYTES // 2 < kept <= received
+    assert_whole(chunks_since(voter, again), begin=kept)
     wait_equal_images(cluster, cluster.voters)
     partial = list((voter.data_dir / "__cluster_metadata-0").glob("*.part"))
     assert partial == []

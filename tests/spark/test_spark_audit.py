@@ -29,12 +29,15 @@ from statemachine.image import MetadataImage
 from statemachine.records import (
     BrokerFencedEvent,
     BrokerUnfencedEvent,
+    ConfigRecord,
+    FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
 )
 from tests.support.audit_log import AuditLog, expected_states, table_rows
 from tests.support.damaged_logs import damage
+from tests.support.kafka_directory import KafkaDirectory
 
 TOPIC_ID = bytes(15) + b"\x09"
 
@@ -211,6 +214,20 @@ def test_a_stream_follows_the_log_and_stops_at_truncation(spark: Any, tmp_path: 
     recovered.home.rename(log.home)
     with pytest.raises(Exception, match=f"LOG_TRUNCATED.*offset is {cut} "):
         follow(spark, log.home, tmp_path, limit=12)
+
+
+def test_a_question_may_take_in_what_is_not_known_to_be_committed(
+    spark: Any, tmp_path: Path
+) -> None:
+    """One Kafka controller among three: without it, only the checkpoint is answered for."""
+    kafka = KafkaDirectory(tmp_path / "n", voters=3)
+    kafka.batch(FeatureLevelRecord("metadata.version", 20))
+    kafka.checkpoint(2, FeatureLevelRecord("metadata.version", 20))
+    kafka.batch(ConfigRecord(2, "t", "retention.ms", "5"))
+    known = tables_of_log(spark, kafka.path)
+    everything = tables_of_log(spark, kafka.path, with_unknown=True)
+    assert config_changes(known).count() == 0
+    assert [row.value for row in config_changes(everything).collect()] == ["5"]
 
 
 def test_spark_names_the_damage_of_a_log(spark: Any, tmp_path: Path) -> None:

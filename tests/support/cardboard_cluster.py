@@ -11,16 +11,19 @@ from quorate.controller.publishing import Published
 from quorate.sim.invariants.mirror import Splitting
 from quorate.sim.invariants.table import watch
 from quorate.sim.invariants.witness import Witness
+from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import Voters
+from quorum.core.notices import PartialDownload
 from quorum.core.output import (
     Append,
     Effect,
 )
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.runtime.ports import WriteGroup
-from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKey, Voter
+from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
+from snapshot.naming import FileState, file_path
 from statemachine.codec import encode_record
 from statemachine.image import EMPTY_IMAGE
 from statemachine.records import (
@@ -47,6 +50,8 @@ class Stage:
         self.subscribers: list[Callable[[Published], None]] = []
         self.reports: dict[int, Any] = {}
         """What a node's next start found, if it is not to be sound."""
+        self.parts: dict[int, tuple[SnapshotId, bytes]] = {}
+        """The download that a node's next start finds, with what its part file holds."""
         self.now_ms = 0
         """What every node's clock shows."""
         self._ticket = 0
@@ -56,6 +61,11 @@ class Stage:
     def open(self, node_id: int, election: ElectionState | None = None, log: bytes = b"") -> None:
         """Begin a life of a node, with what it found on its disk."""
         end = len(log) and end_of(log)
+        disk, download = MemoryFileSystem(), None
+        if node_id in self.parts:
+            snapshot_id, content = self.parts[node_id]
+            disk.write_bytes(file_path(Path("/"), snapshot_id, FileState.PART), content)
+            download = PartialDownload(snapshot_id, len(content))
         stores = SimpleNamespace(
             log=SimpleNamespace(
                 start=LOG_BEGINNING,
@@ -69,8 +79,12 @@ class Stage:
                 latest=lambda: None,
                 path=lambda _: Path("/nowhere"),
                 log_digest=self._digest_of,
+                _fs=disk,
             ),
-            state=SimpleNamespace(log_start=LOG_BEGINNING, election=election or ElectionState()),
+            directory=Path("/"),
+            state=SimpleNamespace(
+                log_start=LOG_BEGINNING, election=election or ElectionState(), download=download
+            ),
             report=self.reports.get(node_id, SimpleNamespace(losses=[], corrupt_snapshots=[])),
         )
         node = SimpleNamespace(
@@ -89,7 +103,9 @@ class Stage:
             key=key_of(node_id),
             stores=stores,
             node=node,
-            controller=SimpleNamespace(image=EMPTY_IMAGE, subscribe=self.subscribers.append),
+            controller=SimpleNamespace(
+                image=EMPTY_IMAGE, subscribe=self.subscribers.append, fault=None
+            ),
         )
         self.replicas[node_id] = replica
         self.witness.opened(replica, lambda: self.now_ms)
@@ -127,13 +143,14 @@ class Stage:
     def commit_records(self, *records: MetadataRecord, base: int = 0) -> None:
         """Every node writes one batch of metadata, and one node calls it committed."""
         values = [encode_record(record) for record in records]
-        self._commit_batch(encode_batch(values, base_offset=base, epoch=1, timestamp=0))
+        self.commit_batch(encode_batch(values, base_offset=base, epoch=1, timestamp=0))
 
     def commit_voters(self, record: Voters, base: int = 0) -> None:
         """As above, of a voters record."""
-        self._commit_batch(encode_control_batch([record], base_offset=base, epoch=1, timestamp=0))
+        self.commit_batch(encode_control_batch([record], base_offset=base, epoch=1, timestamp=0))
 
-    def _commit_batch(self, data: bytes) -> None:
+    def commit_batch(self, data: bytes) -> None:
+        """As above, of a batch that is given."""
         (batch,) = self.witness.split(data)
         for node_id in (1, 2, 3):
             self.append_batch(node_id, data, 1)

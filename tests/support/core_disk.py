@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from quorum.control_records import Voters
-from quorum.core.notices import DurableState
+from quorum.core.notices import DurableState, PartialDownload
 from quorum.core.output import (
+    AbandonDownload,
     AdvanceLogStart,
     Append,
     BeginDownload,
@@ -72,6 +73,8 @@ class Disk:
     election: ElectionState = field(default_factory=ElectionState)
     high_watermark: int = 0
     snapshots: dict[SnapshotId, int] = field(default_factory=dict)
+    ages_ms: dict[SnapshotId, int] = field(default_factory=dict)
+    """What the next start is told of how long they have been there."""
     chunks: dict[SnapshotId, bytes] = field(default_factory=dict)
     is_fresh: bool = False
     """Whether the quorum has yet to be founded; without a word it is."""
@@ -106,7 +109,17 @@ class Disk:
             tuple(voters),
             self.high_watermark,
             dict(self.snapshots),
+            self.ages_ms,
+            download=self._download(),
         )
+
+    def _download(self) -> PartialDownload | None:
+        left = [each for each in self.chunks if self.chunks[each] and each not in self.snapshots]
+        if not left:
+            return None
+        newest = max(left, key=lambda each: (each.offset, each.epoch))
+        self.chunks = {newest: self.chunks[newest]}
+        return PartialDownload(newest, len(self.chunks[newest]))
 
     def apply(self, effect: object) -> None:
         match effect:
@@ -143,7 +156,9 @@ class Disk:
                 assert len(before) == effect.position
                 self.chunks[effect.snapshot_id] = before + effect.chunk
             case FreezeDownload():
-                self.snapshots[effect.snapshot_id] = len(self.chunks[effect.snapshot_id])
+                self.snapshots[effect.snapshot_id] = len(self.chunks.pop(effect.snapshot_id))
+            case AbandonDownload():
+                self.chunks.pop(effect.snapshot_id, None)
 
 
 def disk_with(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from quorum.log.layout import WATERMARK_NAME
+from quorum.log.layout import WATERMARK_NAMES
 from tests.support.audit_log import AuditLog
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "kafka-kraft-log"
@@ -21,7 +21,8 @@ def damaged_sample(folder: Path) -> Path:
 
 def damage(log: AuditLog) -> Path:
     """Flip a byte in the middle of a log of ours and forget its high watermark; the segment."""
-    (log.partition / WATERMARK_NAME).unlink()
+    for name in WATERMARK_NAMES:
+        (log.partition / name).unlink()
     path = next(log.partition.glob("*.log"))
     _flip(path, path.stat().st_size // 2)
     return path

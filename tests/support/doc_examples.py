@@ -198,7 +198,7 @@ def index_example() -> str:
 
 
 def watermark_example() -> str:
-    slot = _encode(2, Watermarks(8, 8, 3, fold(EMPTY_LOG_DIGEST, example_batch())))
+    slot = _encode(2, Watermarks(8, 8, 3, fold(EMPTY_LOG_DIGEST, example_batch())), DIRECTORY_ID)
     return dump(
         [
             (slot[0:4], "magic"),
@@ -208,6 +208,7 @@ def watermark_example() -> str:
             (slot[28:32], "durable epoch 3"),
             (slot[32:33], "digest known"),
             (slot[33:49], "digest"),
+            (slot[49:65], "owner"),
             (slot[_SLOT.size :], "CRC-32C"),
         ]
     )

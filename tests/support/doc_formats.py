@@ -7,14 +7,21 @@ from collections.abc import Callable
 
 from quorate.controller.group import _headers
 from quorate.controller.requests import RequestContext
-from quorate.features import INITIAL_LEVELS, KRAFT_VERSION, SUPPORTED_FEATURES
+from quorate.features import (
+    INITIAL_LEVELS,
+    KAFKA_INITIAL_LEVELS,
+    KRAFT_VERSION,
+    SUPPORTED_FEATURES,
+)
 from quorum import control
 from quorum.batch_header import CODEC_MASK, CONTROL_BIT, HEADER, TRANSACTIONAL_BIT
 from quorum.log import directory_lock, high_watermark_file, layout, side_file
 from quorum.types import SnapshotId
 from snapshot.format import DATA_BATCH_BYTES, DATA_BATCH_RECORDS
 from snapshot.naming import FileState, file_name
+from statemachine.feature_levels import RELEASES
 from statemachine.imports import HEADER_SOURCE_NEXT, HEADER_SOURCE_OFFSET
+from statemachine.producers import HEADER_FINGERPRINT
 from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES, FieldSpec, RecordType
 from statemachine.records_schema import ArrayOf, Kind, StructOf
 from tests.support.doc_regions import table
@@ -115,6 +122,10 @@ _TAG_NOTES = {
         "SNAPSHOT_HEADER",
         "16 bytes: running log digest at the checkpoint's end offset",
     ),
+    "SNAPSHOT_END_TAG": (
+        "SNAPSHOT_HEADER",
+        "the checkpoint's end offset (int64) and epoch (int32), as in its name",
+    ),
     "STATE_DIGEST_TAG": (
         "SNAPSHOT_FOOTER",
         "16 bytes: digest of the state that the checkpoint holds",
@@ -200,6 +211,7 @@ _HEADER_NOTES = {
     "open": "the oldest sequence whose answer the producer still lacked, in decimal",
     "answer": "msgpack map: what the answer says beyond its position; `refused`, a code and a "
     "message, where the batch only takes the number of a command sent again",
+    HEADER_FINGERPRINT: "BLAKE2b-128 of the command's type and content, by which a repeat is known",
     HEADER_SOURCE_OFFSET: "import: where the batch's range of the source begins",
     HEADER_SOURCE_NEXT: "import: where that range ends, exclusive",
 }
@@ -209,7 +221,7 @@ def record_headers() -> str:
     context = RequestContext(
         principal="p", client_id="c", request_id="r", reason="w", traceparent="t", producer_id=1
     )
-    names = [name for name, _ in _headers(context, {"a": 1})]
+    names = [name for name, _ in _headers(context, {"a": 1}, b"")]
     names += [HEADER_SOURCE_OFFSET, HEADER_SOURCE_NEXT]
     assert set(names) == set(_HEADER_NOTES)
     return table(["Header", "Content"], [[f"`{name}`", _HEADER_NOTES[name]] for name in names])
@@ -235,6 +247,7 @@ def _file_rows() -> list[list[str]]:
         [layout.EPOCH_FILE_NAME, "partition", "epoch history", own_check],
         [layout.LOG_START_NAME, "partition", "first offset kept", "line 2"],
         [layout.WATERMARK_NAME, "partition", "high watermark and durable end", "CRC-32C per slot"],
+        [layout.WATERMARK_COPY_NAME, "partition", "the same once more", "CRC-32C per slot"],
         [layout.CONDEMNED_NAME, "partition", "from where on the log is to be set aside", "line 2"],
         [layout.PARTITION_METADATA_NAME, "partition", "the metadata topic's id", "none"],
         [shape, "partition", "checkpoint", "CRC-32C per batch, footer"],
@@ -260,7 +273,7 @@ def file_endings() -> str:
             [f"`{layout.DAMAGED_SUFFIX}`", "a segment or side file set aside; never touched"],
             [
                 f"`{FileState.PART.value}`",
-                "a checkpoint being written or fetched; removed at start",
+                "a checkpoint being written, removed at start, or fetched, and gone on with",
             ],
             [f"`{FileState.DELETED.value}`", "a checkpoint on its way out; removed at start"],
             [f"`{FileState.CORRUPT.value}`", "a checkpoint set aside; never touched"],
@@ -270,13 +283,14 @@ def file_endings() -> str:
 
 def watermark_slot() -> str:
     fields = (
-        ("magic", "`QHW1`"),
+        ("magic", "`QHW2`"),
         ("sequence", "the slot with the higher one counts"),
         ("high watermark", "everything below is committed"),
         ("durable end", "everything below is on this disk"),
         ("durable epoch", "of the record before the durable end"),
         ("digest known", "1 if the next field says something"),
         ("digest", "log digest at the durable end"),
+        ("owner", "directory id of the disk; another disk's slot does not count"),
     )
     rows = struct_rows(high_watermark_file._SLOT, fields)
     rows.append([high_watermark_file._SLOT.size, "uint32", "CRC-32C", "of the slot up to here"])
@@ -296,17 +310,38 @@ def checkpoint_cuts() -> str:
 def _initial_level(name: str) -> object:
     if name == KRAFT_VERSION:
         return "1 with voters given to `format`, else 0"
+    if name in KAFKA_INITIAL_LEVELS:
+        return f"{INITIAL_LEVELS[name]}, {KAFKA_INITIAL_LEVELS[name]} under Kafka's record codec"
     return INITIAL_LEVELS.get(name, 0)
 
 
 def feature_levels() -> str:
     return table(
-        ["Feature", "Lowest", "Highest", "New clusters start at"],
+        ["Feature", "Lowest", "Highest", "New clusters start at", "Levels by Kafka's release"],
         [
-            [f"`{each.name}`", each.min_level, each.max_level, _initial_level(each.name)]
+            [
+                f"`{each.name}`",
+                each.min_level,
+                each.max_level,
+                _initial_level(each.name),
+                _by_release(each.name),
+            ]
             for each in SUPPORTED_FEATURES
         ],
     )
+
+
+def _by_release(name: str) -> str:
+    releases: dict[str, list[int]] = {}
+    for level, release in sorted(RELEASES[name].items()):
+        releases.setdefault(release, []).append(level)
+    return ", ".join(
+        f"{release}: {_span(levels[0], levels[-1])}" for release, levels in releases.items()
+    )
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 MAKERS: dict[str, Callable[[], str]] = {

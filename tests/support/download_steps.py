@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorum.config import QuorumConfig
 from quorum.core.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.notices import ConnectionRefused
 from quorum.core.output import (
     Output,
 )
@@ -28,6 +29,8 @@ def following(disk: Disk | None = None, *, slices: int = 1) -> CoreCluster:
 
 
 def follow(cluster: CoreCluster, leader: int, epoch: int) -> None:
+    """Node 1 has lost the leader it may have had, and hears of another."""
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, ConnectionRefused(node.leader_id)))
     cluster.queue.clear()
     request = BeginQuorumEpochRequest(9, CLUSTER, key(1), key(leader), epoch)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, leader, request))

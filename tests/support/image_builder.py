@@ -100,7 +100,12 @@ def topic_config(name: str, value: str, topic: str = "t") -> ConfigRecord:
 
 
 def judging(
-    *, native: bool = True, now_ms: int = 0, next_offset: int = END_OFFSET, seed: int = 1
+    *,
+    native: bool = True,
+    now_ms: int = 0,
+    next_offset: int = END_OFFSET,
+    seed: int = 1,
+    principal: str = "",
 ) -> JudgeContext:
     """A judge's context with nobody in session."""
     return JudgeContext(
@@ -110,6 +115,7 @@ def judging(
         wall_ms=5_000,
         rng=random.Random(seed),
         sessions=BrokerSessions(9_000),
+        principal=principal,
         uses_native_codec=native,
         defaults=PlacementDefaults(1, 3),
     )

@@ -54,6 +54,7 @@ class LoneReplica:
         snapshot: SnapshotConfig | None = None,
         log: LogConfig | None = None,
         quorum: QuorumConfig | None = None,
+        idle_interval_ms: int = 0,
     ) -> None:
         self.fs = MemoryFileSystem()
         self.now_ms = 1_000
@@ -64,6 +65,7 @@ class LoneReplica:
         self._snapshot = snapshot or SnapshotConfig()
         self._log = log or LogConfig()
         self._quorum = quorum or QuorumConfig()
+        self._idle_interval_ms = idle_interval_ms
         self.voters = tuple(
             Voter(
                 ReplicaKey(place, bytes([128 + place]) * 16),
@@ -90,7 +92,7 @@ class LoneReplica:
     def send(self, to: NodeId, message: Message) -> None:
         self.sent.append((to, message))
 
-    def set_peers(self, addresses: object) -> None:
+    def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
         del addresses
 
     # What a test does with it.
@@ -112,7 +114,9 @@ class LoneReplica:
             self.stores,
             self.fs,
             quorum_config=self._quorum,
-            controller_config=ControllerConfig("cluster", idle_interval_ms=0, kraft_version=1),
+            controller_config=ControllerConfig(
+                "cluster", idle_interval_ms=self._idle_interval_ms, kraft_version=1
+            ),
             snapshot_config=self._snapshot,
             clock=_ClockOf(self),
             rng=random.Random(7),

@@ -148,7 +148,7 @@ async def replica(
     """A started replica; stopped at the end."""
     handler = RecordingHandler()
     link = Link(
-        hello or Hello(cluster, key(node_id), digest),
+        hello or Hello(cluster, key(node_id), digest, process_id=b"a process"),
         handler,
         timeout_s,
         credentials=tls.channel_credentials if tls else None,

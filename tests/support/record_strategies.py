@@ -239,6 +239,11 @@ class World:
             return [ProducerIdsRecord(1, 1, self.next_producer_id)]
         return [InitProducerRecord(self.next_producer_id - 1, 0)]
 
+    def _transactional(self) -> MetadataRecord:
+        """No two names ever hold the same producer id."""
+        name, count = self.rng.randrange(3), self.rng.randrange(5)
+        return TransactionalIdRecord(f"tx{name}", 3 * count + name)
+
     def _misc(self) -> list[MetadataRecord]:
         rng = self.rng
         return [
@@ -261,7 +266,7 @@ class World:
                     ),
                     UserScramCredentialRecord("user", 1, rng.randbytes(4), b"k", b"s", 4096),
                     DelegationTokenRecord("o", "r", ("x",), 1, 2, 3, f"token{rng.randrange(3)}"),
-                    TransactionalIdRecord(f"tx{rng.randrange(3)}", rng.randrange(5)),
+                    self._transactional(),
                     ClearElrRecord(""),
                 ]
             )

@@ -56,6 +56,9 @@ class RecordingFileSystem:
     def free_bytes(self, path: Path) -> int | None:
         return self._inner.free_bytes(path)
 
+    def modified_ms(self, path: Path) -> int | None:
+        return self._inner.modified_ms(path)
+
 
 class _RecordingFile:
     def __init__(self, owner: RecordingFileSystem, path: Path, inner: File) -> None:

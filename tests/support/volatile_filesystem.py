@@ -258,6 +258,9 @@ class VolatileFileSystem:
     def free_bytes(self, path: Path) -> int | None:
         return self._os.free_bytes(path)
 
+    def modified_ms(self, path: Path) -> int | None:
+        return self._os.modified_ms(path)
+
     # ------------------------------------------------------------------ inside
 
     def sync_node(self, node: _Node) -> None:

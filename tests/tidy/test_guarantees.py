@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evidence.guarantees import Promise, all_promises, node_ids, problem_with, promises
+from tests.evidence.guarantees import (
+    Promise,
+    all_promises,
+    differences,
+    node_ids,
+    problem_with,
+    promises,
+)
 
 PROMISES = all_promises()
 
 
 def test_there_are_promises_and_their_labels_differ() -> None:
-    assert len(PROMISES) >= 70
+    assert len(PROMISES) >= 100
     assert len({each.label for each in PROMISES}) == len(PROMISES)
 
 
@@ -49,3 +56,16 @@ def test_what_backs_nothing_is_seen(name: str) -> None:
 def test_a_promise_without_backing_is_seen() -> None:
     text = "**X1.** Two\nlines.\nShown by: `a.scn`,\n`rule b`\n\n**X2.** Bare.\n\n**None.** x"
     assert promises(text) == [Promise("X1", ("a.scn", "rule b")), Promise("X2", ())]
+
+
+def test_a_paragraph_below_a_promise_is_held_to_its_own_backing() -> None:
+    text = "**A1a.** One.\nShown by: `a.scn`\n\nMore.\nShown by: `b.scn`\n\nNo claim."
+    assert promises(text) == [Promise("A1a", ("a.scn",)), Promise("A1a (2)", ("b.scn",))]
+
+
+def test_a_difference_from_kraft_without_backing_is_seen() -> None:
+    head = "## Differences from KRaft\n| KRaft | Here | Why | Shown by |\n|---|---|---|---|\n"
+    rows = "| a | b | c | `a.scn`, `rule b` |\n| d | e | f |\n"
+    backed, bare = differences(head + rows)
+    assert backed == Promise("KRaft: a", ("a.scn", "rule b"))
+    assert bare == Promise("KRaft: d", ())

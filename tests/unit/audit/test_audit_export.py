@@ -15,7 +15,7 @@ from audit.export import export_log
 from audit.export_files import ExportFolder, parse_range
 from audit.schema import HISTORY, TABLES, TYPED_TABLES
 from quorum.errors import StorageError
-from quorum.log.layout import WATERMARK_NAME
+from quorum.log.layout import WATERMARK_NAMES
 from statemachine.records import (
     BeginTransactionRecord,
     BrokerFencedEvent,
@@ -303,7 +303,8 @@ def test_uncommitted_records_are_exported_only_when_asked(tmp_path: Path) -> Non
     log.elect(1)
     log.command(ConfigRecord(4, "", "a", "1"))
     log.log.flush()
-    (log.partition / WATERMARK_NAME).unlink()
+    for name in WATERMARK_NAMES:
+        (log.partition / name).unlink()
     report = export_log(log.home, tmp_path / "out")
     assert report.end_offset == 0
     assert report.problems

@@ -14,7 +14,7 @@ from audit.reader import read_state
 from audit.schema import HISTORY, TABLES, TYPED_TABLES, arrow_schema, columns
 from audit.typed_tables import EFFECTS, WITHOUT_EFFECT
 from quorum.errors import LogDamagedError, StorageError
-from quorum.log.layout import WATERMARK_NAME
+from quorum.log.layout import WATERMARK_NAMES
 from statemachine.records import (
     RECORD_TYPES,
     AbortTransactionRecord,
@@ -307,7 +307,8 @@ def test_a_foreign_directory_says_how_far_it_is_committed(
     snapshot_id = log.checkpoint()
     log.command(ConfigRecord(4, "", "a", "2"))
     log.log.flush()
-    (log.partition / WATERMARK_NAME).unlink()
+    for name in WATERMARK_NAMES:
+        (log.partition / name).unlink()
     plan = plan_source(tmp_path)
     assert plan.end_offset == (log.end if voters == (1,) else snapshot_id.offset)
     assert bool(plan.problems) == (voters != (1,))

@@ -10,7 +10,7 @@ import pytest
 from audit.directory import plan_source
 from audit.schema import HISTORY
 from quorum.errors import LogDamagedError
-from quorum.log.layout import WATERMARK_NAME
+from quorum.log.layout import WATERMARK_NAMES
 from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog, table_rows
 from tests.support.damaged_logs import SAMPLE, damaged_sample
@@ -42,7 +42,8 @@ def test_a_checkpoint_behind_the_damage_does_not_hide_it(tmp_path: Path) -> None
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    (log.partition / WATERMARK_NAME).unlink()
+    for name in WATERMARK_NAMES:
+        (log.partition / name).unlink()
     with pytest.raises(LogDamagedError):
         plan_source(tmp_path)
     plan = plan_source(tmp_path, with_unknown=True, only_before_damage=True)

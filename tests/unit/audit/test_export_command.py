@@ -12,7 +12,7 @@ import pytest
 import audit.session
 from audit.errors import AuditError
 from quorate.cli.main import main
-from quorum.log.layout import WATERMARK_NAME
+from quorum.log.layout import WATERMARK_NAMES
 from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog
 from tests.support.damaged_logs import SAMPLE, damaged_sample
@@ -107,7 +107,8 @@ def test_what_is_missing_is_told_to_quiet_people_too(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (log.partition / WATERMARK_NAME).unlink()
+    for name in WATERMARK_NAMES:
+        (log.partition / name).unlink()
     said = "no high watermark is stored"
     assert main(["export", str(log.home), "--to", str(tmp_path / "out"), "--quiet"]) == 0
     assert said in capsys.readouterr().err

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from audit.errors import AuditError, LogTruncatedError
+from audit.lineage import EPOCHS_MAX, epochs_below
 from audit.plan import CheckpointFile, ReadPlan
 from audit.source import ClusterMetadataSource
 from audit.source_stream import HistoryStream, check_position
@@ -153,6 +154,28 @@ def test_a_position_of_another_history_is_told_where_it_differs(
     with pytest.raises(LogTruncatedError, match="LOG_TRUNCATED") as caught:
         check_position(found, offset, epoch)
     assert caught.value.offset == divergent
+
+
+@pytest.mark.parametrize("offset", [16, 21, 25])
+def test_with_the_epochs_it_has_read_a_stream_is_told_the_very_offset(offset: int) -> None:
+    """KIP-279, scenario 1: read e1[0,11) e2[11,...), the log now e1[0,21) e3[21,...)."""
+    found = plan((1, 0), (3, 21), end=31)
+    with pytest.raises(LogTruncatedError, match="offset is 11 ") as caught:
+        check_position(found, offset, 2, (EpochStart(1, 0), EpochStart(2, 11)))
+    assert (caught.value.offset, caught.value.is_exact) == (11, True)
+    with pytest.raises(LogTruncatedError, match=f"is at most {min(offset - 1, 21)} ") as caught:
+        check_position(found, offset, 2)
+    assert not caught.value.is_exact
+
+
+def test_a_streams_position_keeps_its_epochs_over_a_trimmed_log() -> None:
+    """The log start has moved into epoch 2, whose beginning only the position still has."""
+    known = (EpochStart(1, 0), EpochStart(2, 11))
+    log = (EpochStart(2, 20), EpochStart(3, 30), EpochStart(4, 50))
+    assert epochs_below(known, log, 40) == (*known, EpochStart(3, 30))
+    many = [EpochStart(epoch, epoch * 2) for epoch in range(1, 300)]
+    kept = epochs_below((), many, 600)
+    assert (len(kept), kept[-1]) == (EPOCHS_MAX, EpochStart(299, 598))
 
 
 def test_a_position_below_the_log_start_is_not_skipped_over() -> None:

@@ -303,3 +303,26 @@ def test_a_dump_stands_when_its_node_trims_before_the_epochs_are_checked(
     status, batches, said = dumped(capsys, str(tmp_path))
     assert (status, len(batches)) == (0, 3)
     assert "the epochs of the batches could not be checked" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("00000000000000000000.timeindex", "index by time, of Kafka's"),
+        ("00000000000000000010.snapshot", "snapshot of producer states, of Kafka's"),
+        ("00000000000000000000.index", "index by offset"),
+        ("00000000000000000000.txnindex", "aborted transactions"),
+        ("00000000000000000000.digest", "log digest"),
+        ("quorum-state", "the vote of this replica"),
+        ("leader-epoch-checkpoint", "where each epoch"),
+    ],
+)
+def test_what_lies_beside_a_segment_is_named_and_not_called_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, says: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(bytes(100))
+    status, rows, said = dumped(capsys, str(path))
+    assert (status, rows) == (2, [])
+    assert says in said
+    assert "damage" not in said

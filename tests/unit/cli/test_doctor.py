@@ -18,6 +18,7 @@ from quorate.doctor_finding import Verdict
 from quorum.batch import scan_batches
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
+from quorum.log.layout import WATERMARK_NAMES
 from tests.support.audit_log import AuditLog
 
 
@@ -71,7 +72,7 @@ def test_deep_finds_an_epoch_that_rotted(
     for epoch in (1, 2, 3):
         bench.elect(epoch)
     bench.commit()
-    for name in (f"{0:020d}.log", f"{0:020d}.digest", *(["high-watermark"] if with_marks else [])):
+    for name in (f"{0:020d}.log", f"{0:020d}.digest", *(WATERMARK_NAMES if with_marks else ())):
         shutil.copy(bench.partition / name, partition / name)
     path = partition / f"{0:020d}.log"
     data = bytearray(path.read_bytes())
@@ -138,12 +139,14 @@ def test_an_election_state_that_is_missing_or_older(data_dir: Path) -> None:
         ("partition.metadata", "partition.metadata", Verdict.FAILED),
         ("condemned", "condemned", Verdict.FAILED),
         ("high-watermark", "high-watermark", Verdict.WARNING),
+        ("high-watermark-copy", "high-watermark", Verdict.WARNING),
         ("leader-epoch-checkpoint", "leader-epoch-checkpoint", Verdict.WARNING),
         ("00000000000000000000.digest", "digests", Verdict.WARNING),
     ],
 )
 def test_every_side_file_is_read(data_dir: Path, name: str, check: str, verdict: Verdict) -> None:
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
+    HighWatermarkFile(OsFileSystem(), data_dir / "__cluster_metadata-0").close()
     assert verdicts(config)[check] is Verdict.OK
     (data_dir / "__cluster_metadata-0" / name).write_bytes(b"nonsense")
     found = verdicts(config)

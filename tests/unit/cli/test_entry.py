@@ -17,7 +17,10 @@ from quorate.early_stop import STOP_SIGNALS, TOLD
 from quorate.entry import VALUED, command_of
 
 PROGRAM = """
-import os, runpy, sys
+import os, runpy, signal, sys
+
+# As a terminal starts it; what a shell runs in the background ignores this signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Told:
     def find_spec(self, name, path=None, target=None):

@@ -43,6 +43,7 @@ def test_no_refusal_counts_as_success() -> None:
     [
         (errors.ConfigError(["a"]), Exit.USAGE),
         (errors.IdentityError("a"), Exit.USAGE),
+        (errors.IdentityDamagedError("a"), Exit.DAMAGED),
         (errors.CorruptBatchError("a"), Exit.DAMAGED),
         (errors.SnapshotCorruptError("a"), Exit.DAMAGED),
         (errors.LogDamagedError("a", path="p", position=1, offset=2), Exit.DAMAGED),
@@ -58,6 +59,7 @@ def test_failures(error: Exception, status: Exit) -> None:
 def test_hints_name_the_next_step() -> None:
     assert "quorate format" in hint_for(errors.IdentityError("x"))
     assert "operations.md" in hint_for(errors.CorruptBatchError("x"))
+    assert "operations.md" in hint_for(errors.IdentityDamagedError("x"))
     assert hint_for(CliError("x", hint="do this")) == "do this"
 
 

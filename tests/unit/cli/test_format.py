@@ -89,7 +89,26 @@ def test_levels_are_written_in_the_cluster_codec(
         "data": {"name": "metadata.version", "featureLevel": 20},
     } in payloads
     raw = (tmp_path / "d" / BOOTSTRAP).read_bytes()
-    assert (b"\x01\x0c\x00" in raw) == (codec == "kafka")
+    # Kafka's framing: its version, record type 12, record version 0, and a compact string.
+    assert (b"\x01\x0c\x00\x11metadata.version" in raw) == (codec == "kafka")
+
+
+def test_under_kafkas_codec_an_older_kafka_reads_the_files_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: the default level locks nobody out unsaid. Method: both defaults, and one asked for."""
+    kafka = ("--standalone", "--set", "cluster.record_codec=kafka", "-o", "json")
+    asked = ("--feature", "metadata.version=33")
+    levels, said = [], []
+    for n, arguments in enumerate((("--standalone", "-o", "json"), kafka, (*kafka, *asked))):
+        assert fmt(tmp_path / str(n), *arguments) == 0
+        output = capsys.readouterr()
+        levels.append(json.loads(output.out)["levels"])
+        said.append(output.err)
+    assert levels == [{"metadata.version": level} for level in (33, 30, 33)]
+    assert "Kafka" not in said[0]
+    assert "metadata.version 30: Kafka 4.3 and later read these files" in said[1]
+    assert "metadata.version 33: Kafka 4.4 and later read these files" in said[2]
 
 
 def test_formatting_twice_needs_to_be_asked_for(tmp_path: Path) -> None:

@@ -39,13 +39,41 @@ def described(*silent_ms: int, check_quorum_ms: int = 3_000, **fields: Any) -> A
     )
 
 
-def ran(monkeypatch: pytest.MonkeyPatch, answer: Any, *arguments: str) -> int:
-    def asked(_session: object, _work: object) -> Any:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+class Cluster:
+    """The leader's answers over time: whoever is alive fetches every half second."""
 
-    monkeypatch.setattr(quorum_may_stop, "ask", asked)
+    def __init__(self, answer: Any, dead: tuple[int, ...] = (), revived_s: float = 1e9) -> None:
+        self.answer, self.dead, self.revived_s = answer, dead, revived_s
+        self.now_s = 0.0
+        self.asked = 0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def ask(self, _session: object, _work: object) -> Any:
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        passed_ms = round(self.now_s * 1000)
+        told = DescribeQuorumResponse()
+        told.CopyFrom(self.answer)
+        told.timestamp_ms += passed_ms
+        for each in told.voters:
+            is_silent = told.timestamp_ms - passed_ms - each.last_fetch_timestamp_ms > 500
+            if (each.replica_id in self.dead and self.now_s < self.revived_s) or is_silent:
+                continue
+            each.last_fetch_timestamp_ms += passed_ms // 500 * 500
+            each.last_caught_up_timestamp_ms = each.last_fetch_timestamp_ms
+        return told
+
+
+def ran(monkeypatch: pytest.MonkeyPatch, answer: Any, *arguments: str) -> int:
+    cluster = answer if isinstance(answer, Cluster) else Cluster(answer)
+    monkeypatch.setattr(quorum_may_stop, "ask", cluster.ask)
+    monkeypatch.setattr(quorum_may_stop, "time", cluster)
     return main(["-o", "json", "quorum", "may-stop", *arguments])
 
 
@@ -57,7 +85,8 @@ def ran(monkeypatch: pytest.MonkeyPatch, answer: Any, *arguments: str) -> int:
         (described(10, 10), ["2", "--spare", "1"], Exit.REFUSED),
         (described(10, 4_000), ["2"], Exit.REFUSED),
         (described(10, 4_000), ["3"], Exit.OK),
-        (described(10, 4_000, check_quorum_ms=9_000), ["2"], Exit.OK),
+        (described(10, 4_000, check_quorum_ms=9_000), ["2"], Exit.REFUSED),
+        (described(10, 400, check_quorum_ms=9_000), ["2"], Exit.OK),
         (described(10, 4_000, check_quorum_ms=0), ["2"], Exit.REFUSED),
         (described(10, 10, pending_change="add node 4, not written yet"), ["2"], Exit.REFUSED),
         (described(), ["1"], Exit.REFUSED),
@@ -90,3 +119,55 @@ def test_reasons_are_sentences_of_their_own(
     ran(monkeypatch, described(10, 10), "2")
     may = json.loads(capsys.readouterr().out)
     assert (may["may_stop"], may["reasons"], may["reason"]) == (True, [], "")
+
+
+def test_a_voter_that_died_a_moment_ago_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: no yes from what was true before. Method: node 3 was killed 10 ms ago; ask at once."""
+    cluster = Cluster(described(10, 10), dead=(3,))
+    assert ran(monkeypatch, cluster, "2") == Exit.REFUSED
+    assert 2.0 <= cluster.now_s < 2.2
+    said = json.loads(capsys.readouterr().out)
+    assert said["reasons"][0] == "1 of 3 voters would be left that can acknowledge, 2 are needed"
+    assert said["unable"][0]["condition"] == "silent"
+
+
+def test_the_answer_comes_as_soon_as_all_have_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: no waiting for nothing. Method: all alive; then one that has long been silent."""
+    cluster = Cluster(described(10, 10))
+    assert ran(monkeypatch, cluster, "2") == Exit.OK
+    assert 0.45 <= cluster.now_s < 0.6
+    cluster = Cluster(described(10, 4_000))
+    assert ran(monkeypatch, cluster, "3") == Exit.OK
+    assert cluster.now_s < 0.6
+    cluster = Cluster(described(10, 4_000))
+    assert ran(monkeypatch, cluster, "2") == Exit.REFUSED
+    assert cluster.asked == 1
+
+
+def test_it_waits_until_the_node_may_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(described(10, 10), dead=(3,), revived_s=5.0)
+    assert ran(monkeypatch, cluster, "2", "--wait", "3") == Exit.REFUSED
+    cluster = Cluster(described(10, 10), dead=(3,), revived_s=5.0)
+    assert ran(monkeypatch, cluster, "2", "--wait", "30") == Exit.OK
+    assert 5.0 <= cluster.now_s < 8.0
+
+
+def test_another_leader_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: times of two leaders' clocks are not compared. Method: the epoch rises in between."""
+
+    class Changing(Cluster):
+        def ask(self, _session: object, _work: object) -> Any:
+            told = super().ask(_session, _work)
+            if self.now_s >= 0.2:
+                told.leader_epoch = 2
+                ahead_ms = 3_600_000
+                told.timestamp_ms += ahead_ms
+                for each in told.voters:
+                    each.last_fetch_timestamp_ms += ahead_ms
+                    each.last_caught_up_timestamp_ms += ahead_ms
+            return told
+
+    cluster = Changing(described(10, 10), dead=(3,))
+    assert ran(monkeypatch, cluster, "2") == Exit.REFUSED

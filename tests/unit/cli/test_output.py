@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from quorate.cli.output import Result, as_text, render
+from quorate.visible_text import visible_json
 
 LIST = Result(
     "ThingList",
@@ -85,3 +86,22 @@ def test_no_escape_codes_without_colour() -> None:
 )
 def test_cells(value: object, text: str) -> None:
     assert as_text(value) == text
+
+
+FORGED = "r1\x1b]0;pwned\x07\x1b[31m\nFAKE ROW  9\x9b2K\u202e\u2028"
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
+def test_names_of_others_cannot_move_the_cursor_or_add_a_row(output: str) -> None:
+    result = Result(
+        "Brokers",
+        {"rack": FORGED, FORGED: FORGED},
+        rows=[{"rack": FORGED, "tags": [FORGED], "map": {FORGED: FORGED}}],
+        columns=("rack", "tags", "map"),
+    )
+    shown = rendered(result, output)
+    assert visible_json(shown) == shown, "no control character"
+    assert not any(line.startswith("FAKE ROW") for line in shown.split("\n"))
+    assert "FAKE ROW" in shown
+    if output in ("json", "yaml"):
+        assert yaml.safe_load(shown)["rack"] == FORGED, "programs still get the value itself"

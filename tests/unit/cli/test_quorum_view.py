@@ -12,6 +12,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.main import main
 from quorate.cli.quorum import replication_rows, status_fields
 from quorate.cli.quorum_barred import advise
+from quorate.cli.quorum_replay import advise_replay
 from quorate.cli.quorum_support import unsupported_levels, warnings_about_versions
 from quorate.cli.quorum_tree import way_of
 from quorate.cli.session import Session
@@ -188,7 +189,7 @@ def test_a_pending_change_and_removed_voters_are_shown(
     assert status_fields(answer)["removed_voters"] == []
     answer.pending_change = "remove node 1, written at 90"
     answer.removed.add(node_id=3, directory_id=b"d" * 16)
-    monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: answer)
+    monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: (answer, {}))
     assert main(["quorum", "describe", "status", "-o", output]) == 0
     shown = capsys.readouterr().out
     directory = uuid_to_text(b"d" * 16)
@@ -211,3 +212,18 @@ def test_a_barred_voter_is_marked_and_the_way_back_told(capsys: pytest.CaptureFi
     said = capsys.readouterr().err
     assert f"remove-voter 3 --directory-id {uuid_to_text(b'd' * 16)}" in said
     assert "--no-initial-voters" in said
+
+
+def test_voters_that_cannot_replay_are_named_and_all_of_them_plainly(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Goal: an operator without a leader learns from ``describe status`` that none can come."""
+    answer = quorum(replica(1, 90), replica(2, 90))
+    advise_replay(Session(), answer, {2: "offset 7: unknown record"})
+    said = capsys.readouterr().err
+    assert "voter 2 applies no further record and cannot lead: offset 7: unknown record" in said
+    assert "no voter can replay" not in said
+    advise_replay(Session(), answer, {1: "offset 7: unknown record", 2: "x", 9: "y"})
+    said = capsys.readouterr().err
+    assert "observer 9 applies no further record" in said
+    assert "no voter can replay the log, so none will lead" in said

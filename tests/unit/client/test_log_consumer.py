@@ -98,6 +98,23 @@ def test_a_new_leader_makes_the_position_be_validated_and_nothing_is_lost():
     asyncio.run(scenario())
 
 
+def test_an_epoch_in_which_nobody_was_elected_holds_no_consumer_up():
+    """A candidate raised it and died; the leader of the epoch before goes on."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(0))
+            await consumer.poll()
+            log.leader, log.epoch = None, 7
+            assert await consumer.poll(max_wait_ms=0) == []
+            log.leader, log.epoch = 1, 1
+            nodes[0].commit(value("a"))
+            assert [r.offset for r in await consumer.poll()] == [1]
+
+    asyncio.run(scenario())
+
+
 def truncated(log, nodes) -> None:
     """The log loses [2, 4) of epoch 1 and goes on in epoch 2."""
     log.truncate(2)
@@ -157,6 +174,60 @@ def test_truncation_with_a_policy_moves_to_the_divergence(policy, caplog):
     assert "history changed" in caplog.text
 
 
+def test_a_reset_asks_no_leader_older_than_the_one_heard_of(monkeypatch):
+    """A replaced leader would name an end that is long behind, and what follows came twice."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        new_epoch(log, nodes, "a")
+        async with serving(*nodes), client_of(nodes) as client:
+            asked = []
+            list_offsets = client.list_offsets
+
+            async def listening(time, *, leader_epoch):
+                asked.append(leader_epoch)
+                return await list_offsets(time, leader_epoch=leader_epoch)
+
+            monkeypatch.setattr(client, "list_offsets", listening)
+            consumer = client.consumer(reset=ResetPolicy.LATEST, position=LogPosition(0))
+            await consumer.poll()
+            consumer.seek(100)
+            assert await consumer.poll() == []
+            assert consumer.position == LogPosition(2, 2)
+            log.trim(1)
+            restarted = client.consumer(reset=ResetPolicy.LATEST, position=LogPosition(0, 1))
+            await restarted.poll()
+            await restarted.poll()
+            assert asked == [2, 1, 2]
+
+    asyncio.run(scenario())
+
+
+def test_nothing_of_what_was_read_is_left_and_the_log_begins_above():
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        log.epoch = 5
+        nodes[0].commit(value("d"))
+        log.trim(5)
+        nodes[0].commit(value("e"))
+        nodes[0].snapshot = SnapshotId(5, 5)
+        async with serving(*nodes), client_of(nodes) as client:
+            strict = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(6, 3))
+            with pytest.raises(LogTruncationError, match="at the latest from offset 5") as caught:
+                await strict.poll()
+            assert (caught.value.divergent_offset, caught.value.divergent_epoch) == (5, -1)
+            assert not caught.value.is_exact
+            lenient = client.consumer(position=LogPosition(6, 3))
+            got = []
+            while not got:
+                got = await lenient.poll()
+            assert [r.offset for r in got] == [5]
+
+    asyncio.run(scenario())
+
+
 def test_below_the_log_start_the_policy_decides():
     async def scenario():
         log, nodes = cluster(1)
@@ -179,6 +250,29 @@ def test_below_the_log_start_the_policy_decides():
             latest = client.consumer(reset=ResetPolicy.LATEST)
             await latest.poll(max_wait_ms=0)
             assert latest.position == LogPosition(4, 1)
+
+    asyncio.run(scenario())
+
+
+def test_what_was_trimmed_away_was_not_cut():
+    """Goal: no false alarm. Method: a new leader whose log begins above what was read, in its own
+    epoch; nothing of what was read is there to be compared."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        async with serving(*nodes), client_of(nodes) as client:
+            strict = client.consumer(reset=ResetPolicy.NONE)
+            strict.seek(0)
+            assert [r.offset for r in await strict.poll()] == [0, 1, 2, 3]
+            new_epoch(log, nodes, "d", "e")
+            log.trim(5)
+            nodes[0].snapshot = SnapshotId(5, 2)
+            strict._meet_leader(1, 2)
+            with pytest.raises(OffsetOutOfRangeError) as caught:
+                await strict.poll()
+            assert not isinstance(caught.value, LogTruncationError)
 
     asyncio.run(scenario())
 

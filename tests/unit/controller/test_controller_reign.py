@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from quorum.batch import iterate_records, scan_batches
 from quorum.errors import ErrorCode
+from statemachine.codec import batch_headers
 from statemachine.commands import BrokerHeartbeat, FeatureRange, RegisterBroker
 from statemachine.records import (
     AbortTransactionRecord,
@@ -246,5 +247,6 @@ def test_kafkas_codec_writes_kafkas_records_without_headers():
     (header,) = scan_batches(data)
     (record,) = iterate_records(data, header)
     assert (record.value[:1], record.headers) == (b"\x01", ())
+    assert batch_headers((), record.value) == (("principal", b"User:ann"),)
     bench.tick(100)
     assert bench.last_records() == [BrokerRegistrationChangeRecord(1, 1, fenced=1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorum.batch import iterate_records, scan_batches
 from quorum.errors import ErrorCode
 from statemachine.commands import CreateTopic, DeleteTopic, InitProducerId
+from statemachine.fingerprint import command_fingerprint
 from statemachine.machine import StateMachine
 from statemachine.producers import is_refusal
 from tests.support.controller_bench import Bench, set_config
@@ -333,6 +334,7 @@ def test_who_and_why_ride_in_the_first_record_and_replay_alike_elsewhere():
     records = iterate_records(data, header)
     headers = dict(records[0].headers)
     assert headers.pop("answer") is not None
+    assert headers.pop("fingerprint") == command_fingerprint(CreateTopic("new", 2, 1))
     assert headers == {
         "principal": b"User:ann",
         "client-id": b"cli",

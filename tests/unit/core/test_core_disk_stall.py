@@ -152,3 +152,20 @@ def test_a_process_that_was_stopped_looks_twice() -> None:
     assert not watch.check(60_000)
     assert not watch.check(60_050)
     assert watch.check(60_100)
+
+
+def test_a_disk_that_hangs_at_its_second_task_has_hung() -> None:
+    """Goal: a completion does not end the watch while more is outstanding.
+
+    Method: two tickets; the first one completes, the second one never does.
+    """
+    cluster = CoreCluster((1,))
+    cluster.elect(1)
+    hang(cluster, 1)
+    cluster.propose(1)
+    cluster.propose(1)
+    member = cluster.members[1]
+    (ticket, _), _ = member.pending
+    cluster.call(1, lambda node: node.persisted(cluster.now_ms, ticket))
+    cluster.advance(LIMIT_MS * 3)
+    assert any(isinstance(each, DiskStalled) for each in member.events)

@@ -222,16 +222,24 @@ def test_an_answer_that_names_a_newer_leader_is_followed() -> None:
 def test_an_answer_that_contradicts_the_leader_is_ignored(leader_id: int) -> None:
     """Goal: one leader per epoch, also against liars. Method: another name, our own name."""
     cluster = following()
+    answer(cluster)
     output = answer(cluster, leader_id=leader_id)
     assert cluster[1].leader_id == 2
     assert any(isinstance(each, MessageIgnored) and each.is_violation for each in output.events)
+
+
+def test_a_leader_that_has_answered_nothing_yet_may_have_been_the_wrong_one() -> None:
+    """Goal: a wrong hint does not last for its epoch. Method: its first answer names another."""
+    cluster = following()
+    answer(cluster, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=3)
+    assert (cluster[1].leader_id, cluster[1].epoch) == (3, 5)
 
 
 def test_a_silent_leader_makes_a_voter_stand_and_an_observer_search() -> None:
     """Goal: the fetch timer is for voters. Method: silence for longer than it."""
     cluster = following()
     cluster.isolate(1)
-    cluster.advance(2_100)
+    cluster.advance(2_300)
     assert cluster[1].role_name == "Prospective"
     cluster = CoreCluster(observers=(9,))
     cluster.elect(1)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from quorum.core.events import MessageIgnored, QuorumFounded, RosterAgreed, VotingBarred
-from quorum.core.founding import is_founding, why_not_founded, why_not_vote
+from quorum.core.founding import why_not_founded, why_not_vote
 from quorum.core.founding_messages import FoundingRequest, FoundingResponse
 from quorum.core.inquiry import Roster, without
 from quorum.core.peers import backoff_ms
 from quorum.core.state import CoreState
 from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
-from quorum.types import ZERO_UUID, ElectionState, Founding, OffsetAndEpoch, ReplicaKey
+from quorum.types import ZERO_UUID, ElectionState, Founding, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import Disk, key
 
@@ -94,7 +94,7 @@ def test_all_agree_to_one_roster_before_anybody_may_be_elected() -> None:
     assert rosters == {whole_roster(cluster)}
     for node_id in (1, 2, 3):
         assert founding(cluster, node_id).is_complete
-        assert not is_founding(core(cluster, node_id))
+        assert not core(cluster, node_id).is_founding
         assert why_not_vote(core(cluster, node_id)) == ""
         assert events(cluster, node_id, RosterAgreed) == [RosterAgreed((1, 2, 3))]
         assert events(cluster, node_id, QuorumFounded) == [QuorumFounded((1, 2, 3))]
@@ -123,7 +123,7 @@ def test_nobody_stands_while_one_is_missing() -> None:
 
 def test_a_lone_voter_asks_nobody() -> None:
     cluster = fresh((1,))
-    assert not is_founding(core(cluster, 1))
+    assert not core(cluster, 1).is_founding
     cluster.advance(5000)
     assert cluster.leaders() == [1]
     assert cluster.sent_by(1, FoundingRequest) == []
@@ -142,7 +142,8 @@ def test_nothing_is_said_before_it_is_durable() -> None:
     cluster.persist(1)
     assert cluster.members[1].disk.election.founding == Founding(life(cluster, 1))
     assert answer(cluster, 1).life_id == life(cluster, 1)
-    receive(cluster, 1, 2, request(cluster, request_id=78, roster=whole_roster(cluster)))
+    tell(cluster, 2, whole_roster(cluster))
+    receive(cluster, 1, 2, request(cluster, request_id=78))
     assert answer(cluster, 1).request_id == 77
     cluster.persist(1)
     assert (answer(cluster, 1).request_id, answer(cluster, 1).roster) == (78, whole_roster(cluster))
@@ -176,7 +177,7 @@ def test_a_life_is_drawn_once() -> None:
         ({"voter": key(3)}, ErrorCode.INVALID_VOTER_KEY),
         ({"voter": ReplicaKey(1, OTHER)}, ErrorCode.INVALID_VOTER_KEY),
     ],
-    ids=str,
+    ids=lambda value: value.name if isinstance(value, ErrorCode) else None,
 )
 def test_what_is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
     """And changes nothing: neither is anybody's roster taken, nor is this disk barred."""
@@ -212,7 +213,6 @@ def test_a_disk_that_took_part_has_no_life_to_tell() -> None:
 # Rosters of others.
 
 
-@pytest.mark.parametrize("way", ["asked", "told"])
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -220,17 +220,13 @@ def test_a_disk_that_took_part_has_no_life_to_tell() -> None:
         ("not in it", "without it"),
     ],
 )
-def test_a_roster_without_this_life_bars(way: str, change: str, words: str) -> None:
-    """Heard in a question or an answer; durable before the refusal leaves, and for ever."""
+def test_a_roster_without_this_life_bars(change: str, words: str) -> None:
+    """Heard in an answer; for ever."""
     cluster = fresh()
     roster = (
         whole_roster(cluster, n1=OTHER) if change == "another life" else whole_roster(cluster)[1:]
     )
-    if way == "asked":
-        receive(cluster, 1, 2, request(cluster, roster=roster))
-        assert answer(cluster, 1).error is ErrorCode.INELIGIBLE_REPLICA
-    else:
-        tell(cluster, 2, roster)
+    tell(cluster, 2, roster)
     (event,) = events(cluster, 1, VotingBarred)
     assert words in event.reason
     assert not cluster[1].is_voter
@@ -243,19 +239,31 @@ def test_a_roster_without_this_life_bars(way: str, change: str, words: str) -> N
     assert cluster.sent_by(1, VoteRequest) == []
 
 
-@pytest.mark.parametrize("way", ["asked", "told"])
-def test_a_complete_roster_with_this_life_is_agreed_to(way: str) -> None:
+@pytest.mark.parametrize("lives", [{"n1": OTHER}, {"n3": OTHER}, {}])
+def test_nothing_is_concluded_from_a_question(lives: dict[str, bytes]) -> None:
+    """Anybody can ask in a voter's name; what is said in it is a reason to ask that voter."""
+    cluster = fresh()
+    roster = whole_roster(cluster, **lives)
+    tell(cluster, 2, (), life_id=life(cluster, 2))
+    before = len(cluster.sent_by(1, FoundingRequest))
+    receive(cluster, 1, 2, request(cluster, roster=roster))
+    assert answer(cluster, 1).error is ErrorCode.NONE
+    assert founding(cluster, 1).roster == ()
+    assert not core(cluster, 1).election.barred
+    assert len(cluster.sent_by(1, FoundingRequest)) == before + 1
+    cluster.settle()
+    assert founding(cluster, 1).roster == whole_roster(cluster)
+
+
+def test_a_complete_roster_with_this_life_is_agreed_to() -> None:
     """Also where it knows of a life that this node has not heard of itself."""
     cluster = fresh()
     cluster.isolate(3)
     roster = whole_roster(cluster, n3=OTHER)
-    if way == "asked":
-        receive(cluster, 1, 2, request(cluster, roster=roster))
-    else:
-        tell(cluster, 2, roster)
+    tell(cluster, 2, roster)
     assert founding(cluster, 1).roster == roster
     # One roster, ever.
-    receive(cluster, 1, 3, request(cluster, 3, roster=whole_roster(cluster)))
+    tell(cluster, 3, whole_roster(cluster))
     assert founding(cluster, 1).roster == roster
 
 
@@ -264,7 +272,7 @@ def test_a_roster_of_other_voters_is_not_agreed_to(which: str) -> None:
     cluster = fresh()
     roster = whole_roster(cluster)
     roster = roster[:2] if which == "incomplete" else (*roster, (9, OTHER))
-    receive(cluster, 1, 2, request(cluster, roster=roster))
+    tell(cluster, 2, roster)
     assert founding(cluster, 1).roster == ()
     assert not core(cluster, 1).election.barred
 
@@ -275,7 +283,7 @@ def test_different_rosters_never_add_up() -> None:
     tell(cluster, 2, whole_roster(cluster, n3=OTHER))
     tell(cluster, 3, whole_roster(cluster))
     assert founding(cluster, 1).roster == whole_roster(cluster, n3=OTHER)
-    assert is_founding(core(cluster, 1))
+    assert core(cluster, 1).is_founding
     assert events(cluster, 1, QuorumFounded) == []
 
 
@@ -349,10 +357,8 @@ def test_an_answer_from_an_epoch_bars_a_disk_that_took_no_part() -> None:
 def test_a_disk_with_records_is_not_barred_by_an_epoch() -> None:
     """It has taken part before there was any founding."""
     cluster = CoreCluster(disks={1: Disk(records=[(0, 0)], is_fresh=True)})
-    receive(
-        cluster, 1, 2,
-        VoteRequest(5, CLUSTER, key(2), key(1), 3, OffsetAndEpoch(5, 2), pre_vote=False),
-    )  # fmt: skip
+    asked = question(cluster, 1, 2)
+    receive(cluster, 1, 2, FoundingResponse(asked.request_id, ErrorCode.FENCED_LEADER_EPOCH, -1, 3))
     assert cluster[1].epoch == 3
     assert not core(cluster, 1).election.barred
 

@@ -219,10 +219,14 @@ def test_a_promise_to_follow_waits_for_the_epoch_to_be_durable() -> None:
 
 
 def test_held_fetches_fail_when_leadership_is_lost() -> None:
-    """Goal: nobody waits for a leader that is none. Method: a newer epoch reaches it."""
+    """Goal: nobody waits for a leader that is none. Method: a newer epoch reaches it.
+
+    No majority has fetched for a fetch timeout by then.
+    """
     cluster = CoreCluster()
     cluster.elect(1)
     before = len(cluster.sent)
+    cluster.now_ms += 2_500
     request = VoteRequest(9, CLUSTER, key(3), key(1), 5, cluster[1].log_end, pre_vote=False)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 3, request))
     failed = [m for by, _, m in cluster.sent[before:] if by == 1 and isinstance(m, FetchResponse)]

@@ -185,11 +185,14 @@ def test_a_shorter_limit_is_kept_and_a_longer_one_is_not() -> None:
 
 
 def test_a_voter_to_be_that_never_caught_up_is_refused() -> None:
+    """It was away for so long that the leader has forgotten it."""
     cluster = CoreCluster((1, 2, 3), (4,))
-    cluster.cut |= {(4, each) for each in (1, 2, 3)}
     cluster.elect(1)
     cluster.advance(600)
-    cluster.heal()
+    cluster.crash(4)
+    cluster.advance(cluster.config.observer_session_ms + 5_000)
+    cluster.restart(4)
+    cluster.queue.clear()
     ask(cluster, 1, AddVoter(1, voter(4)))
     cluster.deliver(4, BeginQuorumEpochRequest)
     cluster.deliver(1, BeginQuorumEpochResponse)
@@ -298,6 +301,21 @@ def test_removing_one_of_two_commits_alone() -> None:
     (answer,) = answers(cluster, 1)
     assert answer.error == ErrorCode.NONE
     assert cluster[1].high_watermark == cluster[1].log_end.offset
+
+
+def test_a_smaller_set_commits_what_it_has_before_its_own_record_is_written() -> None:
+    """Method: three of four are needed for a record that two have; then one voter less."""
+    cluster = led(voters=(1, 2, 3, 4))
+    cluster.isolate(3)
+    cluster.isolate(4)
+    cluster.propose(1)
+    cluster.settle()
+    end_offset = cluster[1].log_end_offset
+    assert cluster[1].high_watermark == end_offset - 1
+    cluster.slow_disks.add(1)
+    ask(cluster, 1, RemoveVoter(7, key(4)))
+    assert ids(cluster, 1) == [1, 2, 3]
+    assert cluster[1].high_watermark == end_offset
 
 
 def test_a_waiting_read_is_confirmed_by_those_who_remain() -> None:

@@ -156,6 +156,19 @@ def test_nobody_removes_another_node_through_the_peers_door() -> None:
     assert [each.key.id for each in cluster[1].voters] == [1, 2, 3]
 
 
+def test_no_stranger_removes_a_voter_by_its_number() -> None:
+    """It names another disk of that number; the voter itself lives and votes."""
+    cluster = led(CoreCluster((1, 2, 3)))
+    for is_unproven in (True, False):
+        request = RemoveVoterRequest(
+            99, CLUSTER, ReplicaKey(2, b"another disk of2"), key(2), cluster[1].epoch,
+            is_unproven=is_unproven,
+        )  # fmt: skip
+        cluster.call(1, lambda node, r=request: node.receive(cluster.now_ms, 2, r))
+        cluster.advance(1_000)
+        assert (2 in [each.key.id for each in cluster[1].voters]) is is_unproven
+
+
 def test_requests_of_another_cluster_or_epoch_are_refused() -> None:
     cluster = led(CoreCluster((1, 2, 3)))
     epoch = cluster[1].epoch

@@ -238,3 +238,26 @@ def test_who_wants_to_become_a_voter_asks_the_leader_only(auto_join: bool) -> No
     )  # fmt: skip
     assert relay_to_ask(core) == (None if auto_join else 7)
     assert may_go_direct(core) is auto_join
+
+
+def test_relays_are_tried_again_in_turn() -> None:
+    """Goal: an observer that fetches from the leader finds the relay that is back, whichever it is.
+
+    Method: two relays are silent; the pause after a failure is over when the next try is due.
+    """
+    core = CoreState(
+        config=CONFIG, cluster_id=CLUSTER, me=key(5), rng=random.Random(1), bootstrap=(),
+        relays=RelayPlan(fetch_from=(7, 8, 9)),
+    )  # fmt: skip
+    core.upstream.go_direct(core.now_ms, CONFIG)
+    asked = []
+    for _ in range(6):
+        core.now_ms = core.upstream.retry_ms
+        relay = relay_to_ask(core)
+        assert relay is not None
+        asked.append(relay)
+        core.peer_failed(relay)
+    assert asked == [7, 8, 9, 7, 8, 9]
+    core.peers.succeeded(8)
+    core.upstream.succeeded(8)
+    assert relay_to_ask(core) == 8

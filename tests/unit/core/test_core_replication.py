@@ -267,6 +267,15 @@ def test_a_plain_consumer_sees_only_what_is_committed() -> None:
     assert [each.key.id for each in cluster[1].replicas()] == [1, 2, 3]
 
 
+def test_a_plain_consumer_that_will_not_wait_or_has_another_log_is_answered_at_once() -> None:
+    cluster = led()
+    consumer = ReplicaKey(-1)
+    asked = fetch(cluster, -1, 3, replica=consumer, epoch=-1, last=-1, max_wait_ms=0)
+    assert [each.error for each in answers(asked)] == [ErrorCode.NONE]
+    (other,) = answers(fetch(cluster, -1, 3, replica=consumer, epoch=-1, last=0))
+    assert (other.error, other.diverging) == (ErrorCode.NONE, OffsetAndEpoch(0, 0))
+
+
 def test_observers_are_tracked_up_to_a_limit_and_forgotten_when_silent() -> None:
     """Goal: bounded bookkeeping. Method: one observer too many, then a session of silence."""
     cluster = led(config=QuorumConfig(observers_max=2, observer_session_ms=3_000))

@@ -61,3 +61,15 @@ def test_slices_asked_for_ahead_end_with_the_first() -> None:
     output = chunk(cluster, b"ij", request=ahead, size=10)
     assert output.persist == []
     assert cluster.sent_by(1, FetchRequest)[-1].request_id > ahead.request_id
+
+
+def test_an_answer_that_comes_too_early_does_not_ask_again_at_once() -> None:
+    """Goal: no request per round trip while the first answer is lost. Method: answer only those
+    behind it, again and again."""
+    cluster = following(slices=2)
+    name_snapshot(cluster)
+    chunk(cluster, size=10)
+    ahead = cluster.sent_by(1, FetchSnapshotRequest)[-1]
+    for _ in range(3):
+        chunk(cluster, b"ij", request=cluster.sent_by(1, FetchSnapshotRequest)[-1], size=10)
+    assert cluster.sent_by(1, FetchSnapshotRequest)[-1] == ahead

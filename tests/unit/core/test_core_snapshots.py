@@ -126,7 +126,7 @@ def test_chunks_are_fetched_one_after_the_other_and_acknowledge_nothing() -> Non
     assert len(cluster.sent_by(1, FetchRequest)) == fetches
     cluster.slow_disks.add(1)
     last = chunk(cluster, b"ab")
-    assert last.persist == [WriteChunk(SNAPSHOT, 8, b"ab"), FreezeDownload(SNAPSHOT)]
+    assert last.persist == [WriteChunk(SNAPSHOT, 8, b"ab"), FreezeDownload(SNAPSHOT, b"d")]
     assert len(cluster.sent_by(1, FetchRequest)) == fetches
 
 
@@ -288,6 +288,12 @@ def test_a_snapshot_that_cannot_be_needed_is_not_fetched(snapshot_id: SnapshotId
     assert cluster[1].log_end_offset == 3
 
 
+def test_a_snapshot_without_a_record_is_not_fetched_by_an_empty_log() -> None:
+    cluster = following()
+    assert name_snapshot(cluster, OffsetAndEpoch(0, 3)).persist == []
+    assert not cluster[1].is_downloading
+
+
 def test_the_disk_slows_the_download_down() -> None:
     """Goal: bounded memory. Method: two unwritten chunks are the limit; then persist."""
     cluster = following()
@@ -325,7 +331,7 @@ def test_a_candidate_installs_its_snapshot_only_when_it_is_one_no_longer() -> No
     cluster = following(disk_with("1:a 1:b"))
     cluster.isolate(1)
     name_snapshot(cluster)
-    cluster.advance(2_100)
+    cluster.advance(2_300)
     asked_for = [each for each in cluster.sent_by(1, VoteRequest) if each.voter == key(3)][-1]
     granted = VoteResponse(asked_for.request_id, ErrorCode.NONE, 2, 5, granted=True)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 3, granted))

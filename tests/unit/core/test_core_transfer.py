@@ -234,6 +234,21 @@ def test_only_the_first_named_stands_without_a_pre_vote(
     assert cluster[2].role_name == "Follower"
 
 
+def test_only_the_targets_answer_ends_a_transfer() -> None:
+    """Method: another voter refuses under the number of the request to the target."""
+    cluster = led_by_1()
+    cluster.cut = {(1, 3)}
+    transfer(cluster, 3)
+    (request,) = cluster.sent_by(1, EndQuorumEpochRequest)
+    refusal = EndQuorumEpochResponse(request.request_id, ErrorCode.INELIGIBLE_REPLICA, 1, 1)
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, refusal))
+    assert cluster[1].is_handing_over
+    assert settled(cluster) == []
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, 3, refusal))
+    assert not cluster[1].is_handing_over
+    assert [each.error for each in settled(cluster)] == [ErrorCode.INELIGIBLE_REPLICA]
+
+
 def test_what_happened_is_told() -> None:
     """Goal: an operator can follow it in the log. Method: the two events."""
     cluster = led_by_1()

@@ -76,6 +76,28 @@ def test_a_snapshot_held_long_enough_is_trimmed_to_regardless() -> None:
     assert cluster[1].log_start == ahead
 
 
+def test_a_restart_does_not_begin_the_holding_time_anew() -> None:
+    """Goal: the disk has held the file, whichever process ran. Method: restart in mid-time.
+
+    An observer that the new leader has not heard of keeps it from trimming for a session.
+    """
+    config = QuorumConfig(append_delay_ms=0, start_offset_lag_max_ms=60_000)
+    cluster = CoreCluster((1,), config=config)
+    cluster.elect(1)
+    cluster.propose(1, 4)
+    cluster.settle()
+    cluster.crash(1)
+    disk = cluster.members[1].disk
+    disk.snapshots[FIRST] = 40
+    disk.ages_ms = {FIRST: 50_000}
+    cluster.restart(1)
+    cluster.elect(1)
+    cluster.advance(5_000)
+    assert cluster[1].log_start.offset == 0
+    cluster.advance(8_000)
+    assert cluster[1].log_start == FIRST
+
+
 def test_a_voter_never_heard_of_holds_the_log_for_one_session() -> None:
     """Goal: a new leader knows nothing yet. Method: a voter that is away from the start."""
     cluster = CoreCluster(config=QuorumConfig(observer_session_ms=5_000))

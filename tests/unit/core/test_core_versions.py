@@ -222,8 +222,8 @@ def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
     cluster.advance(5_000)
     told = [
         bool(each.supported)
-        for sender, _, each in cluster.sent
-        if sender == 3 and isinstance(each, FetchRequest)
+        for sender, to, each in cluster.sent
+        if (sender, to) == (3, 1) and isinstance(each, FetchRequest)
     ]
     assert told.count(True) >= 2, "the first was lost"
     assert told == sorted(told, reverse=True), "and none after the answer"

@@ -279,6 +279,20 @@ def test_own_records_and_unsupported_levels_are_refused(tmp_path):
         plan_import(open_source(ours.path))
 
 
+def test_the_default_features_of_kafka_4_4_are_taken(tmp_path):
+    levels = {
+        "metadata.version": 33,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "share.version": 2,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+    kafka = KafkaDirectory(tmp_path / "kafka")
+    kafka.batch(*(FeatureLevelRecord(name, level) for name, level in levels.items()))
+    assert dict(plan_import(open_source(kafka.path)).image.features.levels) == levels
+
+
 def test_a_log_of_several_voters_is_taken_whole_only_when_asked(tmp_path):
     kafka = KafkaDirectory(tmp_path / "kafka", voters=3)
     kafka.batch(LEVEL)

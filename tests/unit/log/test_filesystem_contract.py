@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,15 @@ def test_free_space_is_a_number_or_unknown_and_asking_never_fails(fs, folder):
     free = fs.free_bytes(folder)
     assert free is None or free > 0
     assert not fs.free_bytes(folder / "no" / "such")
+
+
+def test_a_file_has_an_age_or_none_and_asking_never_fails(fs, folder):
+    began_ms = time.time_ns() // 1_000_000
+    file = fs.open(folder / "aged", create=True, writable=True)
+    file.append(b"x")
+    file.sync()
+    fs.sync_directory(folder)
+    changed_ms = fs.modified_ms(folder / "aged")
+    # File systems may round a time down to two seconds.
+    assert changed_ms is None or began_ms - 2_000 <= changed_ms <= time.time_ns() // 1_000_000
+    assert fs.modified_ms(folder / "no" / "such") is None

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.sim.memory_filesystem import REORDERED
 from quorum.errors import IdentityError, LogDamagedError
+from quorum.log.layout import WATERMARK_NAMES
 from tests.support.log_builder import HOME, LogBench, contents, make_batch
 
 FIRST = HOME / f"{0:020d}.log"
@@ -31,8 +32,8 @@ def rolled(count=20):
 
 def unmark(bench):
     """Lose the stored durable end, as a crash may: it was never synced."""
-    path = HOME / "high-watermark"
-    bench.fs.write_bytes(path, bytes(len(bench.fs.read_bytes(path))))
+    for name in WATERMARK_NAMES:
+        bench.fs.write_bytes(HOME / name, bytes(len(bench.fs.read_bytes(HOME / name))))
 
 
 # ---------------------------------------------------------------------- damage

@@ -7,8 +7,10 @@ import pytest
 from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, Faults, PowerLost
 from quorum.errors import LogDamagedError
 from quorum.log.damage import Loss, assess_loss, quarantine
+from quorum.log.layout import WATERMARK_NAMES
 from quorum.log.log_start_file import LogStart, LogStartFile
-from quorum.types import OffsetAndEpoch
+from quorum.log.verify import verify_log
+from quorum.types import DigestAt, OffsetAndEpoch
 from tests.support.log_builder import HOME, LogBench, contents
 
 FIRST = HOME / f"{0:020d}.log"
@@ -145,7 +147,8 @@ def test_a_wrong_epoch_file_cannot_lower_the_vote_floor():
         for _ in range(5):
             bench.fill(epoch, 1)
     bench.log.close()
-    bench.fs.unlink(HOME / "high-watermark")
+    for name in WATERMARK_NAMES:
+        bench.fs.unlink(HOME / name)
     bench.fs.write_bytes(HOME / "leader-epoch-checkpoint", b"0\n2\n1 0\n2 5\n")
     bench.fs.flip_bit(FIRST, 200)
     damage = damage_of(bench)
@@ -202,6 +205,18 @@ def test_a_checkpoint_takes_the_place_of_an_unreadable_log_start(start):
     assert bench.report.restored_start == ""
     assert (bench.log.start, bench.log.digest_at(20)) == (start, digest)
     assert not any(name.startswith(f"{second:020d}") for name in bench.names())
+
+
+def test_no_gap_is_left_behind_a_restored_log_start():
+    """A segment that the restored start covers, left until the next start, would lie before a gap
+    once the log is trimmed: the scrubber then takes an intact log for damaged.
+    """
+    bench, second = without_start(OffsetAndEpoch(13, 3))
+    bench.open()
+    assert bench.report.removed_segments[0] == second
+    bench.log.advance_start(OffsetAndEpoch(18, 4))
+    end = DigestAt(bench.log.end.offset, bench.log.digest_at(bench.log.end.offset))
+    assert verify_log(bench.fs, HOME, end).damage is None
 
 
 def test_a_restored_log_start_survives_a_crash_at_any_point():

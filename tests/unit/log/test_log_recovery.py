@@ -8,6 +8,7 @@ from quorate.sim.memory_filesystem import KEEP_ALL, TORN_TAIL, Faults, MemoryFil
 from quorum.errors import IdentityError, LogDamagedError, StorageError
 from quorum.log.epoch_file import encode_epochs
 from quorum.log.identity import check_partition_metadata
+from quorum.log.layout import WATERMARK_NAMES
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.types import EpochStart, OffsetAndEpoch
@@ -31,8 +32,8 @@ def rolled(count=20):
 
 def unmark(bench):
     """Lose the stored durable end, as a crash may: it was never synced."""
-    path = HOME / "high-watermark"
-    bench.fs.write_bytes(path, bytes(len(bench.fs.read_bytes(path))))
+    for name in WATERMARK_NAMES:
+        bench.fs.write_bytes(HOME / name, bytes(len(bench.fs.read_bytes(HOME / name))))
 
 
 # ---------------------------------------------------------------------- nothing wrong
@@ -330,10 +331,10 @@ def test_a_high_watermark_beyond_the_log_is_not_believed(bench):
     bench.append(1, "a")
     bench.append(1, "b", flush=False)
     bench.log.store_high_watermark(2)
-    name = HOME / "high-watermark"
-    stored = bench.fs.read_bytes(name)
+    stored = {name: bench.fs.read_bytes(HOME / name) for name in WATERMARK_NAMES}
     bench.crash()
-    bench.fs.write_bytes(name, stored)
+    for name, content in stored.items():
+        bench.fs.write_bytes(HOME / name, content)
     bench.open()
     assert bench.report.high_watermark == 1
     assert bench.log.high_watermark == 1

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from quorate.sim.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost
-from quorum.errors import ElectionStateError, IdentityError, StorageError
+from quorum.errors import (
+    ElectionStateError,
+    IdentityDamagedError,
+    IdentityError,
+    StorageError,
+)
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile, decode_election_state, encode_election_state
 from quorum.log.epoch_file import decode_epochs, encode_epochs
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
 from quorum.log.identity import (
     MetaProperties,
     draw_directory_id,
@@ -23,7 +27,8 @@ from quorum.log.identity import (
     parse_properties,
     write_identity,
 )
-from quorum.log.side_file import seal, unseal
+from quorum.log.layout import partition_directory
+from quorum.log.side_file import replace_file, seal, unseal
 from quorum.types import (
     ZERO_UUID,
     ElectionState,
@@ -194,6 +199,18 @@ def test_another_nodes_or_clusters_directory_is_refused(fs):
         load_identity(fs, HOME, cluster_id="beta")
 
 
+def test_an_identity_that_is_missing_beside_a_log_was_lost(fs):
+    """Damage (exit code 8); that a directory was never formatted is a mistake of the caller."""
+    partition = partition_directory(HOME)
+    fs.make_directory(partition)
+    with pytest.raises(IdentityError, match="not formatted") as caught:
+        load_identity(fs, HOME)
+    assert not isinstance(caught.value, IdentityDamagedError)
+    replace_file(fs, partition / "00000000000000000000.log", b"")
+    with pytest.raises(IdentityDamagedError, match="missing beside a metadata log"):
+        load_identity(fs, HOME)
+
+
 @pytest.mark.parametrize(
     ("identity", "reason"),
     [
@@ -290,37 +307,6 @@ def test_an_epoch_file_with_no_entries_is_empty(data):
 def test_malformed_epoch_files_are_errors(data):
     with pytest.raises(ValueError):
         decode_epochs(data)
-
-
-def test_watermarks_survive_a_torn_or_rotten_slot(fs):
-    first = Watermarks(3, 5, 1, b"a" * 16)
-    second = Watermarks(4, 9, 2, b"b" * 16)
-    file = HighWatermarkFile(fs, HOME)
-    assert file.marks == Watermarks()
-    file.store(first)
-    file.store(second)
-    assert load_watermarks(fs, HOME) == second
-    newest = next(
-        at for at in (0, 512) if b"b" * 16 in fs.read_bytes(HOME / "high-watermark")[at:][:60]
-    )
-    fs.flip_bit(HOME / "high-watermark", newest + 10)
-    assert HighWatermarkFile(fs, HOME).marks == first
-    assert load_watermarks(fs, HOME) == first
-
-
-def test_durably_stored_watermarks_leave_no_older_ones(fs):
-    file = HighWatermarkFile(fs, HOME)
-    file.store(Watermarks(3, 50, 1, b""))
-    file.store_durably(Watermarks(3, 20, 1, b""))
-    fs.crash(random.Random(0))
-    for slot in (0, 512):
-        copy = fs.clone()
-        copy.flip_bit(HOME / "high-watermark", slot + 10)
-        assert HighWatermarkFile(copy, HOME).marks.durable_offset == 20
-
-
-def test_missing_watermarks_are_none_for_readers(fs):
-    assert load_watermarks(fs, HOME) is None
 
 
 def test_a_seal_covers_every_byte():

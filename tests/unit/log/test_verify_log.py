@@ -17,7 +17,7 @@ from quorum.log.condemned_file import (
     write_condemnation,
 )
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
-from quorum.log.layout import CONDEMNED_NAME
+from quorum.log.layout import CONDEMNED_NAME, WATERMARK_NAMES
 from quorum.log.recent_digests import BOUNDARIES_PER_GENERATION, RecentDigests
 from quorum.log.verify import verify_log
 from quorum.types import DigestAt
@@ -172,11 +172,11 @@ def test_lowered_marks_leave_no_higher_slot(bench: LogBench) -> None:
     file.store_durably(lowered)
     file.close()
     bench.fs.crash(random.Random(1), LOSE_ALL)
-    for position in (0, 512, 1024, 1536):
-        path = bench.path("high-watermark")
-        bench.fs.flip_bit(path, position + 20)
-        assert load_watermarks(bench.fs, HOME) == lowered
-        bench.fs.flip_bit(path, position + 20)
+    for name in WATERMARK_NAMES:
+        for position in (0, 512, 1024, 1536):
+            bench.fs.flip_bit(HOME / name, position + 20)
+            assert load_watermarks(bench.fs, HOME) == lowered
+            bench.fs.flip_bit(HOME / name, position + 20)
 
 
 def test_a_digest_that_others_build_on_is_proven_by_what_it_is_made_of() -> None:

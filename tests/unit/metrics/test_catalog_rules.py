@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -15,6 +13,7 @@ from metrics.catalog import CATALOG, SCRAPED, UPDATED, Kind, Metric
 from metrics.collectors import GaugeCollector, Sources
 from metrics.facts import (
     ControllerFacts,
+    ProcessFacts,
     QueueFacts,
     RaftFacts,
     ReplicaFacts,
@@ -24,6 +23,7 @@ from metrics.facts import (
 )
 from metrics.families import Families
 from metrics.health import Check
+from tests.support.promtool import PROMTOOL, promtool
 
 # Units that are not base units, and abbreviations, as promtool's linter knows them.
 SCALED_UNITS = re.compile(
@@ -133,6 +133,7 @@ def full_page() -> bytes:
             snapshot=lambda: SnapshotFacts(1, 2, 3, 4, 5.0, 0.5),
             controller=lambda: ControllerFacts(1, 0, 2, features={"metadata.version": 20}),
             queues=lambda: [QueueFacts("held_fetches", 1, 2)],
+            process=lambda: ProcessFacts(),
             busy_ratio=lambda: 0.1,
             checks=[Check("leader_known", lambda: None)],
         ),
@@ -151,9 +152,7 @@ def test_the_page_shows_every_metric_of_the_catalog_and_no_other() -> None:
     assert seen == set(CATALOG)
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 def test_promtool_accepts_the_page() -> None:
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=full_page(), capture_output=True, check=False
-    )
+    done = promtool("check", "metrics", page=full_page())
     assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()

@@ -104,3 +104,17 @@ def test_a_missing_library_names_the_extra(
     codec, data = COMPRESSED[name]
     with pytest.raises(CompressionError, match="extra `codecs`"):
         decompress(codec, data)
+
+
+def test_a_few_kilobytes_do_not_fill_the_memory() -> None:
+    """64 MiB in some kilobytes: by its content, and by the window its frame asks for."""
+    bomb = zstandard.compress(bytes(64 << 20))
+    assert len(bomb) < 8 << 10
+    with pytest.raises(CompressionError, match="grows past 33554432 bytes"):
+        decompress(Codec.ZSTD, bomb)
+    wide = zstandard.ZstdCompressionParameters(
+        window_log=27, compression_level=3, write_content_size=False
+    )
+    stream = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    with pytest.raises(CompressionError, match="zstd data"):
+        decompress(Codec.ZSTD, stream.compress(PLAIN) + stream.flush())

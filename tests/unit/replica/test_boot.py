@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, REORDERED, TORN_TAIL, CrashMode
-from quorum.errors import ElectionStateError, ErrorCode, IdentityError
+from quorate.formatting import FormatPlan, format_directory
+from quorate.replica.boot import open_stores
+from quorate.sim.memory_filesystem import (
+    KEEP_ALL,
+    LOSE_ALL,
+    REORDERED,
+    TORN_TAIL,
+    CrashMode,
+    MemoryFileSystem,
+)
+from quorum.errors import ConfigError, ElectionStateError, ErrorCode, IdentityError
 from quorum.log.config import LogConfig
-from quorum.log.layout import EPOCH_FILE_NAME, WATERMARK_NAME, partition_directory
+from quorum.log.layout import EPOCH_FILE_NAME, partition_directory
 from quorum.types import OffsetAndEpoch
 from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
@@ -58,6 +67,36 @@ def test_checkpoints_come_by_both_thresholds_and_load_at_boot() -> None:
     assert bench.stores.report.loaded_snapshot == frozen[-1]
     bench.lead()
     assert state_digest(bench.replica.controller.image) == digest
+
+
+def test_an_idle_log_is_trimmed_by_both_thresholds() -> None:
+    """Goal: NoOpRecords do not fill the disk (630.4). Method: forty settings, then nothing at all.
+
+    The ratio is one of the checkpoint's records: with fewer than half as many idle records as it
+    holds none follows, however many bytes there are.
+    """
+    snapshot = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=1_000)
+    bench = LoneReplica(snapshot=snapshot, idle_interval_ms=500).boot().lead()
+    for n in range(40):
+        bench.write(change(str(n), "v"))
+    bench.replica.checkpoints.write_now()
+    base = bench.stores.snapshots.latest()
+    assert base is not None
+    progress = bench.replica.controller.checkpoint
+    records = progress.changes.snapshot_records
+    assert records >= 40
+    for _ in range(records // 2 - 1):
+        bench.advance(500)
+    assert progress.bytes_since > 1_000
+    assert bench.stores.snapshots.latest() == base
+    ends = set()
+    for _ in range(10 * records):
+        bench.advance(500)
+        ends.add(bench.stores.snapshots.latest())
+        assert (
+            bench.replica.node.log_end_offset - bench.replica.node.log_start.offset <= 2 * records
+        )
+    assert len(ends) > 10
 
 
 def test_equal_histories_give_equal_checkpoint_bytes() -> None:
@@ -129,7 +168,6 @@ def test_an_older_epoch_file_does_not_lower_the_vote_floor() -> None:
     assert end.epoch > 1
     bench.crash(KEEP_ALL)
     bench.fs.write_bytes(directory / EPOCH_FILE_NAME, earlier)
-    bench.fs.unlink(directory / WATERMARK_NAME)
     bench.fs.flip_bit(directory / "00000000000000000000.log", 200)
     bench.boot()
     assert bench.stores.election.load().vote_floor == end
@@ -137,8 +175,6 @@ def test_an_older_epoch_file_does_not_lower_the_vote_floor() -> None:
 
 def test_a_directory_of_another_node_is_refused() -> None:
     """Goal: identities are checked. Method: a data directory formatted as node 1, asked as 2."""
-    from quorate.replica.boot import open_stores
-
     bench = LoneReplica()
     with pytest.raises(IdentityError, match="belongs to node 1, not to node 2"):
         open_stores(
@@ -149,6 +185,54 @@ def test_a_directory_of_another_node_is_refused() -> None:
             snapshot_config=SnapshotConfig(),
             clock=bench,  # type: ignore[arg-type]
         )
+
+
+def _open(bench: LoneReplica, *, uses_native_codec: bool) -> None:
+    open_stores(
+        bench.fs,
+        DATA_DIR,
+        node_id=1,
+        log_config=LogConfig(),
+        snapshot_config=SnapshotConfig(),
+        clock=bench,  # type: ignore[arg-type]
+        uses_native_codec=uses_native_codec,
+    )
+
+
+def _lose_checkpoints(bench: LoneReplica) -> None:
+    folder = partition_directory(DATA_DIR)
+    for name in bench.fs.list_directory(folder):
+        if name.endswith(".checkpoint"):
+            bench.fs.unlink(folder / name)
+
+
+def test_the_records_say_which_codec_a_directory_is_in() -> None:
+    """Goal: ADR 47. Method: as formatted; with a checkpoint; without any, from the log alone."""
+    bench = LoneReplica(voters=1)
+    for prepare in (
+        lambda: None,
+        lambda: bench.boot().lead().write(change("1", "v")),
+        lambda: _lose_checkpoints(bench),
+    ):
+        prepare()
+        with pytest.raises(ConfigError, match=r"record_codec is kafka, but .* native codec"):
+            _open(bench, uses_native_codec=False)
+        _open(bench, uses_native_codec=True)
+
+
+def test_a_directory_in_kafkas_codec_stays_in_it() -> None:
+    """Goal: the other way round. Method: a directory that was formatted with it."""
+    bench = LoneReplica(voters=1)
+    bench.fs = MemoryFileSystem()
+    bench.fs.make_directory(DATA_DIR)
+    key = bench.voters[0].key
+    plan = FormatPlan(
+        DATA_DIR, "cluster", 1, key.directory_id, bench.voters, uses_native_codec=False
+    )
+    format_directory(bench.fs, plan)
+    with pytest.raises(ConfigError, match=r"record_codec is native, but .* kafka codec"):
+        _open(bench, uses_native_codec=True)
+    _open(bench, uses_native_codec=False)
 
 
 def test_a_lost_quorum_state_is_not_taken_for_a_vote_never_cast() -> None:

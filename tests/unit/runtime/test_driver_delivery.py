@@ -85,6 +85,8 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
     """Goal: news stays in order. Method: a new leader announces itself before delivery."""
     bench, _ = following()
     answer(bench, high_watermark=1, records=record_at(0))
+    # Its leader has not answered for longer than the fetch timeout.
+    bench.now_ms += 2_500
     newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
     bench.replica.receive(3, newer)
     assert bench.replica.controller.image.provenance.end_offset == 1
@@ -114,8 +116,9 @@ def test_what_others_wait_for_does_not_gather() -> None:
     heard: list[int | None] = []
     bench.replica.controller.confirm_read(heard.append)
     bench.replica.turn()
-    newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
-    bench.replica.receive(3, newer)
+    # The leader that it asks says who leads now.
+    error = ErrorCode.FENCED_LEADER_EPOCH
+    bench.replica.receive(2, FetchResponse(last_fetch(bench).request_id, error, 3, 2))
     bench.persist()
     assert due[-1] == "at once"
 

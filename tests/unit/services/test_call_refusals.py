@@ -14,7 +14,7 @@ from quorate.services import admin, metadata
 from quorate.services.admission import ServiceLimits
 from quorate.services.errors import DETAILS_KEY
 from quorate.services.ports import Outcome
-from quorate.services.registration import ClientServices
+from quorate.services.registration import HEALTH_WATCHES_MAX, ClientServices
 from quorum.core.answers import OPERATOR_ANSWERS
 from quorum.errors import CorruptBatchError, ErrorCode, StorageError
 from quorum.v1 import admin_pb2, metadata_pb2
@@ -34,6 +34,8 @@ UNARY = [
 ]
 READS = [name for name in UNARY if "read" in METHODS[name][1].input_type.fields_by_name]
 CHANGES = ["Write", "TransferLeadership", "AddVoter", "RemoveVoter", "UpdateVoter"]
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 WIRE = {**vars(admin_pb2), **vars(metadata_pb2)}
 DISK = b"d" * 16
 
@@ -93,6 +95,24 @@ def test_one_call_too_many_is_refused(method: str) -> None:
         assert await reason(channel, method, request(method)) == "RESOURCE_EXHAUSTED"
 
     with_node(scenario, limits=ServiceLimits(0, 0, 0))
+
+
+def test_one_watch_of_health_too_many_is_refused() -> None:
+    """Each stays open for as long as its caller likes; half of the places are one caller's."""
+
+    async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
+        watch = channel.unary_stream("/grpc.health.v1.Health/Watch")
+        held = []
+        for _ in range(HEALTH_WATCHES_MAX // 2 + 1):
+            held.append(watch(b"", timeout=60))
+            assert await held[-1].read()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await watch(b"", timeout=60).read()
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for each in held:
+            each.cancel()
+
+    with_node(scenario)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -169,7 +189,7 @@ def test_a_call_that_comes_too_late_is_refused(method: str) -> None:
         assert is_admin or path.startswith(f"/{metadata.SERVICE_NAME}/")
         service = services.admin if is_admin else services.metadata
         handler = service.handlers(services._policy).service(Details())
-        await handler.unary_unary(request(method), context)
+        await handler.stream_unary(None, context)
         assert context.ended is grpc.StatusCode.DEADLINE_EXCEEDED
         services.close()
 
@@ -290,5 +310,26 @@ def test_an_unreadable_request_to_a_service_that_is_not_ours_is_refused(
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=30)
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    with_node(scenario)
+
+
+@pytest.mark.parametrize(
+    "path", [*(path for path, _ in METHODS.values()), HEALTH_CHECK, REFLECTION]
+)
+def test_a_request_that_does_not_arrive_ends_its_call(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Goal: nobody holds a place by saying nothing. Method: calls that send headers alone."""
+    monkeypatch.setattr("quorum.transport.message_reads.MESSAGE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("quorate.services.write_stream.HELLO_SECONDS_MAX", 0.05)
+
+    async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
+        call = channel.stream_stream(path)(timeout=30)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert "did not arrive" in caught.value.details() or "no hello" in caught.value.details()
+        assert all(places.open_count == 0 for places in server.services.quotas())
 
     with_node(scenario)

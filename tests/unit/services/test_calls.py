@@ -12,8 +12,10 @@ from google.rpc.status_pb2 import Status
 
 from quorate.client.limits import (
     CLIENT_OPTIONS,
+    COMMAND_BYTES_MAX,
     KEEPALIVE_TIME_MS,
     MESSAGE_BYTES_MAX,
+    REQUEST_BYTES_MAX,
     SERVER_OPTIONS,
     SERVER_PING_INTERVAL_MIN_MS,
 )
@@ -125,8 +127,9 @@ def test_unary_calls_need_a_deadline(path, method):
 
 def test_keep_alive_and_message_limits_are_matched_pairs():
     client, server = dict(CLIENT_OPTIONS), dict(SERVER_OPTIONS)
-    for name in ("grpc.max_send_message_length", "grpc.max_receive_message_length"):
-        assert client[name] == server[name]
+    sent, received = "grpc.max_send_message_length", "grpc.max_receive_message_length"
+    assert client[sent] == client[received] == server[sent] == MESSAGE_BYTES_MAX
+    assert COMMAND_BYTES_MAX < server[received] == REQUEST_BYTES_MAX < MESSAGE_BYTES_MAX
     assert SERVER_PING_INTERVAL_MIN_MS <= KEEPALIVE_TIME_MS
     assert (
         client["grpc.keepalive_time_ms"]

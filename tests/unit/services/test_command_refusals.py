@@ -87,6 +87,7 @@ USED_UP = (FeatureLevelRecord("metadata.version", 33), ProducerIdsRecord(1, 1, 2
 CASES: dict[str, Case] = {
     "UNKNOWN_PRODUCER_ID": numbered((0, 0), producer=99),
     "INVALID_PRODUCER_EPOCH": numbered((0, 0), epoch=2),
+    "INVALID_PRODUCER_ID_MAPPING": one("init_producer_id", producer_id=WRITER, producer_epoch=3),
     "OUT_OF_ORDER_SEQUENCE_NUMBER": numbered((0, 5)),
     "DUPLICATE_SEQUENCE_NUMBER": numbered((5, 5), (2, 2)),
     "PRODUCER_WINDOW_EXCEEDED": numbered((100, 0)),

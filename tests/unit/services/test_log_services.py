@@ -49,9 +49,15 @@ def test_offset_for_epoch_is_the_largest_epoch_at_or_below():
         log.epoch, log.epoch_start = 4, log.end
         nodes[0].commit()
         nodes[0].commit()
+        log.epoch = 9
         for asked, expected in [(0, (-1, -1)), (1, (1, 1)), (3, (1, 1)), (4, (4, 3)), (9, (4, 3))]:
             answer = await client.offset_for_leader_epoch(asked)
             assert (answer.leader_epoch, answer.end_offset) == expected
+        beyond = await refused(
+            client, "OffsetForLeaderEpoch", OffsetForLeaderEpochRequest(leader_epoch=10)
+        )
+        assert beyond.code_name == "UNKNOWN_LEADER_EPOCH"
+        assert beyond.leader.leader_epoch == 9
 
     with_client(scenario)
 
@@ -115,6 +121,17 @@ def test_fetch_checks_the_epoch_unless_told_not_to():
             answer = await client.fetch_log(request)
             assert (answer.leader_epoch, answer.high_watermark) == (5, log.end)
             assert answer.records == b"".join(log.batches)
+
+    with_client(scenario)
+
+
+def test_an_epoch_without_a_leader_fences_nobody():
+    async def scenario(log, nodes, client):
+        log.leader, log.epoch = None, 5
+        answer = await client.fetch_log(FetchLogRequest(current_leader_epoch=4))
+        assert (answer.leader_id, answer.leader_epoch) == (-1, 5)
+        request = FetchLogRequest(offset=0, current_leader_epoch=6)
+        assert (await refused(client, "FetchLog", request)).code_name == "UNKNOWN_LEADER_EPOCH"
 
     with_client(scenario)
 

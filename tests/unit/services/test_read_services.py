@@ -19,7 +19,7 @@ from quorate.client import (
     UnavailableError,
     at_least,
 )
-from quorate.services import reads
+from quorate.services import registration
 from quorum.types import Endpoint
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
@@ -30,6 +30,7 @@ from quorum.v1.metadata_pb2 import (
     ReadOptions,
 )
 from statemachine.codec import encode_record
+from statemachine.commands import FeatureRange
 from statemachine.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -154,15 +155,17 @@ def test_a_lost_confirmation_is_asked_again_at_the_new_leader():
     with_client(scenario, nodes=2)
 
 
-def test_waiting_reads_are_bounded(monkeypatch):
-    monkeypatch.setattr(reads, "WAITING_READS_MAX", 1)
+def test_waiting_reads_leave_room_for_others(monkeypatch):
+    """Of the places of calls half are for reads that wait; the others are answered at once."""
+    monkeypatch.setattr(registration, "PARKED_SHARE", 1024)
 
     async def scenario(log, nodes, client):
         first = asyncio.create_task(client.list_topics(read=at_least(log.end + 1)))
         await nodes[0].has_waits(1)
         stub = client._nodes.node(nodes[0].address).metadata
-        with pytest.raises(grpc.aio.AioRpcError, match="1 reads are waiting"):
+        with pytest.raises(grpc.aio.AioRpcError, match="1 parked reads are open"):
             await stub.ListTopics(ListTopicsRequest(read=at_least(log.end + 1)), timeout=30)
+        await stub.ListTopics(ListTopicsRequest(), timeout=30)
         nodes[0].commit()
         await first
 
@@ -269,8 +272,14 @@ def test_configs_name_their_source():
 def test_features_and_quorum():
     async def scenario(log, nodes, client):
         nodes[0].commit(encode_record(FeatureLevelRecord("metadata.version", 7)))
-        (feature,) = (await client.describe_features()).features
-        assert (feature.supported_min, feature.supported_max, feature.finalized_level) == (1, 30, 7)
+        nodes[0].supported_features = (
+            FeatureRange("kraft.version", 0, 1),
+            *nodes[0].supported_features,
+        )
+        assert [
+            (each.name, each.supported_min, each.supported_max, each.finalized_level)
+            for each in (await client.describe_features()).features
+        ] == [("kraft.version", 0, 1, 1), ("metadata.version", 1, 30, 7)]
         quorum = await client.describe_quorum()
         assert [v.replica_id for v in quorum.voters] == [1, 2]
         assert (quorum.observers[0].log_end_offset, quorum.observers[0].directory_id) == (-1, b"")
@@ -293,10 +302,24 @@ def test_the_quorum_is_described_by_the_leader_wherever_one_asks():
 
 
 def test_records_are_never_deleted_on_request():
+    """What does not exist is said to be unknown, as Kafka does before it looks at a policy."""
+
     async def scenario(log, nodes, client):
-        for topic in ("__cluster_metadata", "t"):
-            with pytest.raises(RefusedError, match="POLICY_VIOLATION"):
-                await client.delete_records(topic, 0, 5)
+        topic_id = bytes(15) + b"\x07"
+        nodes[0].commit(
+            encode_record(TopicRecord("t", topic_id)),
+            encode_record(PartitionRecord(0, topic_id, (1,), (1,), leader=1)),
+        )
+        for topic, partition, code in (
+            ("__cluster_metadata", 0, "POLICY_VIOLATION"),
+            ("", 0, "POLICY_VIOLATION"),
+            ("t", 0, "POLICY_VIOLATION"),
+            ("__cluster_metadata", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+            ("t", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+            ("unknown", 0, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ):
+            with pytest.raises(RefusedError, match=f"^{code}"):
+                await client.delete_records(topic, partition, 5)
 
     with_client(scenario)
 

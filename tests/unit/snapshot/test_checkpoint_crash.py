@@ -23,12 +23,22 @@ from quorum.errors import DiskFullError
 from quorum.types import SnapshotId
 from snapshot.format import CheckpointHead, checkpoint_batches
 from snapshot.store import DirectorySnapshotStore
+from snapshot.verifier import CheckpointVerifier
 from snapshot.writer import write_checkpoint
 
 DIRECTORY = Path("/partition")
 OLD, NEW = SnapshotId(10, 1), SnapshotId(20, 1)
 VALUES = [b"%03d" % n * 1000 for n in range(200)]
 WHOLE = b"".join(b for b, _ in checkpoint_batches(NEW, CheckpointHead(9), VALUES))
+
+
+def digest_of_whole() -> bytes:
+    verifier = CheckpointVerifier(snapshot_id=NEW)
+    verifier.feed(WHOLE)
+    return verifier.finish().digest
+
+
+DIGEST = digest_of_whole()
 
 
 def write(fs: MemoryFileSystem, _store: DirectorySnapshotStore) -> None:
@@ -40,6 +50,18 @@ def download(_fs: MemoryFileSystem, store: DirectorySnapshotStore) -> None:
     for position in range(0, len(WHOLE), 200_000):
         store.write_chunk(NEW, position, WHOLE[position : position + 200_000])
     store.freeze_download(NEW)
+
+
+def go_on(store: DirectorySnapshotStore, *, is_finished: bool) -> None:
+    """Take a download up where power loss left it, and end it: what was kept is of it."""
+    found = store.recover_download()
+    assert found is None or not is_finished
+    if found is None or not found.size_bytes:
+        return
+    assert found.size_bytes + found.cut_bytes <= len(WHOLE)
+    for position in range(found.size_bytes, len(WHOLE), 200_000):
+        store.write_chunk(NEW, position, WHOLE[position : position + 200_000])
+    store.freeze_download(NEW, DIGEST)
 
 
 def retire(_fs: MemoryFileSystem, store: DirectorySnapshotStore) -> None:
@@ -70,6 +92,7 @@ def test_power_lost_after_every_step(
         fs.crash(random.Random(step), mode)
         store = DirectorySnapshotStore(fs, DIRECTORY, clock)
         store.clean_up()
+        go_on(store, is_finished=finished or action is not download)
         for snapshot_id in store.list():
             assert store.verify(snapshot_id).records == (200 if snapshot_id == NEW else 1)
         assert store.quarantined == ()

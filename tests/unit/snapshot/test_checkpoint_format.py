@@ -36,7 +36,7 @@ def test_head_data_footer() -> None:
     assert {header.codec for header in headers} == {0}
     assert [header.is_control for header in headers] == [True, False, False, False, True]
     assert [decode_control(r) for r in iterate_records(data, headers[0])] == [
-        SnapshotHeader(12345, b"L" * 16),
+        SnapshotHeader(12345, b"L" * 16, end=ID),
         KRaftVersion(1),
         Voters((VOTER,)),
     ]
@@ -51,7 +51,7 @@ def test_head_data_footer() -> None:
 def test_static_voters_are_not_stored() -> None:
     (first, _), _ = checkpoint_batches(ID, CheckpointHead(1), [])
     assert [decode_control(r) for r in iterate_records(first, scan_batches(first)[0])] == [
-        SnapshotHeader(1)
+        SnapshotHeader(1, end=ID)
     ]
     with pytest.raises(QuorumUsageError, match=r"kraft\.version 0"):
         list(checkpoint_batches(ID, CheckpointHead(1, voters=(VOTER,)), []))
@@ -76,9 +76,9 @@ def test_bytes_are_pinned_across_releases() -> None:
     head = CheckpointHead(1_700_000_000_000, b"L" * 16, 1, (VOTER,), ((5, b"t"),), ((6, b"u"),))
     values = (b"%d" % n * 20 for n in range(20_000))
     whole = b"".join(batch for batch, _ in checkpoint_batches(ID, head, values, b"S" * 16))
-    assert len(whole) == 1976966
+    assert len(whole) == 1976982
     assert hashlib.sha256(whole).hexdigest() == (
-        "2e90cb68d68afb548736953d81a300dbbb357b83040e725141b105200400238a"
+        "befc00b941733b6cb58a3630d439b02d3d1dc89fc4bb33db412da8e24d2956de"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,6 +31,7 @@ PARTS = [
     )
 ]
 WHOLE = b"".join(PARTS)
+READ_HEAD = replace(HEAD, end=ID)
 
 
 def header(*more, epoch: int = 3) -> bytes:
@@ -51,10 +53,10 @@ def test_bytes_and_files_read_alike(directory: Path, fs: RecordingFileSystem) ->
     path.write_bytes(WHOLE)
     for reader in (CheckpointReader(WHOLE), CheckpointReader(path), CheckpointReader(path, fs=fs)):
         assert list(reader.batches()) == PARTS
-        assert reader.header() == SnapshotHeader(777, b"L" * 16, ((9, b"t"),))
+        assert reader.header() == SnapshotHeader(777, b"L" * 16, ((9, b"t"),), ID)
         assert reader.voters() == HEAD.voters
         summary = reader.verify()
-        assert summary.head == HEAD
+        assert summary.head == READ_HEAD
         assert summary.footer == SnapshotFooter(b"S" * 16)
         assert (summary.records, summary.size_bytes) == (200, len(WHOLE))
         assert summary.digest == digest_of_headers(WHOLE)
@@ -167,7 +169,7 @@ def test_header_only_and_unknown_control_records_are_accepted() -> None:
 
 def test_head_needs_only_the_first_batch() -> None:
     reader = CheckpointReader(PARTS[0] + b"garbage")
-    assert reader.head() == HEAD
+    assert reader.head() == READ_HEAD
     with pytest.raises(SnapshotCorruptError, match="no complete first batch"):
         CheckpointReader(PARTS[0][:-1]).head()
 
@@ -175,14 +177,14 @@ def test_head_needs_only_the_first_batch() -> None:
 def test_the_head_is_read_without_what_follows() -> None:
     beginning = PARTS[0]
     damaged = beginning + bytes(len(PARTS[1])) + b"".join(PARTS[2:])
-    assert CheckpointReader(damaged).head() == HEAD
+    assert CheckpointReader(damaged).head() == READ_HEAD
     with pytest.raises(SnapshotCorruptError):
         CheckpointReader(damaged).verify()
     for position in range(len(beginning)):
         bad = bytearray(beginning)
         bad[position] ^= 1
         try:
-            assert CheckpointReader(bytes(bad)).head() == HEAD
+            assert CheckpointReader(bytes(bad)).head() == READ_HEAD
         except SnapshotCorruptError:
             continue
         # Neither the base offset nor the epoch of a batch is under its checksum.
@@ -207,3 +209,24 @@ def test_no_bytes_raise_anything_else(content: bytes, cuts: list[int]) -> None:
     except SnapshotCorruptError:
         return
     raise AssertionError("no footer was there")
+
+
+def test_a_checkpoint_under_another_name_is_refused(directory: Path) -> None:
+    """Goal: no records are skipped. Method: copies under a later, an earlier and a newer name."""
+    for other in (SnapshotId(51, 3), SnapshotId(49, 3), SnapshotId(50, 4)):
+        path = directory / file_name(other)
+        path.write_bytes(WHOLE)
+        for read in (CheckpointReader(path).verify, CheckpointReader(path).head):
+            with pytest.raises(SnapshotCorruptError):
+                read()
+        verifier = CheckpointVerifier(snapshot_id=other)
+        with pytest.raises(SnapshotCorruptError):
+            verifier.feed(WHOLE)
+    with pytest.raises(SnapshotCorruptError, match="this is checkpoint 50/3, under the name of 51"):
+        CheckpointReader(WHOLE, snapshot_id=SnapshotId(51, 3)).verify()
+
+
+def test_a_header_without_its_position_is_read() -> None:
+    """Kafka's checkpoints and those of earlier releases say nothing."""
+    whole = header() + data(1) + footer(2)
+    assert CheckpointReader(whole, snapshot_id=SnapshotId(7, 3)).verify().head.end is None

@@ -278,12 +278,19 @@ def test_start_up_removes_what_a_stopped_process_left(
 ) -> None:
     write(directory, fs, A)
     left = [
+        file_name(A, FileState.PART),
         file_name(B, FileState.PART),
         file_name(B, FileState.PART, label="own"),
         file_name(B, FileState.DELETED),
         file_name(B, FileState.PART, label="123456"),
     ]
-    kept = [file_name(B, FileState.CORRUPT), "quorum-state", "x.part", file_name(A)]
+    kept = [
+        file_name(B, FileState.CORRUPT),
+        file_name(C, FileState.PART),
+        "quorum-state",
+        "x.part",
+        file_name(A),
+    ]
     for name in left + kept:
         (directory / name).touch()
     assert sorted(store.clean_up()) == sorted(left)

@@ -17,6 +17,7 @@ from statemachine.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
+    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -43,7 +44,7 @@ class Replica:
         for record in records:
             delta.replay(record)
         self.image = delta.finish()
-        self.counter.absorb(delta.changed_keys)
+        self.counter.absorb(delta.changed_keys, delta.tracker.empty_records)
         return self.counter.changed_records
 
 
@@ -149,15 +150,37 @@ def test_changes_while_a_checkpoint_is_written_count_for_the_next():
 @pytest.mark.parametrize("seed", range(40))
 def test_counts_what_a_comparison_of_dumps_finds(seed):
     """Dump the image after every single record; a key counts when its record was there before
-    and is another one, or gone, after. Also the number of records in the dump must agree."""
+    and is another one, or gone, after; a record that states nothing counts by itself. Also the
+    number of records in the dump must agree."""
     world = World(seed)
     replica = Replica(*world.steps(40))
     changed = set()
+    empty = 0
     before = {record_key(record): record for record in dump_records(replica.image)}
     for record in world.steps(60):
         counted = replica.apply(record)
         after = {record_key(r): r for r in dump_records(replica.image)}
         changed |= {key for key, old in before.items() if after.get(key) != old}
-        assert counted == len(changed), record
+        empty += isinstance(record, NoOpRecord)
+        assert counted == len(changed) + empty, record
         assert count_records(replica.image) == len(after)
         before = after
+
+
+def test_each_record_that_states_nothing_counts() -> None:
+    """Goal: the log of an idle cluster is trimmed. Method: counted beside keys, over a capture."""
+    replica = start()
+    assert replica.apply(NoOpRecord()) == 1
+    topic_and_partitions = 4
+    assert replica.apply(NoOpRecord(), RemoveTopicRecord(A)) == 2 + topic_and_partitions
+    replica.counter.capture()
+    assert replica.apply(NoOpRecord()) == 3 + topic_and_partitions
+    replica.counter.complete(5)
+    assert replica.counter.changed_records == 1
+    assert replica.counter.ratio == 0.2
+    replica.counter.capture()
+    replica.apply(NoOpRecord())
+    replica.counter.abandon()
+    assert replica.counter.changed_records == 2
+    replica.counter.start_over(5)
+    assert replica.counter.changed_records == 0

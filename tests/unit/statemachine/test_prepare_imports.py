@@ -166,8 +166,14 @@ def test_malformed_commands_and_foreign_records_are_refused(command):
     assert refusal(at(5), command).code is ErrorCode.INVALID_REQUEST
 
 
-def test_a_log_of_kafkas_own_types_cannot_hold_an_import():
-    assert refusal(BLANK, step(0, 0), native=False).code is ErrorCode.UNSUPPORTED_VERSION
+def test_a_log_for_kafkas_readers_states_what_the_beginning_of_an_import_implies():
+    levels = (FeatureLevelRecord("metadata.version", 25), FeatureLevelRecord("group.version", 1))
+    image = replayed(*levels)
+    native, kafka = (
+        prepare(image, step(0, 0), judging(native=native)).records for native in (True, False)
+    )
+    assert kafka == [FeatureLevelRecord("group.version", 0), *native]
+    assert replayed(*kafka, base=image).features == replayed(*native, base=image).features
 
 
 def test_others_are_refused_until_it_is_finished():

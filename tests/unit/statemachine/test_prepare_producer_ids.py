@@ -10,6 +10,7 @@ from quorum.errors import CommandError, ErrorCode
 from statemachine.codec import decode_record, encode_record
 from statemachine.commands import AllocateProducerIds, InitProducerId
 from statemachine.dump import dump_records
+from statemachine.fingerprint import owner_digest
 from statemachine.prepare import prepare
 from statemachine.records import (
     ExpireProducerRecord,
@@ -155,6 +156,59 @@ def test_a_named_writer_whose_producer_row_expired_gets_another_id():
     assert run(image, "n")[1] == (1, 0)
 
 
+def test_the_lost_reply_after_an_expiry_is_answered_again():
+    image, first = run(replayed(), "n")
+    image = replayed(ExpireProducerRecord(0), base=image)
+    image, second = run(image, "n", *first)
+    assert (first, second) == ((0, 0), (1, 0))
+    assert init(image, "n", *first).records == []
+    assert run(image, "n", *first)[1] == second
+    image, bumped = run(image, "n", *second)
+    assert bumped == (1, 1)
+    assert run(image, "n", *second)[1] == bumped
+    assert refusal(image, "n", *first) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_the_lost_reply_for_a_forgotten_mapping_is_answered_again():
+    image, first = run(replayed(), "n", 40, 3)
+    assert init(image, "n", 40, 3).records == []
+    assert run(image, "n", 40, 3)[1] == first
+    assert refusal(image, "n", 40, 2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    image, _ = run(image, "n")
+    assert refusal(image, "n", 40, 3) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_nobody_raises_the_epoch_of_a_named_producer_without_its_name():
+    image, identity = run(replayed(), "n")
+    assert refusal(image, None, *identity) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert run(image, "n")[1] == (0, 1)
+
+
+def test_nobody_raises_the_epoch_of_another_principals_producer():
+    image = replayed(ProducerStateRecord(0, 1, owner=owner_digest("User:a")))
+    command = InitProducerId(None, 0, 1)
+    with pytest.raises(CommandError) as caught:
+        prepare(image, command, judging(principal="User:b"))
+    assert caught.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    mine = prepare(image, command, judging(principal="User:a"))
+    assert mine.records == [InitProducerRecord(0, 2)]
+
+
+@pytest.mark.parametrize(("ahead", "expected"), [(5, (7, 6)), (32_766, (8, 0))])
+def test_a_named_producer_that_was_raised_behind_its_back_goes_on(ahead, expected):
+    """A release let strangers do that; the name was refused until it expired."""
+    image = replayed(
+        InitProducerRecord(7, 0),
+        TransactionalIdRecord("n", producer_id=7, producer_epoch=0),
+        InitProducerRecord(7, ahead),
+    )
+    again, identity = run(image, "n")
+    assert identity == expected
+    again, identity = run(image, "n", 7, 0)
+    assert identity == expected
+    assert run(again, "n", 7, 0)[1] == expected
+
+
 @pytest.mark.parametrize("status", [1, 2, 3, 6, 7])
 def test_an_unsettled_transaction_must_be_waited_for(status):
     image = replayed(
@@ -180,10 +234,12 @@ def test_malformed_requests(arguments, fields, code):
     assert refusal(replayed(), *arguments, **fields) is code
 
 
-def test_a_kafka_log_cannot_hold_writers():
-    with pytest.raises(CommandError) as caught:
-        prepare(replayed(), InitProducerId(), judging(native=False))
-    assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+def test_writers_are_the_same_in_either_codec():
+    for command in (InitProducerId(), InitProducerId("n")):
+        native, kafka = (
+            prepare(replayed(), command, judging(native=native)) for native in (True, False)
+        )
+        assert native == kafka
 
 
 def test_all_that_is_known_of_a_transactional_id_survives_a_checkpoint():

@@ -98,6 +98,32 @@ def test_create_topic_refusals(command, code):
 
 
 @pytest.mark.parametrize(
+    ("known", "wanted", "collides"),
+    [
+        ("a.b", "a_b", True),
+        ("a_b", "a.b", True),
+        ("a.b_c", "a_b.c", True),
+        ("a.b", "a-b", False),
+        ("a.b", "ab", False),
+        ("a.b", "a.b.c", False),
+        ("_." * 20, "._" * 20, True),
+        ("_." * 20, "._" * 19 + "..", True),
+        ("_." * 20, "._" * 19 + ".x", False),
+    ],
+)
+def test_names_that_metrics_cannot_tell_apart_collide(known, wanted, collides):
+    """KAFKA-1481: '.' and '_' are one character in the name of a metric."""
+    image = small_cluster(TopicRecord(known, topic_id(9)))
+    command = CreateTopic(wanted, 1, 1)
+    if collides:
+        with pytest.raises(CommandError, match="collides") as caught:
+            prepare(image, command, judging())
+        assert caught.value.code is ErrorCode.INVALID_TOPIC
+    else:
+        assert prepare(image, command, judging()).records
+
+
+@pytest.mark.parametrize(
     "assignments",
     [
         ((0, (1, 1)),),

@@ -8,13 +8,18 @@ from types import SimpleNamespace
 import pytest
 
 from quorum.errors import CommandError, ErrorCode, ReplayError
+from statemachine.codec import decode_record
 from statemachine.delta import ImageDelta
+from statemachine.dump import dump_values
+from statemachine.fingerprint import owner_digest
 from statemachine.image import EMPTY_IMAGE
 from statemachine.producers import (
     HEADER_ANSWER,
+    HEADER_FINGERPRINT,
     HEADER_OPEN,
     Duplicate,
     Fresh,
+    SequenceClaim,
     encode_open,
     judge_sequence,
 )
@@ -23,6 +28,8 @@ from statemachine.records import (
     InitProducerRecord,
     NoOpRecord,
     ProducerIdsRecord,
+    ProducerStateRecord,
+    TransactionalIdRecord,
 )
 from statemachine.sections.producers import PRODUCER_WINDOW, Applied
 
@@ -32,11 +39,15 @@ PRODUCER = 5
 class Log:
     """A delta with a known producer, and the batches appended to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, principal=None) -> None:
         self.delta = ImageDelta(EMPTY_IMAGE)
+        if principal is not None:
+            self.delta.headers = (("principal", principal),)
         self.delta.replay(InitProducerRecord(PRODUCER, 0))
 
-    def append(self, sequence, *, oldest_open=0, epoch=0, answer=None, producer=PRODUCER):
+    def append(
+        self, sequence, *, oldest_open=0, epoch=0, answer=None, producer=PRODUCER, command=None
+    ):
         end = self.delta.end_offset
         header = SimpleNamespace(
             base_offset=end,
@@ -50,10 +61,15 @@ class Log:
         headers = [("principal", b"User:a"), (HEADER_OPEN, encode_open(oldest_open))]
         if answer is not None:
             headers.append((HEADER_ANSWER, answer))
+        if command is not None:
+            headers.append((HEADER_FINGERPRINT, command))
         self.delta.replay_batch(header, [NoOpRecord()], headers)
 
-    def judge(self, sequence, *, oldest_open=0, epoch=0, producer=PRODUCER):
-        return judge_sequence(self.delta, producer, epoch, sequence, oldest_open)
+    def judge(
+        self, sequence, *, oldest_open=0, epoch=0, producer=PRODUCER, owner=b"", command=b"", **kw
+    ):
+        claim = SequenceClaim(producer, epoch, sequence, oldest_open, owner, command)
+        return judge_sequence(self.delta, claim, **kw)
 
     @property
     def state(self):
@@ -91,7 +107,8 @@ def test_epochs():
     assert log.judge(0, epoch=2) == Fresh()
     # A client may raise its epoch itself; it begins at 0 again (360.6).
     assert log.judge(0, epoch=3) == Fresh()
-    assert log.judge(4, epoch=3) == Fresh()
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 4, epoch=3)
+    refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=32_767)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 7, oldest_open=7, epoch=3)
     log.append(4, epoch=3)
     assert (log.state.epoch, log.state.last_sequence, len(log.state.applied)) == (3, 4, 1)
@@ -108,6 +125,71 @@ def test_a_hole_may_be_filled_later_but_only_once():
     assert isinstance(log.judge(1), Duplicate)
     assert log.judge(2) == Fresh()
     assert [entry.sequence for entry in log.state.applied] == [0, 1, 3]
+
+
+def test_a_command_waits_for_the_open_ones_before_it():
+    """Goal: 360.7, gaps. Numbers that the client needs no more and unused ones are none."""
+    log = Log()
+    log.append(0)
+    log.append(1)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, oldest_open=3)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, unused={2, 4})
+    assert log.judge(5, oldest_open=5) == Fresh()
+    assert log.judge(5, unused={2, 3, 4}) == Fresh()
+    assert log.judge(5, oldest_open=3, unused={3, 4}) == Fresh()
+    log.append(5, oldest_open=0)
+    assert log.judge(6) == Fresh(), "what was let through once is no hole any more"
+
+
+def test_a_number_belongs_to_the_command_that_took_it():
+    log = Log()
+    log.append(0, answer=b"theirs", command=b"theirs")
+    log.append(1)
+    refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 0, command=b"mine")
+    refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 0)
+    assert log.judge(0, command=b"theirs").first.answer == b"theirs"
+    # A batch of a release without fingerprints cannot be told from another.
+    assert isinstance(log.judge(1, command=b"mine"), Duplicate)
+
+
+def test_a_producer_belongs_to_the_principal_that_got_it():
+    log = Log(principal=b"User:a")
+    owner = owner_digest("User:a")
+    assert log.judge(0, owner=owner) == Fresh()
+    for other in (b"", owner_digest("User:b")):
+        refused(log, ErrorCode.INVALID_PRODUCER_ID_MAPPING, 0, owner=other)
+        refused(log, ErrorCode.INVALID_PRODUCER_ID_MAPPING, 0, owner=other, epoch=1)
+    log.append(0, epoch=1)
+    refused(log, ErrorCode.INVALID_PRODUCER_ID_MAPPING, 1, owner=b"", epoch=1)
+    assert log.judge(1, owner=owner, epoch=1) == Fresh()
+
+
+def test_a_named_producer_gets_its_epochs_from_init_producer_id_alone():
+    log = Log()
+    log.delta.replay(TransactionalIdRecord("n", producer_id=PRODUCER, producer_epoch=0))
+    assert log.judge(0) == Fresh()
+    refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=1)
+    log.delta.replay(TransactionalIdRecord("n", producer_id=6, producer_epoch=0))
+    assert log.judge(0, epoch=1) == Fresh(), "the name holds another id now"
+
+
+def test_who_and_what_survive_a_checkpoint():
+    log = Log(principal=b"User:a")
+    log.append(0, command=b"c" * 16)
+    log.append(1, command=b"d" * 16)
+    image = log.delta.view()
+    again = ImageDelta(EMPTY_IMAGE)
+    for value in dump_values(image):
+        again.replay(decode_record(value))
+    assert again.view().producers == image.producers
+    assert again.producers.state(PRODUCER).answer_to(0).fingerprint == b"c" * 16
+
+
+def test_a_row_with_fingerprints_of_other_commands_is_damage():
+    delta = ImageDelta(EMPTY_IMAGE)
+    with pytest.raises(ReplayError):
+        delta.replay(ProducerStateRecord(1, fingerprints=(b"x",)))
 
 
 def test_what_the_client_closed_is_forgotten_and_refused():
@@ -133,15 +215,14 @@ def test_contradicting_itself_is_out_of_order():
 
 def test_the_window_has_an_end():
     log = Log()
-    assert log.judge(PRODUCER_WINDOW - 1) == Fresh()
-    refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, PRODUCER_WINDOW)
-    assert log.judge(PRODUCER_WINDOW, oldest_open=1) == Fresh()
+    unused = range(PRODUCER_WINDOW)
+    assert log.judge(PRODUCER_WINDOW - 1, unused=unused) == Fresh()
+    refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, PRODUCER_WINDOW, unused=unused)
+    assert log.judge(PRODUCER_WINDOW, oldest_open=1, unused=unused) == Fresh()
     # Refused commands leave holes behind, however many.
     assert log.judge(900, oldest_open=900) == Fresh()
-    with pytest.raises(CommandError):
-        judge_sequence(log.delta, PRODUCER, 0, 4, 0, window=4)
-    with pytest.raises(CommandError):
-        judge_sequence(log.delta, PRODUCER, 0, PRODUCER_WINDOW, 0, window=1000)
+    refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, 4, window=4, unused=unused)
+    refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, PRODUCER_WINDOW, window=1000, unused=unused)
 
 
 def test_no_more_answers_are_kept_than_the_window():
@@ -208,7 +289,8 @@ def test_every_command_applies_at_most_once_and_answers_alike(seed):
     next_sequence, open_sequences = 0, []
     first_answers: dict[int, Applied] = {}
     messages: list[tuple[int, int]] = []
-    for _ in range(400):
+    unused: set[int] = set()
+    for _ in range(600):
         oldest = min(open_sequences, default=next_sequence)
         if next_sequence < oldest + window and rng.random() < 0.5:
             open_sequences.append(next_sequence)
@@ -222,7 +304,12 @@ def test_every_command_applies_at_most_once_and_answers_alike(seed):
         if sequence not in open_sequences and sequence < log.state.oldest_open:
             refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, sequence, oldest_open=oldest)
             continue
-        verdict = log.judge(sequence, oldest_open=oldest)
+        floor = max(oldest, log.state.oldest_open, log.state.last_sequence + 1)
+        if any(number not in unused for number in range(floor, sequence)):
+            code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            refused(log, code, sequence, oldest_open=oldest, unused=unused)
+            continue
+        verdict = log.judge(sequence, oldest_open=oldest, unused=unused)
         if isinstance(verdict, Duplicate):
             assert verdict.first == first_answers[sequence]
         else:
@@ -230,6 +317,8 @@ def test_every_command_applies_at_most_once_and_answers_alike(seed):
             if rng.random() < 0.7:
                 log.append(sequence, oldest_open=oldest, answer=b"%d" % sequence)
                 first_answers[sequence] = log.state.answer_to(sequence)
+            else:
+                unused.add(sequence)
         if sequence in open_sequences and rng.random() < 0.8:
             open_sequences.remove(sequence)
     assert len(first_answers) > 5

@@ -306,6 +306,7 @@ def test_hellos_survive(hello: Hello) -> None:
 
 LOCAL_FIELDS = {
     "received", "own", "own_digest", "serve_offset", "serve_bytes_max", "serve_end_offset",
+    "is_unproven",
 }  # fmt: skip
 SHARED_FIELDS = {
     "request_id", "cluster_id", "candidate", "voter", "epoch", "last", "pre_vote", "error",

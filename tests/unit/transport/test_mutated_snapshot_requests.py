@@ -41,7 +41,7 @@ def test_only_what_was_named_rightly_is_asked_for(seed: str) -> None:
             wanted.request_id, ErrorCode.SNAPSHOT_NOT_FOUND, 1, 1, wanted.snapshot_id
         )
 
-    answer = asyncio.run(serve_fetch_snapshot(request, CLUSTER, ask))
+    answer = asyncio.run(serve_fetch_snapshot(request, CLUSTER, ask, bytes_max=1 << 20))
 
     assert len(asked) == sum(map(sum, named)), f"seed {seed}"
     found = [

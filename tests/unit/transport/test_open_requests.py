@@ -119,8 +119,12 @@ def test_the_memory_for_complaints_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert len(complaints._said) <= 10
 
 
-def test_a_lapsed_channel_wakes_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreachable peer nobody wants is left alone; a request tries it again at once."""
+@pytest.mark.parametrize("reason", ["a request", "a voter that calls"])
+def test_a_lapsed_channel_wakes_when_needed(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    """An unreachable peer nobody wants is left alone; a request tries it again at once.
+
+    So does a stream of that voter's own: a caller is proven only once it was met at its address.
+    """
     from quorum.transport import channel as channel_module
     from quorum.transport.probe import Attempt, Reachability
     from tests.support.peer_harness import replica
@@ -150,8 +154,12 @@ def test_a_lapsed_channel_wakes_when_needed(monkeypatch: pytest.MonkeyPatch) -> 
             assert len(attempts) == 1
             assert "not tried again" in channel.status.problem
             lapsed.clear()
-            follower.network.send(1, fetch(2, 1))
-            await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            if reason == "a request":
+                follower.network.send(1, fetch(2, 1))
+                await follower.handler.until(lambda: follower.handler.failed == [(1, 1)])
+            else:
+                follower.network._accepted(1)
+                await lapsed.wait()
             assert len(attempts) == 2
 
     run(scenario())

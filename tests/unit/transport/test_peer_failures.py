@@ -16,6 +16,7 @@ import pytest
 from quorum.transport import backoff as backoff_module
 from quorum.transport import channel as channel_module
 from quorum.transport.conversation import Ended, Ending
+from quorum.transport.limits import CHANNELS_OF_HINTS_MAX
 from quorum.transport.probe import Attempt, Reachability, SocketAddress
 from tests.support.peer_harness import answer_to, fetch, replica, run, vote
 
@@ -142,7 +143,7 @@ def test_only_a_break_followed_by_a_refusal_counts(
     class Scripted:
         heard_at = 0.0
 
-        def __init__(self, *_: object, on_established: object, on_message: object) -> None:
+        def __init__(self, *_: object, **__: object) -> None:
             pass
 
         async def hold(self) -> Ended:
@@ -313,5 +314,31 @@ def test_a_listener_that_never_speaks_costs_only_deadlines(
                 follower.network.send(1, fetch(2, 2))
                 await follower.handler.until(lambda: (1, 2) in follower.handler.failed)
                 assert follower.handler.refused == []
+
+    run(scenario())
+
+
+def test_made_up_leaders_cost_few_connections() -> None:
+    """400 hints of peers that do not exist; voters and configured servers keep their channels."""
+
+    async def scenario() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            address = f"127.0.0.1:{nobody.getsockname()[1]}"
+            async with replica(2) as follower:
+                network = follower.network
+                network.set_peers({1: address, 3: address})
+                network.set_peers({-2: address})
+                for stranger in range(1000, 1400):
+                    network.set_peers({stranger: address}, is_hint=True)
+                network.set_peers({1: address}, is_hint=True)
+                peers = [status.peer for status in network.statuses()]
+                assert peers[:3] == [-2, 1, 3]
+                assert len(peers) == 3 + CHANNELS_OF_HINTS_MAX
+                # A hint that proves to be a voter stays, whatever is hinted next.
+                network.set_peers({1399: address})
+                for stranger in range(2000, 2100):
+                    network.set_peers({stranger: address}, is_hint=True)
+                assert 1399 in [status.peer for status in network.statuses()]
+                assert follower.link.counters.hints_forgotten > 400
 
     run(scenario())

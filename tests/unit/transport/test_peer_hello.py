@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -10,23 +11,38 @@ from grpc import aio
 
 from quorum.transport.framing import encode_frame
 from quorum.transport.hello import Hello, decode_hello, encode_hello, hello_problem
-from quorum.transport.limits import CLIENT_OPTIONS, MESSAGE_BYTES_MAX, SERVER_OPTIONS
+from quorum.transport.limits import (
+    CLIENT_OPTIONS,
+    HEADER_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
+    REQUEST_BYTES_MAX,
+    SERVER_OPTIONS,
+)
 from quorum.types import ReplicaKey
 from tests.support.peer_harness import CLUSTER, Replica, answer_to, fetch, key, replica, run, vote
 
-OURS = Hello(CLUSTER, key(1), b"digest")
+OURS = Hello(CLUSTER, key(1), b"digest", process_id=b"ours")
+THEIRS = Hello(CLUSTER, key(2), b"digest", process_id=b"theirs")
 
 
 @pytest.mark.parametrize(
     ("theirs", "words"),
     [
-        (Hello("other", key(2), b"digest"), ["'other'", CLUSTER]),
-        (Hello(CLUSTER, key(2), b"else"), [b"else".hex(), b"digest".hex(), "settings"]),
-        (Hello(CLUSTER, key(2), b""), ["(none)"]),
-        (Hello(CLUSTER, ReplicaKey(1, b"x" * 16), b"digest"), ["both call themselves node 1"]),
-        (Hello(CLUSTER, key(1), b"digest"), ["this node's own"]),
-        (Hello(CLUSTER, key(2), b"digest", 2, 3), ["frame versions 2 to 3"]),
-        (Hello(CLUSTER, key(2), b"digest", 0, 0), ["frame versions 0 to 0"]),
+        (replace(THEIRS, cluster_id="other"), ["'other'", CLUSTER]),
+        (replace(THEIRS, config_digest=b"else"), [b"else".hex(), b"digest".hex(), "settings"]),
+        (replace(THEIRS, config_digest=b""), ["(none)"]),
+        (replace(THEIRS, key=ReplicaKey(1, b"x" * 16)), ["both call themselves node 1"]),
+        (replace(THEIRS, key=key(1)), ["this node's own"]),
+        (
+            replace(THEIRS, frame_version_min=2, frame_version_max=3),
+            ["frame versions 2 to 3"],
+        ),
+        (
+            replace(THEIRS, frame_version_min=0, frame_version_max=0),
+            ["frame versions 0 to 0"],
+        ),
+        (replace(THEIRS, process_id=b""), ["peer 2", "which process"]),
+        (replace(THEIRS, key=ReplicaKey(2)), ["peer 2", "which disk"]),
     ],
 )
 def test_what_differs_is_said_with_both_values(theirs: Hello, words: list[str]) -> None:
@@ -39,8 +55,8 @@ def test_what_differs_is_said_with_both_values(theirs: Hello, words: list[str]) 
 
 def test_equal_clusters_talk() -> None:
     """Different nodes of one cluster, also with a wider range of versions."""
-    assert hello_problem(OURS, Hello(CLUSTER, key(2), b"digest")) is None
-    assert hello_problem(OURS, Hello(CLUSTER, key(2), b"digest", 0, 9)) is None
+    assert hello_problem(OURS, THEIRS) is None
+    assert hello_problem(OURS, replace(THEIRS, frame_version_min=0, frame_version_max=9)) is None
     assert hello_problem(OURS, Hello(CLUSTER, key(-1), b"digest")) is None
 
 
@@ -113,11 +129,11 @@ async def status_of(call: aio.StreamStreamCall) -> tuple[grpc.StatusCode, str]:
         ([b"garbage"], "INVALID_ARGUMENT", "hello"),
         ([encode_frame(fetch(2, 1))], "INVALID_ARGUMENT", "hello"),
         ([encode_hello(OURS)[:12] + b"\xff\xff"], "INVALID_ARGUMENT", "hello"),
-        ([encode_hello(Hello("other", key(2), b""))], "FAILED_PRECONDITION", "other"),
-        ([encode_hello(Hello(CLUSTER, key(2), b"")), b"\x99"], "INVALID_ARGUMENT", "kind"),
-        ([encode_hello(Hello(CLUSTER, key(2), b"")), encode_frame(fetch(3, 1))],
+        ([encode_hello(replace(THEIRS, cluster_id="other"))], "FAILED_PRECONDITION", "other"),
+        ([encode_hello(replace(THEIRS, config_digest=b"")), b"\x99"], "INVALID_ARGUMENT", "kind"),
+        ([encode_hello(replace(THEIRS, config_digest=b"")), encode_frame(fetch(3, 1))],
          "INVALID_ARGUMENT", "replica 3 on the stream of 2"),
-        ([encode_hello(Hello(CLUSTER, key(2), b"")), encode_frame(answer_to(fetch(2, 1)))],
+        ([encode_hello(replace(THEIRS, config_digest=b"")), encode_frame(answer_to(fetch(2, 1)))],
          "INVALID_ARGUMENT", "where requests are expected"),
     ],
 )  # fmt: skip
@@ -152,7 +168,7 @@ def test_a_refused_dialler_still_gets_our_hello() -> None:
     async def scenario() -> None:
         async with replica(1) as leader:
             channel, call = await dial(leader)
-            await call.write(encode_hello(Hello("other", key(2), b"")))
+            await call.write(encode_hello(replace(THEIRS, cluster_id="other")))
             assert decode_hello(await call.read()).cluster_id == CLUSTER
             await channel.close()
 
@@ -240,12 +256,13 @@ def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_are_matched_pairs() -> None:
-    """Sizes equal on both sides; the server tolerates the client's pings and no shared ports."""
+    """Answers fit on both sides, requests are small; the server tolerates the client's pings."""
     client, server = dict(CLIENT_OPTIONS), dict(SERVER_OPTIONS)
     for options in (client, server):
         assert options["grpc.max_send_message_length"] == MESSAGE_BYTES_MAX
-        assert options["grpc.max_receive_message_length"] == MESSAGE_BYTES_MAX
         assert options["grpc.keepalive_permit_without_calls"] == 1
+    assert client["grpc.max_receive_message_length"] == MESSAGE_BYTES_MAX
+    assert server["grpc.max_receive_message_length"] == REQUEST_BYTES_MAX > HEADER_BYTES_MAX
     assert client["grpc.keepalive_time_ms"] == 30_000
     assert client["grpc.keepalive_timeout_ms"] == 10_000
     assert server["grpc.http2.min_recv_ping_interval_without_data_ms"] == 10_000

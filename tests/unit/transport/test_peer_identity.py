@@ -7,14 +7,18 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc import aio
 
 from quorum.core.fetch_messages import FetchResponse
+from quorum.core.vote_messages import VoteRequest
 from quorum.errors import ConfigError
 from quorum.transport.hello import Hello
 from quorum.transport.node_names import NodeNames
 from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
 from quorum.types import NO_NODE, ReplicaKey
+from quorum.v1 import common_pb2, raft_pb2, raft_pb2_grpc
 from tests.support.certificates import NO_NAMES, authority, node
 from tests.support.peer_harness import CLUSTER, fetch, replica, run
 
@@ -156,6 +160,37 @@ def test_who_has_no_number_claims_nothing(folder: Path) -> None:
             ((sender, _),) = leader.handler.received
             assert sender < -1000  # a number of its stream, not one that it claims
             assert leader.link.counters.impostors_refused == 0
+
+    run(scenario())
+
+
+def test_a_call_votes_only_for_the_node_of_its_certificate(folder: Path) -> None:
+    """An election request by a unary call needs the name of its author, as a stream does."""
+
+    async def scenario() -> None:
+        async with replica(1, tls=identity(folder, "n1"), names=NAMES) as leader:
+            leader.echo()
+            for certificate, candidate, is_heard in (("n2", 2, True), ("n2", 3, False)):
+                tls = load_tls(files(folder, certificate))
+                credentials = grpc.ssl_channel_credentials(
+                    tls.authorities, tls.key, tls.certificate
+                )
+                name = (("grpc.ssl_target_name_override", NAMES.of(1)),)
+                request = raft_pb2.VoteRequest(
+                    candidate=common_pb2.ReplicaKey(id=candidate),
+                    epoch=4,
+                    last=common_pb2.OffsetAndEpoch(offset=7, epoch=3),
+                )
+                async with aio.secure_channel(leader.address, credentials, name) as channel:
+                    call = raft_pb2_grpc.RaftServiceStub(channel).Vote(request, timeout=30)
+                    if is_heard:
+                        assert (await call).error_code == common_pb2.ERROR_CODE_NONE
+                        continue
+                    with pytest.raises(aio.AioRpcError) as caught:
+                        await call
+                    assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            assert [type(each) for _, each in leader.handler.received] == [VoteRequest]
+            assert leader.link.counters.impostors_refused == 1
 
     run(scenario())
 

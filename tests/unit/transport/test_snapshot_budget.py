@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.transport.limits import SNAPSHOT_RESPONSE_BYTES_MAX
-from quorum.transport.snapshots import divide_budget, response_budget
+from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.errors import ErrorCode
+from quorum.transport.snapshots import divide_budget, response_budget, serve_fetch_snapshot
+from quorum.types import METADATA_PARTITION, METADATA_TOPIC
+from quorum.v1 import raft_pb2
 
 sizes = st.lists(st.integers(0, 10_000), min_size=1, max_size=8)
 
@@ -21,9 +26,29 @@ def test_the_smaller_limit_counts(asked: int, server_max: int, budget: int) -> N
     assert response_budget(asked, server_max) == budget
 
 
-def test_our_own_bound_is_the_default() -> None:
-    """``replica.fetch.response.max.bytes``."""
-    assert response_budget(2**31 - 1) == SNAPSHOT_RESPONSE_BYTES_MAX
+@pytest.mark.parametrize(("asked", "sent"), [(0, 300), (2**31 - 1, 300), (120, 120)])
+def test_the_setting_bounds_an_answer(asked: int, sent: int) -> None:
+    """``quorum.snapshot_response_bytes_max`` over two slices of a file of 1,000 bytes."""
+    request = raft_pb2.FetchSnapshotRequest(max_bytes=asked)
+    for _ in range(2):
+        request.topics.add(name=METADATA_TOPIC).partitions.add(partition=METADATA_PARTITION)
+
+    async def ask(wanted: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        chunk = bytes(min(wanted.max_bytes, 1_000 - wanted.position))
+        return FetchSnapshotResponse(
+            wanted.request_id,
+            ErrorCode.NONE,
+            1,
+            1,
+            wanted.snapshot_id,
+            size=1_000,
+            position=wanted.position,
+            chunk=chunk,
+        )
+
+    answer = asyncio.run(serve_fetch_snapshot(request, "c", ask, bytes_max=300))
+    found = [len(each.unaligned_records) for topic in answer.topics for each in topic.partitions]
+    assert found == [sent // 2, sent // 2]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,21 @@ def test_targets_need_no_resolver() -> None:
     assert SocketAddress(socket.AF_INET6, "::1", 2).target == "ipv6:[::1]:2"
 
 
+def test_a_socket_that_cannot_be_made_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shortage of descriptors here says nothing of the peer, and ends nothing."""
+
+    def no_descriptor(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def scenario() -> None:
+        monkeypatch.setattr(probe_module.socket, "socket", no_descriptor)
+        found = await connect_once((V4,), 1.0)
+        assert found.reachability is Reachability.UNKNOWN
+        assert "Too many open files" in found.detail
+
+    run(scenario())
+
+
 def test_listening_accepts_and_a_free_port_refuses() -> None:
     """Real sockets, by name."""
 

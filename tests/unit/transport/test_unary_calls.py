@@ -13,10 +13,8 @@ from grpc import aio
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message
 from quorum.core.snapshot_messages import FetchSnapshotRequest
-from quorum.core.vote_messages import VoteRequest
-from quorum.errors import ErrorCode
 from quorum.transport.limits import CLIENT_OPTIONS
-from quorum.types import METADATA_TOPIC, NO_NODE, ReplicaKey
+from quorum.types import METADATA_TOPIC, NO_NODE
 from quorum.v1 import common_pb2, raft_pb2, raft_pb2_grpc
 from tests.support.peer_harness import (
     CLUSTER,
@@ -47,32 +45,27 @@ def with_probe(
     run(body())
 
 
-def test_a_vote_by_the_generated_stub() -> None:
-    """Ask with protobuf, see the core message, get protobuf back; absent parts have defaults."""
+@pytest.mark.parametrize("method", ["Vote", "BeginQuorumEpoch", "EndQuorumEpoch"])
+def test_nobody_takes_part_in_elections_by_a_call(method: str) -> None:
+    """Without certificates that name nodes no caller can show whom it speaks for."""
 
     async def scenario(node: Replica, channel: aio.Channel) -> None:
-        node.handler.on_request = lambda sender, message: node.network.send(
-            sender, answer_to(message, error=ErrorCode.FENCED_LEADER_EPOCH, leader_id=NO_NODE)
-        )
-        stub = raft_pb2_grpc.RaftServiceStub(channel)
-        answer = await stub.Vote(
-            raft_pb2.VoteRequest(
-                candidate=common_pb2.ReplicaKey(id=9),
-                epoch=4,
-                last=common_pb2.OffsetAndEpoch(offset=7, epoch=3),
-                pre_vote=True,
+        author = common_pb2.ReplicaKey(id=2)
+        request = {
+            "Vote": raft_pb2.VoteRequest(
+                candidate=author, epoch=4, last=common_pb2.OffsetAndEpoch()
             ),
-            timeout=30,
-        )
-        assert answer.error_code == common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH
-        assert answer.current_leader.leader_id == NO_NODE
-        sender, asked = node.handler.received[0]
-        assert sender < -1000
-        assert isinstance(asked, VoteRequest)
-        assert asked.candidate == ReplicaKey(9)
-        assert asked.voter == ReplicaKey(NO_NODE)
-        # An absent cluster id passes, as in Kafka.
-        assert asked.cluster_id == CLUSTER
+            "BeginQuorumEpoch": raft_pb2.BeginQuorumEpochRequest(
+                leader=common_pb2.ReplicaKey(id=2)
+            ),
+            "EndQuorumEpoch": raft_pb2.EndQuorumEpochRequest(leader=author),
+        }[method]
+        call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
+        with pytest.raises(aio.AioRpcError) as caught:
+            await call(request.SerializeToString(), timeout=30)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert "stream" in str(caught.value.details())
+        assert node.handler.received == []
 
     with_probe(scenario)
 
@@ -154,7 +147,7 @@ def test_any_bytes_end_in_a_status(method: str) -> None:
     async def scenario(node: Replica, channel: aio.Channel) -> None:
         def answer(sender: int, message: Message) -> None:
             kind = type(message)
-            if kind in (VoteRequest, FetchRequest, FetchSnapshotRequest):
+            if kind in (FetchRequest, FetchSnapshotRequest):
                 node.network.send(sender, answer_to(message))
 
         node.handler.on_request = answer
@@ -168,7 +161,11 @@ def test_any_bytes_end_in_a_status(method: str) -> None:
             except aio.AioRpcError as error:
                 statuses.add(error.code())
         assert grpc.StatusCode.INVALID_ARGUMENT in statuses
-        assert statuses <= {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OK}
+        assert statuses <= {
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.PERMISSION_DENIED,
+            grpc.StatusCode.OK,
+        }
         assert node.link.counters.malformed > 100
 
     with_probe(scenario)

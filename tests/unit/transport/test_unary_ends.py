@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import grpc
 import pytest
 from grpc import aio
 
-from quorum.transport.answers import STATUSES
+from quorum.transport.answers import STATUSES, abort
 from quorum.transport.limits import CLIENT_OPTIONS
 from quorum.transport.link import EXCHANGE_METHOD
-from quorum.types import METADATA_TOPIC
+from quorum.transport.node_names import NodeNames
+from quorum.types import METADATA_TOPIC, NodeId
 from quorum.v1 import common_pb2, raft_pb2
 from tests.support.peer_harness import PATIENCE_S, replica, run
 
 METHODS = sorted(set(STATUSES) - {EXCHANGE_METHOD})
+
+
+class _AnyCertificate(NodeNames):
+    """Takes every caller for the node that it says it is."""
+
+    def problem(self, node: NodeId, auth: Mapping[str, Iterable[bytes]]) -> None:
+        return None
+
+
+NAMES = _AnyCertificate("node-{id}.quorum.test")
 _KEY = common_pb2.ReplicaKey(id=9)
 REQUESTS: dict[str, Any] = {
     "Vote": raft_pb2.VoteRequest(candidate=_KEY, last=common_pb2.OffsetAndEpoch()),
@@ -43,7 +55,7 @@ def test_a_call_ends_with_a_status(method: str, monkeypatch: pytest.MonkeyPatch)
 
     async def scenario() -> None:
         async with (
-            replica(1) as node,
+            replica(1, names=NAMES) as node,
             aio.insecure_channel(node.address, options=CLIENT_OPTIONS) as channel,
         ):
             call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
@@ -63,11 +75,25 @@ def test_a_call_ends_with_a_status(method: str, monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr("quorum.transport.unary.UNARY_WAIT_S_MAX", 0.02)
         async with (
-            replica(1) as node,
+            replica(1, names=NAMES) as node,
             aio.insecure_channel(node.address, options=CLIENT_OPTIONS) as channel,
         ):
             call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
             silent = await ended(call(request, timeout=PATIENCE_S))
             assert silent is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    run(scenario())
+
+
+def test_a_status_that_comes_too_late_leaves_no_trace() -> None:
+    """A deadline that passes while a call is being refused: gRPC has ended it, and says so here."""
+
+    class OverContext:
+        async def abort(self, *_: object, **__: object) -> None:
+            raise aio.InternalError('Failed "execute_batch"')
+
+    async def scenario() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await abort(OverContext(), grpc.StatusCode.DEADLINE_EXCEEDED, "too late")
 
     run(scenario())

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from quorate.sim.memory_filesystem import KEEP_ALL
-from quorum.log.layout import LOG_START_NAME, partition_directory
+from quorum.log.layout import (
+    LOG_START_NAME,
+    WATERMARK_NAMES,
+    partition_directory,
+    segment_bases,
+    segment_path,
+)
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.types import OffsetAndEpoch
 from snapshot.config import SnapshotConfig
@@ -43,7 +49,7 @@ def is_segment(name: str) -> bool:
 @pytest.mark.parametrize("trims", [False, True])
 @pytest.mark.parametrize(
     "is_lost",
-    [is_segment, lambda name: is_segment(name) or name == "high-watermark"],
+    [is_segment, lambda name: is_segment(name) or name in WATERMARK_NAMES],
     ids=["segments", "segments-and-marks"],
 )
 def test_without_segments_a_floor_is_stored(trims: bool, is_lost: Callable[[str], bool]) -> None:
@@ -78,3 +84,53 @@ def test_a_replacement_under_way_has_lost_nothing() -> None:
     bench.boot()
     assert bench.stores.election.load().vote_floor is None
     assert not bench.stores.report.losses
+
+
+@pytest.mark.parametrize("is_zeroed", [False, True])
+def test_without_an_intact_mark_a_floor_is_stored(is_zeroed: bool) -> None:
+    """Goal: ADR 39. Method: both copies of the mark go, the log stays whole."""
+    bench = written()
+    epoch = bench.stores.election.load().epoch
+    for name in WATERMARK_NAMES:
+        if is_zeroed:
+            bench.fs.write_bytes(FOLDER / name, bytes(1605))
+        else:
+            bench.fs.take_away(FOLDER / name)
+    bench.boot()
+    report = bench.stores.report
+    assert [loss.end for _, loss in report.losses] == [OffsetAndEpoch(0, epoch + 1)]
+    assert set(WATERMARK_NAMES) <= set(report.repaired)
+    assert bench.stores.election.load().vote_floor == OffsetAndEpoch(0, epoch + 1)
+    bench.advance(10_000)
+    assert not bench.replica.node.is_leader, "it led, and cannot know what it had acknowledged"
+    bench.crash(KEEP_ALL)
+    bench.boot()
+    assert bench.stores.election.load().vote_floor == OffsetAndEpoch(0, epoch + 1)
+
+
+@pytest.mark.parametrize("name", WATERMARK_NAMES)
+def test_one_copy_of_the_mark_is_enough(name: str) -> None:
+    bench = written()
+    bench.fs.take_away(FOLDER / name)
+    bench.boot()
+    assert not bench.stores.report.losses
+    assert name in bench.stores.report.repaired
+    assert bench.stores.election.load().vote_floor is None
+    bench.lead()
+
+
+@pytest.mark.parametrize("name", WATERMARK_NAMES)
+def test_one_copy_tells_a_cut_segment_from_a_torn_tail(name: str) -> None:
+    """Goal: no acknowledged record goes unnoticed. Method: every cut of the newest 300 bytes."""
+    bench = written()
+    end = bench.replica.node.log_end
+    segment = segment_path(FOLDER, segment_bases(bench.fs.list_directory(FOLDER))[-1])
+    whole = bench.fs.clone()
+    content = bench.fs.read_bytes(segment)
+    for size in range(len(content) - 300, len(content), 7):
+        bench.fs = whole.clone()
+        bench.fs.take_away(FOLDER / name)
+        bench.fs.write_bytes(segment, content[:size])
+        bench.boot()
+        assert bench.stores.election.load().vote_floor == end
+        bench.crash(KEEP_ALL)

@@ -1,0 +1,90 @@
+"""``python -m tests.campaigns NAME``: one standing campaign against real processes.
+
+Exit code 0: nothing wrong; 3: something was; 1: less took place than was asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.campaigns.calls import SETTINGS as CALLS_SETTINGS
+from tests.campaigns.calls import CallsCampaign
+from tests.campaigns.damages import SETTINGS as DAMAGES_SETTINGS
+from tests.campaigns.damages import DamagesCampaign
+from tests.campaigns.environment import faults, run_faults
+from tests.campaigns.forked import ForkedProcesses
+from tests.campaigns.report import Report, Say
+from tests.integration.processes import running
+
+CALLS_MIN = 16_000
+DAMAGES_MIN = 400
+
+
+def calls(folder: Path, seed: int, count: int, say: Say) -> Report:
+    """Mutated calls over every RPC."""
+    with running(folder / "cluster", settings=CALLS_SETTINGS) as cluster:
+        return asyncio.run(CallsCampaign(cluster, seed=seed, calls=count, say=say).run())
+
+
+def damages(folder: Path, seed: int, count: int, say: Say) -> Report:
+    """Damage to the files of live nodes."""
+    cluster = ForkedProcesses(folder / "cluster", settings=DAMAGES_SETTINGS)
+    try:
+        cluster.format_all()
+        cluster.start_all()
+        campaign = DamagesCampaign(cluster, seed=seed, damages=count, say=say)
+        return asyncio.run(campaign.run())
+    finally:
+        cluster.end_all()
+
+
+def environment(folder: Path, seed: int, count: int, say: Say) -> Report:
+    """Faults of what surrounds a node; ``count``: so many of them."""
+    return run_faults(folder, list(faults())[:count], seed, say)
+
+
+CAMPAIGNS: dict[str, tuple[Callable[[Path, int, int, Say], Report], int]] = {
+    "calls": (calls, CALLS_MIN),
+    "damages": (damages, DAMAGES_MIN),
+    "environment": (environment, len(faults())),
+}
+"""Each with how much of it makes a whole run."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns", description=__doc__)
+    parser.add_argument("campaign", choices=sorted(CAMPAIGNS))
+    parser.add_argument("--seed", type=int, help="repeats a run; drawn when not given")
+    parser.add_argument("-n", "--count", type=int, help="how many calls, damages or faults")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("--folder", type=Path, help="where nodes live; kept")
+    given = parser.parse_args(arguments)
+    run, whole = CAMPAIGNS[given.campaign]
+    seed = random.SystemRandom().getrandbits(32) if given.seed is None else given.seed
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="quorate-campaign-"))
+    _tell(f"{given.campaign}: seed {seed}, below {folder}")
+    report = run(folder, seed, given.count or whole, _tell)
+    sys.stdout.write(
+        (report.json() if given.output == "json" else "\n".join(report.lines())) + "\n"
+    )
+    if report.is_good and given.folder is None:
+        shutil.rmtree(folder)
+    for problem in report.problems:
+        _tell(problem)
+    return report.exit_code()
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,364 @@
+"""Mutated calls over every RPC of a live cluster, beside an honest client that writes.
+
+Rounds of calls, a few methods each. After each round the honest client puts its key back and
+everything that identifies the quorum is compared with what it was: epoch, leader, vote on disk,
+voter set, endpoints, processes, tracebacks, readiness, the images with one another, and, in rounds
+without writes, the image with the old one. At the end every batch of the log is held against what
+its author was answered.
+
+Not sent: what would be right. An operator's calls with the very key of a voter are authorised, and
+streams with the whole key of a voter are believed in plain mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from grpc import aio
+
+from quorate.client.client import Client
+from quorate.client.queries import LINEARIZABLE
+from quorum.transport.hello import Hello, encode_hello
+from quorum.types import ReplicaKey
+from quorum.v1 import commands_pb2 as wire
+from quorum.v1 import metadata_pb2
+from tests.campaigns.frames import Script, StreamScripts
+from tests.campaigns.honest import HonestWriter, batches, unexplained
+from tests.campaigns.mutations import Current, some, sweep
+from tests.campaigns.observation import Observation, differences, observe
+from tests.campaigns.report import Report, Say
+from tests.campaigns.sending import OPTIONS, WRITE_SECONDS, config_digest, play, send, wrong_endings
+from tests.campaigns.valid_calls import (
+    EXCHANGE,
+    METHODS,
+    TOPIC,
+    WRITES,
+    Facts,
+    is_authorised,
+    offer_features,
+    valid_calls,
+)
+from tests.integration.processes import Processes
+
+SETTINGS: dict[str, object] = {
+    "quorum.fetch_timeout_ms": 8_000,
+    "controller.session_timeout_ms": 3_600_000,
+}
+"""A machine shared with other work must not cause the election that a call is blamed for; a broker
+that is fenced by time would change the image."""
+ROUND_CALLS = 1_000
+WORKERS = 16
+EXCHANGE_SHARE = 0.25
+SWEPT_SHARE = 0.8
+RANDOM_EVERY = 30
+"""Some of each round are random, however much of the sweep is left."""
+LEVEL_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One thing to send: a request's bytes or a stream's script."""
+
+    method: str
+    what: str
+    data: bytes = b""
+    script: Script | None = None
+
+
+@dataclass
+class Tally:
+    """What was sent, and how it ended."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    endings: dict[str, Counter[str]] = field(default_factory=dict)
+    offsets: set[int] = field(default_factory=set)
+    unknown: int = 0
+    rounds: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Mutated requests: a stream between peers counts once for its hello and each frame."""
+        return self.sent.total()
+
+
+def shares(methods: Sequence[str], calls: int, swept: Mapping[str, int]) -> dict[str, int]:
+    """How many calls each method gets; together at least ``calls``.
+
+    Args:
+        methods: Full names.
+        calls: For all of them.
+        swept: How many odd values the sweep of each method has. They come first: 12,000 calls
+            hold all of them.
+    """
+    others = [each for each in methods if each != EXCHANGE]
+    streams = round(calls * (EXCHANGE_SHARE if others else 1.0)) if EXCHANGE in methods else 0
+    left = calls - streams
+    share = min(1.0, SWEPT_SHARE * left / max(1, sum(swept[each] for each in others)))
+    found = {each: round(share * swept[each]) for each in others}
+    rest = -(-(left - sum(found.values())) // max(1, len(others)))
+    found = {each: count + rest for each, count in found.items()}
+    return found | ({EXCHANGE: streams} if streams else {})
+
+
+def sweep_of(method: str, facts: Facts) -> list[tuple[str, bytes]]:
+    """Every odd value of every field of every valid call of a method."""
+    return [pair for each in valid_calls(facts)[method] for pair in sweep(each, facts.current)]
+
+
+class Mutants:
+    """Calls of one method without end: its sweep in random order, then random ones."""
+
+    def __init__(self, method: str, rng: random.Random) -> None:
+        self._method = method
+        self._rng = rng
+        self._swept: list[int] | None = None
+        self.authorised = 0
+        """Those that were drawn and left out, being what an operator may ask for."""
+
+    def take(self, facts: Facts, count: int) -> Iterator[Call]:
+        """The next ``count``, made for the cluster as it is now."""
+        valid, swept = valid_calls(facts)[self._method], sweep_of(self._method, facts)
+        if self._swept is None:
+            self._swept = list(range(len(swept)))
+            self._rng.shuffle(self._swept)
+        number = 0
+        while number < count:
+            if self._swept and number % RANDOM_EVERY:
+                what, data = swept[self._swept.pop() % len(swept)]
+            else:
+                what, data = some(self._rng.choice(valid), facts.current, self._rng)
+            if is_authorised(self._method, data, facts):
+                self.authorised += 1
+                continue
+            number += 1
+            yield Call(self._method, what, data)
+
+
+class CallsCampaign:
+    """Use it once, on a cluster that was just started with ``SETTINGS``."""
+
+    def __init__(self, cluster: Processes, *, seed: int, calls: int, say: Say,
+                 methods: Sequence[str] = ()) -> None:  # fmt: skip
+        """``methods``: only these, by full name; empty for every one there is."""
+        self._cluster = cluster
+        self._seed = seed
+        self._wanted = calls
+        self._say = say
+        self._methods = tuple(methods) or (*METHODS, EXCHANGE)
+        self._rng = random.Random(seed)
+        self._mutants = {each: Mutants(each, self._rng) for each in self._methods}
+        self._tally = Tally()
+        self._problems: list[str] = []
+        self._channels: dict[int, aio.Channel] = {}
+
+    async def run(self) -> Report:
+        """Send everything, compare after every round, and report."""
+        began = time.monotonic()
+        async with AsyncExitStack() as stack:
+            for node in self._cluster.voters:
+                channel = aio.insecure_channel(node.address, options=OPTIONS)
+                self._channels[node.id] = await stack.enter_async_context(channel)
+            leader = await asyncio.to_thread(self._cluster.leader)
+            honest = HonestWriter(self._channels[leader.id])
+            await honest.write("1")
+            await self._set_up(leader.id)
+            before = await self._level()
+            first = before.digests[leader.id][0]
+            for group in self._rounds(await self._facts(leader.id)):
+                before = await self._round(group, honest, before, leader.id)
+            end = before.digests[leader.id][0]
+            log = await batches(self._channels[leader.id], first, end)
+        honest.written = {at: value for at, value in honest.written.items() if at > first}
+        self._problems += unexplained(
+            log, honest.written, frozenset(self._tally.offsets), unknown=self._tally.unknown
+        )
+        self._problems += [f"an honest write failed: {each}" for each in honest.failures]
+        return self._report(time.monotonic() - began, len(honest.written), len(log))
+
+    # ------------------------------------------------------------------ rounds
+
+    def _rounds(self, facts: Facts) -> list[dict[str, int]]:
+        """Methods and how many calls of each; what may write comes last."""
+        found: list[dict[str, int]] = []
+        sizes = {each: len(sweep_of(each, facts)) for each in self._methods if each != EXCHANGE}
+        wanted = shares(self._methods, self._wanted, sizes)
+        for may_write in (False, True):
+            group: dict[str, int] = {}
+            for method, count in wanted.items():
+                if (method in WRITES) is not may_write:
+                    continue
+                left = count
+                while left:
+                    part = min(left, ROUND_CALLS - sum(group.values()))
+                    group[method] = part
+                    left -= part
+                    if sum(group.values()) == ROUND_CALLS:
+                        found.append(group)
+                        group = {}
+            if group:
+                found.append(group)
+        return found
+
+    async def _round(
+        self, group: dict[str, int], honest: HonestWriter, before: Observation, leader_id: int
+    ) -> Observation:
+        facts = await self._facts(leader_id)
+        calls: list[Call] = []
+        for method, count in group.items():
+            if method == EXCHANGE:
+                calls += await self._scripts(facts, count)
+            else:
+                calls += self._mutants[method].take(facts, count)
+        self._rng.shuffle(calls)
+        stop = asyncio.Event()
+        writing = asyncio.ensure_future(honest.go_on(stop))
+        queue = iter(calls)
+        await asyncio.gather(*(self._work(queue, leader_id) for _ in range(WORKERS)))
+        stop.set()
+        await writing
+        self._tally.rounds += 1
+        after = await self._level()
+        names = ", ".join(each.rsplit("/")[-1] for each in group)
+        same_image = not WRITES & group.keys()
+        if found := differences(before, after, same_image=same_image):
+            self._problems += [f"after {names}: {each}" for each in found]
+        self._say(f"{self._tally.calls:6} calls, {len(self._problems)} problems: {names}")
+        # Where writes are mutated, the image that follows is the one to compare with.
+        return after
+
+    async def _work(self, queue: Iterator[Call], leader_id: int) -> None:
+        for call in queue:
+            node = self._rng.choice(list(self._channels))
+            if call.method in WRITES and self._rng.random() < 0.5:
+                node = leader_id
+            await self._send(call, self._channels[node])
+
+    async def _send(self, call: Call, channel: aio.Channel) -> None:
+        tally, method = self._tally, call.method
+        if call.script is not None:
+            ended = await play(channel, call.script)
+            tally.sent[method] += ended.frames
+        else:
+            try:
+                async with asyncio.timeout(2 * WRITE_SECONDS):
+                    ended = await send(channel, method, call.data)
+            except TimeoutError:
+                self._problems.append(f"{method} did not end: {call.what}")
+                return
+            tally.sent[method] += 1
+        tally.endings.setdefault(method, Counter())[ended.how] += 1
+        tally.offsets.update(ended.offsets)
+        tally.unknown += ended.unknown
+        for problem in wrong_endings({ended.how: 1}):
+            self._problems.append(f"{method}: {problem}: {call.what}")
+
+    async def _scripts(self, facts: Facts, count: int) -> list[Call]:
+        stranger = Hello(facts.cluster_id, ReplicaKey(-1), b"")
+        channel = next(iter(self._channels.values()))
+        digest = await config_digest(channel, encode_hello(stranger))
+        found = []
+        for script in StreamScripts(facts, digest, self._rng):
+            found.append(Call(EXCHANGE, "a stream", script=script))
+            # The node ends a stream at the first frame that is malformed.
+            count -= 1 + bool(script.frames)
+            if count <= 0:
+                return found
+        return found
+
+    # ------------------------------------------------------------------ the cluster
+
+    async def _set_up(self, leader_id: int) -> None:
+        """Three registered brokers and a topic, for commands to be about."""
+        for broker in (1, 2, 3):
+            register = wire.RegisterBroker(
+                broker_id=broker, cluster_id=self._cluster.cluster_id,
+                incarnation_id=bytes([broker]) * 16, log_dirs=[bytes([broker + 8]) * 16],
+            )  # fmt: skip
+            register.listeners.add(name="PLAINTEXT", host="broker", port=9092)
+            offer_features(register)
+            epoch = await self._command(leader_id, register_broker=register)
+            await self._command(
+                leader_id,
+                broker_heartbeat=wire.BrokerHeartbeat(
+                    broker_id=broker, broker_epoch=epoch, metadata_offset=1 << 40
+                ),
+            )
+        await self._command(
+            leader_id,
+            create_topic=wire.CreateTopic(name=TOPIC, partition_count=3, replication_factor=3),
+        )
+
+    async def _command(self, leader_id: int, **kind: Any) -> int:
+        """Write one; the epoch of the broker that it registered, or 0."""
+        request = metadata_pb2.WriteRequest(command=wire.Command(tag=1, **kind))
+        call = self._channels[leader_id].unary_unary("/quorum.v1.MetadataService/Write")
+        answer = metadata_pb2.WriteResponse.FromString(
+            await call(request.SerializeToString(), timeout=WRITE_SECONDS)
+        ).answer
+        assert answer.error_code == 0, answer.message
+        return answer.result.register_broker.broker_epoch
+
+    async def _facts(self, leader_id: int) -> Facts:
+        async with Client(self._cluster.addresses, timeout_seconds=60.0) as client:
+            quorum = await client.describe_quorum()
+            brokers = (await client.describe_cluster(read=LINEARIZABLE)).brokers
+            topics = (await client.describe_topics([TOPIC], read=LINEARIZABLE)).topics
+        epochs = {each.broker_id: each.broker_epoch for each in brokers}
+        ids = (quorum.leader_id, *(each.replica_id for each in quorum.voters))
+        return Facts(
+            cluster_id=self._cluster.cluster_id,
+            leader_id=leader_id,
+            voters=tuple((each.replica_id, each.directory_id) for each in quorum.voters),
+            current=Current(quorum.leader_epoch, quorum.high_watermark, ids),
+            topic_id=topics[0].topic_id if topics else bytes(16),
+            broker_epochs=tuple(epochs.get(each, 0) for each in (1, 2, 3)),
+        )
+
+    async def _level(self) -> Observation:
+        """What is to be compared, once every node has applied the same log."""
+        deadline = time.monotonic() + LEVEL_SECONDS
+        while True:
+            seen = await observe(self._cluster)
+            is_level = len({offset for offset, _ in seen.digests.values()}) == 1
+            is_ready = all(each.is_ready for each in seen.nodes.values())
+            if (is_level and is_ready) or time.monotonic() > deadline:
+                if not is_level:
+                    self._problems.append(f"the nodes do not come level: {seen.digests}")
+                return seen
+            await asyncio.sleep(0.05)
+
+    # ------------------------------------------------------------------ the report
+
+    def _report(self, seconds: float, honest_writes: int, log_batches: int) -> Report:
+        tally = self._tally
+        rows = [
+            {
+                "method": method.lstrip("/"),
+                "calls": tally.sent[method],
+                "ended": ", ".join(f"{how} {n}" for how, n in tally.endings[method].most_common()),
+            }
+            for method in sorted(tally.endings)
+        ]
+        shortfalls = [f"no call of {each}" for each in self._methods if not tally.sent[each]]
+        if tally.calls < self._wanted:
+            shortfalls.append(f"{tally.calls} mutated calls, {self._wanted} were asked for")
+        figures = {
+            "mutated calls": tally.calls,
+            "methods": len(tally.sent),
+            "comparisons of the whole state": tally.rounds,
+            "honest writes, acknowledged and present": honest_writes,
+            "batches of the log explained": log_batches,
+            "mutated writes acknowledged": len(tally.offsets),
+            "mutated writes without an answer": tally.unknown,
+            "not sent, being what an operator may ask for": sum(
+                each.authorised for each in self._mutants.values()
+            ),
+        }
+        return Report("calls", self._seed, seconds, figures, rows, self._problems, shortfalls)

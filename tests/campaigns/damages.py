@@ -1,0 +1,303 @@
+"""Damage to the files of one node of a live cluster, hundreds of times, each judged.
+
+One cluster is kept. A step writes, damages one node's files while it runs or is stopped, restarts
+it, and compares: what it reported with what was done, its image with the others', and every
+acknowledged write with what it serves. A minority at a time: the next step waits until it is level.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from quorate.cli.exits import Exit
+from quorate.client.client import Client
+from quorate.client.queries import LINEARIZABLE
+from quorate.demo.local_cluster import ClusterError, LocalNode
+from quorum.v1 import commands_pb2 as wire
+from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, files_of, write
+from tests.campaigns.harm_judge import Outcome, Start, judged
+from tests.campaigns.report import Report, Say
+from tests.integration.processes import Processes
+
+SETTINGS: dict[str, object] = {
+    "log.segment_bytes": 16 << 10,
+    "log.index_interval_bytes": 1024,
+    "snapshot.max_bytes_between": 24 << 10,
+    "snapshot.min_changed_records_ratio": 0.2,
+    "scrub.bytes_per_second": 64 << 20,
+    "scrub.pause_ms": 1_000,
+    "quorum.election_timeout_ms": 500,
+    "quorum.fetch_timeout_ms": 3_000,
+}
+"""Many small files of every kind, and a scrubber that comes by within a second."""
+WAYS = ("stopped", "killed", "running")
+KEYS = 64
+WRITES_EACH = 6
+FILL = 300
+VALUE_BYTES = 120
+LEADER_SHARE = 0.25
+NOTICE_SECONDS = 1.5
+STARTS_MAX = 4
+READY_SECONDS = 60.0
+RESOURCE = wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS
+
+
+@dataclass
+class Tally:
+    """Damages by manner and way, and how they ended."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    restarts: int = 0
+    ended_running: int = 0
+    skipped: int = 0
+
+
+class DamagesCampaign:
+    """Use it once, on a started cluster with ``SETTINGS``."""
+
+    def __init__(self, cluster: Processes, *, seed: int, damages: int, say: Say) -> None:
+        self._cluster = cluster
+        self._seed = seed
+        self._wanted = damages
+        self._say = say
+        self._rng = random.Random(seed)
+        self._tally = Tally()
+        self._problems: list[str] = []
+        self._written: dict[str, str] = {}
+        self._number = 0
+
+    async def run(self) -> Report:
+        """Damage after damage, then the report."""
+        began = time.monotonic()
+        cluster = self._cluster
+        async with Client(
+            cluster.addresses, client_id="honest", timeout_seconds=READY_SECONDS
+        ) as client:
+            await self._write(client, FILL)
+            turn = 0
+            while self._tally.counts.total() < self._wanted:
+                turn += 1
+                manner = (*MANNERS, *TOGETHER)[turn % (len(MANNERS) + len(TOGETHER))]
+                way = WAYS[self._rng.randrange(len(WAYS))]
+                await self._step(client, manner, way)
+                if turn % 20 == 0:
+                    self._say(f"{turn:4} damages, {len(self._problems)} problems")
+                if turn > 2 * self._wanted:
+                    break
+            leader = await asyncio.to_thread(cluster.leader)
+            await self._check_writes(client, leader.address)
+        return self._report(time.monotonic() - began)
+
+    # ------------------------------------------------------------------ one step
+
+    async def _step(self, client: Client, manner: str, way: str) -> None:
+        cluster, tally = self._cluster, self._tally
+        leader = await asyncio.to_thread(cluster.leader)
+        followers = [node for node in cluster.voters if node is not leader]
+        node = leader if self._rng.random() < LEADER_SHARE else self._rng.choice(followers)
+        await self._write(client, WRITES_EACH)
+        others = [each.data_dir for each in cluster.voters if each is not node]
+        damager = Damager(node.data_dir, others, self._rng)
+        epoch = await asyncio.to_thread(cluster.metric, leader, "quorate_raft_epoch")
+        if way != "running":
+            await self._end(node, way)
+        logged = node.log_path.stat().st_size
+        harms = damager.some(manner)
+        if way == "running":
+            await self._await_notice(node)
+        await self._write(client, 2)
+        label = f"{' and '.join(map(str, harms))}, node {node.id} {way}"
+        outcome = await self._restart(node, harms, label, logged, way, epoch)
+        tally.counts[manner, way] += 1
+        tally.kinds.update(harm.kind for harm in harms)
+        if outcome is not None:
+            tally.outcomes[manner, outcome] += 1
+        await self._come_level(client, node, label)
+
+    async def _end(self, node: LocalNode, way: str) -> None:
+        if way == "killed":
+            await asyncio.to_thread(self._cluster.kill, node)
+            return
+        code = await asyncio.to_thread(self._cluster.stop, node)
+        if code:
+            self._problems.append(f"node {node.id} ended with {code} when asked to stop")
+
+    async def _await_notice(self, node: LocalNode) -> None:
+        """A running node has a moment to find the damage itself, and ends with 8 if it does."""
+        deadline = time.monotonic() + NOTICE_SECONDS
+        while node.is_running and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        if node.is_running:
+            await asyncio.to_thread(self._cluster.kill, node)
+            return
+        self._tally.ended_running += 1
+        assert node.process is not None
+        if node.process.returncode != Exit.DAMAGED:
+            code = node.process.returncode
+            self._problems.append(f"running node {node.id} ended with {code}: {node.log_tail(5)}")
+
+    async def _restart(
+        self, node: LocalNode, harms: list[Harm], label: str, logged: int, way: str,
+        epoch: float | None,
+    ) -> Outcome | None:  # fmt: skip
+        """Start until it is ready; what the damage came to."""
+        first: Outcome | None = None
+        for _ in range(STARTS_MAX):
+            found = {harm.path: _content(harm.path) for harm in harms}
+            begins = node.log_path.stat().st_size
+            self._cluster.start(node)
+            self._tally.restarts += 1
+            code = await self._ready_or_ended(node)
+            last_lines = _log_from(node, begins)
+            start = Start(
+                lines=_log_from(node, logged), last_lines=last_lines, exit_code=code, found=found,
+                left={harm.path: _content(harm.path) for harm in harms},
+                was_clean=way == "stopped",
+            )  # fmt: skip
+            if code is None:
+                now = await asyncio.to_thread(self._cluster.metric, node, "quorate_raft_epoch")
+                count = await asyncio.to_thread(_repaired, self._cluster, node)
+                start = replace(start, repaired_count=count, epochs_changed=now != epoch)
+            outcome, wrong = judged(harms, start)
+            self._problems += [f"{label}: {each}" for each in wrong]
+            first = first or outcome
+            if code is None:
+                return first
+            text = "\n".join(last_lines)
+            for harm in harms:
+                if harm.path.name in text:
+                    # As docs/operations.md says: the operator puts back what is damaged.
+                    write(harm.path, harm.before)
+            harms = [harm for harm in harms if harm.path.name not in text]
+        self._problems.append(f"{label}: does not start again:\n{node.log_tail(6)}")
+        return first
+
+    async def _ready_or_ended(self, node: LocalNode) -> int | None:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            if not node.is_running:
+                assert node.process is not None
+                return node.process.returncode
+            if await asyncio.to_thread(self._cluster.is_ready, node):
+                return None
+            await asyncio.sleep(0.03)
+        state = await asyncio.to_thread(self._cluster.readiness, node)
+        self._problems.append(f"node {node.id} does not become ready: {state}")
+        return None
+
+    # ------------------------------------------------------------------ what must be the same
+
+    async def _come_level(self, client: Client, node: LocalNode, label: str) -> None:
+        """Wait for the leader's position, then compare images and every acknowledged write."""
+        await self._write(client, 1)
+        deadline = time.monotonic() + READY_SECONDS
+        seen: dict[int, tuple[int, bytes]] = {}
+        while time.monotonic() < deadline:
+            seen = {}
+            for each in self._cluster.voters:
+                with contextlib.suppress(Exception):
+                    async with Client([each.address], timeout_seconds=10.0) as own:
+                        image = await own.describe_image()
+                        seen[each.id] = (image.position.offset, image.state_digest)
+            if len(seen) == len(self._cluster.voters) and len({at for at, _ in seen.values()}) == 1:
+                break
+            if not node.is_running:
+                break
+            await asyncio.sleep(0.05)
+        else:
+            self._problems.append(f"{label}: the nodes do not come level: {seen}")
+        if len({digest for _, digest in seen.values()}) > 1 and (
+            len({at for at, _ in seen.values()}) == 1
+        ):
+            self._problems.append(f"{label}: the images differ: {seen}")
+        if not node.is_running:
+            self._problems.append(f"{label}: it ended again:\n{node.log_tail(4)}")
+            self._cluster.start(node)
+            with contextlib.suppress(ClusterError):
+                await asyncio.to_thread(self._cluster.wait_ready, [node])
+            return
+        await self._check_writes(client, node.address, label)
+
+    async def _check_writes(self, client: Client, address: str, label: str = "at the end") -> None:
+        """Every acknowledged write, as this node serves it."""
+        wanted = [(RESOURCE, name) for name in sorted(self._written)]
+        async with Client([address], timeout_seconds=READY_SECONDS) as own:
+            answer = await own.describe_configs(wanted, read=LINEARIZABLE)
+        served = {
+            each.resource.name: {entry.name: entry.value for entry in each.entries}.get("metrics")
+            for each in answer.resources
+        }
+        lost = [name for name, value in self._written.items() if served.get(name) != value]
+        if lost:
+            self._problems.append(f"{label}: {len(lost)} acknowledged writes are lost: {lost[:5]}")
+
+    async def _write(self, client: Client, count: int) -> None:
+        async def one(number: int) -> None:
+            name, value = f"subscription-{number % KEYS}", f"v{number}." + "x" * VALUE_BYTES
+            await client.set_config(RESOURCE, name, "metrics", value)
+            self._written[name] = value
+
+        while count > 0:
+            part = min(count, KEYS // 2)
+            await asyncio.gather(*(one(self._number + each) for each in range(part)))
+            self._number += part
+            count -= part
+
+    # ------------------------------------------------------------------ the report
+
+    def _report(self, seconds: float) -> Report:
+        tally = self._tally
+        total = tally.counts.total()
+        rows = []
+        for manner in (*MANNERS, *TOGETHER):
+            row: dict[str, object] = {"damage": manner}
+            row |= {way: tally.counts[manner, way] for way in WAYS}
+            row |= {each.name.lower(): tally.outcomes[manner, each] for each in Outcome}
+            rows.append(row)
+        figures: dict[str, object] = {
+            "damages": total,
+            "restarts": tally.restarts,
+            "acknowledged writes, all present": self._number,
+            "running nodes that found the damage and ended": tally.ended_running,
+        }
+        for outcome in Outcome:
+            figures[outcome.value] = sum(tally.outcomes[each["damage"], outcome] for each in rows)  # type: ignore[index]
+        figures |= {f"damaged: {kind}": count for kind, count in sorted(tally.kinds.items())}
+        shortfalls = []
+        if total < self._wanted:
+            shortfalls.append(f"{total} damages, {self._wanted} were asked for")
+        if total >= 100:
+            shortfalls += [f"no {row['damage']}" for row in rows if not any(
+                row[way] for way in WAYS)]  # fmt: skip
+            shortfalls += [f"nothing {each.value}" for each in Outcome if not figures[each.value]]
+        return Report("damages", self._seed, seconds, figures, rows, self._problems, shortfalls)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _log_from(node: LocalNode, position: int) -> list[str]:
+    with node.log_path.open("rb") as file:
+        file.seek(position)
+        return file.read().decode(errors="replace").splitlines()
+
+
+def _repaired(cluster: Processes, node: LocalNode) -> float:
+    total = 0.0
+    for line in cluster.metrics(node).splitlines():
+        name, _, value = line.rpartition(" ")
+        if name.startswith("quorate_repaired_files_total"):
+            total += float(value)
+    return total
+
+
+__all__ = ["SETTINGS", "DamagesCampaign", "files_of"]

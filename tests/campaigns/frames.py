@@ -1,0 +1,138 @@
+"""Frames of the peer stream, mutated: in every field of every message, and in their bytes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from quorum.core.chain_messages import ChainDigestRequest
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest, Subtree
+from quorum.core.founding_messages import FoundingRequest
+from quorum.core.messages import Request
+from quorum.core.read_messages import ReadPositionRequest
+from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.vote_messages import VoteRequest
+from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from quorum.errors import QuorumUsageError
+from quorum.transport.framing import encode_frame
+from quorum.transport.hello import Hello, encode_hello
+from quorum.transport.packing import HEADER
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter
+from quorum.v1 import raft_pb2
+from tests.campaigns.mutations import damaged, some
+from tests.campaigns.valid_calls import STRANGER, Facts
+from tests.support.message_mutation import Mutator
+
+FRAMES_PER_STREAM = 8
+HELLOS_SHARE = 0.25
+MUTATED_SHARE = 0.8
+"""Of the requests on a stream; in the others only their bytes are damaged, or nothing is."""
+DAMAGED_SHARE = 0.25
+KINDS_MADE_UP_SHARE = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one stream is sent, hello first, with words for each."""
+
+    hello: tuple[str, bytes]
+    frames: tuple[tuple[str, bytes], ...]
+
+
+def requests(facts: Facts, sender: ReplicaKey) -> dict[type, Callable[[], Request]]:
+    """A request of each type that a stream takes, right in all but its author."""
+    now, cluster = facts.current, facts.cluster_id
+    leader = ReplicaKey(facts.leader_id, dict(facts.voters)[facts.leader_id])
+    end, place = OffsetAndEpoch(now.offset, now.epoch), (Endpoint("CONTROLLER", "127.0.0.1", 9),)
+    voter = Voter(sender, place)
+    return {
+        VoteRequest: lambda: VoteRequest(1, cluster, sender, leader, now.epoch + 1, end, False),
+        BeginQuorumEpochRequest: lambda: BeginQuorumEpochRequest(
+            2, cluster, leader, sender, now.epoch, place
+        ),
+        EndQuorumEpochRequest: lambda: EndQuorumEpochRequest(
+            3, cluster, sender, now.epoch, (leader,), place
+        ),
+        FetchRequest: lambda: FetchRequest(
+            4, cluster, sender, now.epoch, now.offset, now.epoch, subtree=Subtree(0, 1)
+        ),
+        FetchSnapshotRequest: lambda: FetchSnapshotRequest(
+            5, cluster, sender, now.epoch, OffsetAndEpoch(0, 0), 0, 1000
+        ),
+        ReadPositionRequest: lambda: ReadPositionRequest(6, cluster, sender, now.epoch),
+        ChainDigestRequest: lambda: ChainDigestRequest(7, cluster, sender, now.epoch, (0, 1)),
+        FoundingRequest: lambda: FoundingRequest(8, cluster, sender, leader, 0, b"l" * 16),
+        UpdateVoterRequest: lambda: UpdateVoterRequest(9, cluster, voter, now.epoch),
+        AddVoterRequest: lambda: AddVoterRequest(10, cluster, voter, now.epoch),
+        RemoveVoterRequest: lambda: RemoveVoterRequest(
+            11, cluster, sender, ReplicaKey(sender.id, b"o" * 16), now.epoch
+        ),
+    }
+
+
+class StreamScripts:
+    """Scripts without end, by one random source.
+
+    No script speaks with the whole key of a voter. In plain mode that is believed, and promised to
+    nobody (docs/guarantees.md, Faults); a stream under a voter's number and another disk is not.
+    """
+
+    def __init__(self, facts: Facts, config_digest: bytes, rng: random.Random) -> None:
+        self.facts = facts
+        self._digest = config_digest
+        self._rng = rng
+        self._mutator = Mutator(rng)
+
+    def __iter__(self) -> Iterator[Script]:
+        while True:
+            yield self.script()
+
+    def script(self) -> Script:
+        """One stream's."""
+        rng = self._rng
+        ids = (-1, STRANGER, STRANGER, rng.randrange(4, 1000), *dict(self.facts.voters))
+        sender = ReplicaKey(rng.choice(ids), rng.randbytes(16))
+        made = Hello(self.facts.cluster_id, sender, self._digest, process_id=rng.randbytes(16))
+        if rng.random() < HELLOS_SHARE:
+            return Script(self._mutated_hello(encode_hello(made)), ())
+        kinds = list(requests(self.facts, sender).items())
+        frames = tuple(self._frame(*rng.choice(kinds)) for _ in range(FRAMES_PER_STREAM))
+        return Script(("hello", encode_hello(made)), frames)
+
+    def _mutated_hello(self, frame: bytes) -> tuple[str, bytes]:
+        value = raft_pb2.PeerHello.FromString(frame[HEADER.size :])
+        label, data = some(value, self.facts.current, self._rng)
+        disks = dict(self.facts.voters)
+        try:
+            said = raft_pb2.PeerHello.FromString(data)
+        except Exception:
+            said = value
+        if disks.get(said.node_id) == said.directory_id:
+            return "hello", frame
+        return f"hello: {label}", frame[: HEADER.size] + data
+
+    def _frame(self, kind: type, make: Callable[[], Request]) -> tuple[str, bytes]:
+        rng = self._rng
+        message: Any = make()
+        label = kind.__name__
+        if rng.random() < MUTATED_SHARE:
+            # The author stays: another one ends the stream before the core sees the request.
+            mutant = self._mutator.mutate(message)
+            message = mutant
+            label += " mutated"
+        try:
+            data = encode_frame(message)
+        except (QuorumUsageError, ValueError, TypeError, AttributeError, OverflowError):
+            # What our own encoder refuses cannot be sent by it; the bytes are damaged instead.
+            data = encode_frame(make())
+            label, data = f"{kind.__name__} damaged", damaged(data, rng)[1]
+        if rng.random() < DAMAGED_SHARE:
+            words, data = damaged(data, rng)
+            label += f", {words}"
+        if data and rng.random() < KINDS_MADE_UP_SHARE:
+            data = bytes([rng.randrange(256)]) + data[1:]
+            label += f", kind {data[0]:#x}"
+        return label, data

@@ -1,0 +1,140 @@
+"""Whether a node dealt with damaged files as it must: a pure function of what was seen.
+
+A damage ends in one of: *reported* (the file is named as repaired, set aside or cut, and counted),
+*refused* (the start ends with code 8 and names the file), *no harm* (the file lies there as it was
+damaged, or is gone, and nothing is wrong: it is needed no more, or the damage says nothing). What
+may never be is a file that is whole again without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from quorate.cli.exits import Exit
+from quorum.log.layout import META_PROPERTIES_NAME, QUORUM_STATE_NAME, WATERMARK_NAMES
+from tests.campaigns.file_harm import Harm
+
+REPORTS = (
+    "side_file_repaired", "log_damaged", "checkpoint_quarantined", "checkpoint_damaged",
+    "log_start_restored", "torn_tail_cut", "scrub_found", "vote_floor_stored",
+)  # fmt: skip
+_LOG_REPORTS = ("log_damaged", "torn_tail_cut", "log_start_restored", "scrub_found")
+_CHECKPOINT_REPORTS = ("checkpoint_quarantined", "checkpoint_damaged", "scrub_found")
+_FOREIGN = ("foreign", "swap", "rename", "copy")
+_PROPERTIES = (b"cluster.id", b"directory.id", b"node.id", b"version")
+_REPAIRED = re.compile(r"event=side_file_repaired file=(\S+)")
+
+
+class Outcome(Enum):
+    """How a damage ended."""
+
+    REPORTED = "healed and reported"
+    REFUSED = "start refused, file named"
+    NO_HARM = "no harm: not needed, or says nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a node did with a damaged directory."""
+
+    lines: Sequence[str]
+    """Of its log, from the damage on, earlier starts that were refused included."""
+    last_lines: Sequence[str]
+    """Of its log, from this start on: what this process has counted."""
+    exit_code: int | None
+    """None: it became ready."""
+    found: Mapping[Path, bytes | None]
+    """What lay under each damaged name when the node opened its directory."""
+    left: Mapping[Path, bytes | None]
+    """What lay there once it was ready and level."""
+    repaired_count: float = 0.0
+    """``quorate_repaired_files_total`` over all kinds."""
+    was_clean: bool = False
+    """Whether the process before had stopped cleanly: its mark said all of its log."""
+    epochs_changed: bool = False
+
+
+def reports(start: Start) -> list[str]:
+    """The lines that report damage."""
+    return [line for line in start.lines if any(f"event={each}" in line for each in REPORTS)]
+
+
+def refusal(harms: Sequence[Harm], start: Start) -> list[str]:
+    """What is wrong with a start that was refused; [] where it is as promised."""
+    found = []
+    text = "\n".join(start.last_lines)
+    # Whole files of another node are no damage: they say plainly that they are another's.
+    is_mistaken = any(
+        each.path.name == META_PROPERTIES_NAME and each.manner in _FOREIGN for each in harms
+    )
+    allowed = {int(Exit.DAMAGED)} | ({int(Exit.USAGE)} if is_mistaken else set())
+    if start.exit_code not in allowed:
+        found.append(f"ended with {start.exit_code}")
+    if not any(each.path.name in text for each in harms):
+        found.append("names no damaged file")
+    if "Traceback" in text:
+        found.append("left a traceback")
+    return found
+
+
+def judged(harms: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]:
+    """The outcome of a damage, and what was wrong with it."""
+    if start.exit_code is not None:
+        return Outcome.REFUSED, refusal(harms, start)
+    said = reports(start)
+    logged = len(_REPAIRED.findall("\n".join(start.last_lines)))
+    found = []
+    if start.repaired_count != logged:
+        found.append(f"{start.repaired_count:g} repairs are counted, {logged} are logged")
+    outcome = Outcome.NO_HARM
+    is_replaced = any(each in line for line in said for each in ("log_damaged", "log_start"))
+    for harm in harms:
+        if _is_reported(harm, said):
+            outcome = Outcome.REPORTED
+            continue
+        if not is_replaced and (problem := _unreported(harm, start)):
+            found.append(f"{harm}: {problem}")
+    return outcome, found
+
+
+def _is_reported(harm: Harm, said: Sequence[str]) -> bool:
+    if harm.kind == ".log":
+        return any(each in line for line in said for each in _LOG_REPORTS)
+    if harm.kind == ".checkpoint":
+        return any(each in line for line in said for each in _CHECKPOINT_REPORTS)
+    return any(harm.path.name in line for line in said)
+
+
+def _meaning(content: bytes | None) -> object:
+    """What an identity says: its properties. Of comments, and line ends, nothing depends."""
+    lines = (content or b"").splitlines()
+    pairs = {line.strip() for line in lines if line.split(b"=")[0] in _PROPERTIES}
+    return pairs or content
+
+
+def _unreported(harm: Harm, start: Start) -> str:
+    """Why a damage that nobody reported is wrong; empty where it may be."""
+    found, left = start.found.get(harm.path), start.left.get(harm.path)
+    if found == harm.before or found != harm.after:
+        # Nothing was changed, or the process that ran meanwhile had written its file once more.
+        return ""
+    if harm.path.name in (QUORUM_STATE_NAME, META_PROPERTIES_NAME):
+        return "" if _meaning(harm.before) == _meaning(found) else "it was believed"
+    if harm.path.name in WATERMARK_NAMES:
+        # The other one, intact and of this disk: there is nothing to repair.
+        return "" if harm.is_other_mark else "a mark was written anew without a word"
+    if left == found or left is None:
+        return ""
+    if harm.kind == ".log":
+        is_tail = found is not None and left.startswith(found)
+        return "" if is_tail and not start.was_clean else "records came back without a word"
+    if harm.path.name == "leader-epoch-checkpoint" and start.epochs_changed:
+        return ""
+    if harm.kind in (".digest", ".index") and harm.before is None:
+        # A name that was made up: a later segment may begin there.
+        return ""
+    return "it is whole again without a word"

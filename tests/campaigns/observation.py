@@ -1,0 +1,118 @@
+"""What a campaign of calls compares: the whole state of a quorum, node by node.
+
+The judge is a pure function of two observations, so that each of its sentences can be shown to
+appear (``test_mutated_calls.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from quorate.client.client import Client
+from quorate.demo.local_cluster import LocalNode
+from quorum.log.layout import QUORUM_STATE_NAME, partition_directory
+from tests.integration.processes import Processes
+
+ASK_SECONDS = 30.0
+TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node. Everything here stays as it is whatever strangers send, the image apart."""
+
+    process_id: int
+    epoch: int
+    leader_id: int
+    voters: tuple[tuple[int, str, tuple[tuple[str, str, int], ...]], ...]
+    """Number, disk and endpoints of each."""
+    election_state: str
+    """The file ``quorum-state``: epoch, leader and vote as they are on disk."""
+    tracebacks: int
+    is_ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """All nodes, and the image that they agree on."""
+
+    nodes: Mapping[int, NodeState]
+    digests: Mapping[int, tuple[int, str]]
+    """Offset and digest of each node's image."""
+
+
+def differences(before: Observation, after: Observation, *, same_image: bool) -> list[str]:
+    """Say what is not as it was; [] when everything is.
+
+    Args:
+        before: When nothing had been sent.
+        after: When everything sent was answered and every node had applied the whole log.
+        same_image: Whether the digest must be the same, too. It must not where calls that were
+            sent may write.
+    """
+    found = []
+    for number, was in before.nodes.items():
+        now = after.nodes.get(number)
+        if now is None:
+            found.append(f"node {number} is gone")
+            continue
+        for each in fields(NodeState):
+            old, new = getattr(was, each.name), getattr(now, each.name)
+            if old != new:
+                name = each.name.replace("_", " ")
+                found.append(f"node {number}: {name} was {old!r}, is {new!r}")
+    if len(set(after.digests.values())) > 1:
+        found.append(f"the nodes' images differ: {dict(after.digests)}")
+    if same_image and _digests(before) != _digests(after):
+        found.append(f"the image was {_digests(before)}, is {_digests(after)}")
+    return found
+
+
+def _digests(seen: Observation) -> set[str]:
+    return {digest for _, digest in seen.digests.values()}
+
+
+async def observe(cluster: Processes) -> Observation:
+    """Look at every node, once all have applied the same log end.
+
+    Raises:
+        ClusterError: A process ended, or the nodes do not come level.
+    """
+    nodes, digests = {}, {}
+    for node in cluster.voters:
+        async with Client([node.address], timeout_seconds=ASK_SECONDS) as client:
+            quorum = await client.describe_quorum()
+            image = await client.describe_image()
+        digests[node.id] = (image.position.offset, image.state_digest.hex())
+        assert node.process is not None
+        voters = sorted(
+            (each.replica_id, each.directory_id.hex(), endpoints(quorum, each.replica_id))
+            for each in quorum.voters
+        )
+        nodes[node.id] = NodeState(
+            process_id=node.process.pid if node.is_running else 0,
+            epoch=quorum.leader_epoch,
+            leader_id=quorum.leader_id,
+            voters=tuple(voters),
+            election_state=election_state(node),
+            tracebacks=node.log_path.read_text(errors="replace").count(TRACEBACK),
+            is_ready=await asyncio.to_thread(cluster.is_ready, node),
+        )
+    return Observation(nodes, digests)
+
+
+def endpoints(quorum: object, node_id: int) -> tuple[tuple[str, str, int], ...]:
+    """Where the answering node looks for another one."""
+    return tuple(
+        (place.name, place.host, place.port)
+        for each in quorum.nodes  # type: ignore[attr-defined]  # a message of protobuf
+        if each.node_id == node_id
+        for place in each.endpoints
+    )
+
+
+def election_state(node: LocalNode) -> str:
+    """The file that holds epoch and vote."""
+    return (partition_directory(node.data_dir) / QUORUM_STATE_NAME).read_text()

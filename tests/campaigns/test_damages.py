@@ -1,0 +1,164 @@
+"""Damaged files of live nodes are healed and reported, or refused; and the judge can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns.damages import SETTINGS, DamagesCampaign
+from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, write
+from tests.campaigns.forked import ForkedProcesses
+from tests.campaigns.harm_judge import Outcome, Start, judged
+from tests.campaigns.report import Report
+
+SHORT_DAMAGES = 12
+WHOLE_DAMAGES = 400
+MARK = Path("d/high-watermark")
+SEGMENT = Path("d/00000000000000000000.log")
+CHECKPOINT = Path("d/00000000000000000009-0000000001.checkpoint")
+STATE = Path("d/quorum-state")
+
+
+def start(harm: Harm, **given: object) -> Start:
+    """A node that is ready although the damage lies there, and says nothing."""
+    plain = Start(
+        lines=(), last_lines=(), exit_code=None, found={harm.path: harm.after},
+        left={harm.path: harm.after}, was_clean=True,
+    )  # fmt: skip
+    return replace(plain, **given)  # type: ignore[arg-type]
+
+
+def repaired(name: str) -> dict[str, object]:
+    lines = (f"event=side_file_repaired file={name}",)
+    return {"lines": lines, "last_lines": lines, "repaired_count": 1.0}
+
+
+# ---------------------------------------------------------------- the judge can fail
+
+
+@pytest.mark.parametrize(
+    ("harm", "given", "outcome", "words"),
+    [
+        (Harm(MARK, "zero", b"m", b"\0"), repaired(MARK.name), Outcome.REPORTED, ""),
+        (Harm(MARK, "zero", b"m", b"\0"), {"left": {MARK: b"m"}}, None, "without a word"),
+        (
+            Harm(MARK, "zero", b"m", b"\0"),
+            {**repaired(MARK.name), "repaired_count": 0.0},
+            None,
+            "0 repairs are counted, 1 are logged",
+        ),
+        (Harm(SEGMENT, "flip", b"ab", b"ac"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
+        (
+            Harm(SEGMENT, "truncate", b"ab", b"a"),
+            {"left": {SEGMENT: b"abc"}, "was_clean": False},
+            Outcome.NO_HARM,
+            "",
+        ),
+        (Harm(SEGMENT, "truncate", b"ab", b"a"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
+        (
+            Harm(SEGMENT, "zero", b"ab", b"\0\0"),
+            {"left": {SEGMENT: b"ab"}, "lines": (f"event=log_damaged error={SEGMENT.name}",)},
+            Outcome.REPORTED,
+            "",
+        ),
+        (Harm(CHECKPOINT, "delete", b"c", None), {}, Outcome.NO_HARM, ""),
+        (Harm(CHECKPOINT, "flip", b"c", b"d"), {"left": {CHECKPOINT: b"c"}}, None, "whole again"),
+        (Harm(STATE, "foreign", b"c", b"d"), {"left": {STATE: b"c"}}, None, "believed"),
+        (
+            Harm(STATE, "zero", b"c", b"\0"),
+            {"exit_code": 8, "last_lines": ("quorum-state: checksum",)},
+            Outcome.REFUSED,
+            "",
+        ),
+        (
+            Harm(STATE, "zero", b"c", b"\0"),
+            {"exit_code": 1, "last_lines": ("quorum-state: checksum",)},
+            None,
+            "ended with 1",
+        ),
+        (Harm(STATE, "zero", b"c", b"\0"), {"exit_code": 8}, None, "names no damaged file"),
+        (
+            Harm(STATE, "zero", b"c", b"\0"),
+            {"exit_code": 8, "last_lines": ("Traceback quorum-state",)},
+            None,
+            "traceback",
+        ),
+    ],
+)
+def test_the_judge_tells_silence_from_a_report(
+    harm: Harm, given: dict[str, object], outcome: Outcome | None, words: str
+) -> None:
+    found, wrong = judged([harm], start(harm, **given))
+    if words:
+        assert any(words in each for each in wrong), wrong
+    else:
+        assert (found, wrong) == (outcome, [])
+
+
+def test_every_manner_changes_a_file(tmp_path: Path) -> None:
+    """A damage that damages nothing would pass for a healed one."""
+    done: Counter[str] = Counter()
+    for seed in range(200):
+        manner = (*MANNERS, *TOGETHER)[seed % (len(MANNERS) + len(TOGETHER))]
+        folders = [tmp_path / f"{seed}-{each}" for each in ("own", "other")]
+        for number, folder in enumerate(folders):
+            (folder / "__cluster_metadata-0").mkdir(parents=True)
+            write(folder / "meta.properties", f"node.id={number}".encode())
+            for name in (SEGMENT.name, CHECKPOINT.name, MARK.name, "high-watermark-copy"):
+                write(folder / "__cluster_metadata-0" / name, f"{number} {name} content".encode())
+        harms = Damager(folders[0], folders[1:], random.Random(seed)).some(manner)
+        assert harms
+        for harm in harms:
+            assert harm.before != harm.after, str(harm)
+            assert (harm.path.read_bytes() if harm.path.exists() else None) == harm.after
+        done[manner] += 1
+    assert done.keys() == {*MANNERS, *TOGETHER}
+
+
+# ---------------------------------------------------------------- live clusters
+
+
+@contextmanager
+def cluster(folder: Path, defect: str = "") -> Iterator[ForkedProcesses]:
+    made = ForkedProcesses(folder, settings=SETTINGS, defect=defect)
+    try:
+        made.format_all()
+        made.start_all()
+        yield made
+    finally:
+        made.end_all()
+
+
+def campaign(folder: Path, damages: int, defect: str = "") -> Report:
+    with cluster(folder, defect) as made:
+        run = DamagesCampaign(made, seed=secrets.randbits(32), damages=damages, say=lambda _: None)
+        return asyncio.run(run.run())
+
+
+@pytest.mark.nightly
+@pytest.mark.integration
+def test_a_short_campaign_loses_nothing(tmp_path: Path) -> None:
+    report = campaign(tmp_path / "cluster", SHORT_DAMAGES)
+    assert report.is_good, "\n".join(report.lines())
+
+
+@pytest.mark.nightly
+@pytest.mark.integration
+def test_the_whole_campaign_loses_nothing(tmp_path: Path) -> None:
+    report = campaign(tmp_path / "cluster", WHOLE_DAMAGES)
+    assert report.is_good, "\n".join(report.lines())
+
+
+@pytest.mark.nightly
+@pytest.mark.integration
+def test_repairs_in_silence_are_noticed(tmp_path: Path) -> None:
+    report = campaign(tmp_path / "cluster", 2 * SHORT_DAMAGES, "repairs_in_silence")
+    assert any("without a word" in each for each in report.problems), "\n".join(report.lines())

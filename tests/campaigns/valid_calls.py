@@ -1,0 +1,234 @@
+"""One valid message or several for every RPC of a server; what they are mutated from.
+
+An RPC that is missing here fails ``test_every_rpc_has_valid_calls``: whoever adds an RPC adds its
+line, and the campaign covers it from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+from quorate.features import SUPPORTED_FEATURES
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
+from quorum.v1 import admin_pb2, common_pb2, metadata_pb2, raft_pb2
+from quorum.v1 import commands_pb2 as wire
+from tests.campaigns.mutations import Current
+
+EXCHANGE = f"/{SERVICE_NAME}/{EXCHANGE_METHOD}"
+"""The one method that is in no descriptor: its messages are frames."""
+STRANGER = 77
+TOPIC = "campaign"
+CONFIG = "log.retention.ms"
+METHODS = {
+    f"/{service.full_name}/{method.name}": method
+    for module in (raft_pb2, metadata_pb2, admin_pb2, health_pb2, reflection_pb2)
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+}
+"""Every method of every service that is described."""
+WRITES = frozenset({"/quorum.v1.MetadataService/Write", "/quorum.v1.MetadataService/WriteStream"})
+"""What may change the image, and answers with the offset of each change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The cluster as it is, so that a call can be right in all but one thing."""
+
+    cluster_id: str
+    leader_id: int
+    voters: tuple[tuple[int, bytes], ...]
+    current: Current
+    topic_id: bytes
+    broker_epochs: tuple[int, ...]
+    """Of brokers 1, 2 and 3."""
+
+
+def offer_features(register: wire.RegisterBroker) -> None:
+    """What a broker of this release can run with."""
+    for each in SUPPORTED_FEATURES:
+        register.features.add(
+            name=each.name, min_version=each.min_level, max_version=each.max_level
+        )
+
+
+def commands(facts: Facts) -> dict[str, wire.Command]:
+    """A valid command of each kind, by its name in ``Command.kind``."""
+    topic, epochs = facts.topic_id, facts.broker_epochs
+    alter = wire.IncrementalAlterConfigs(resource_type=wire.CONFIG_RESOURCE_TYPE_BROKER)
+    alter.alterations.add(name="log.retention.bytes", operation=1, value="12345")
+    partition = wire.AlterPartition(broker_id=1, broker_epoch=epochs[0])
+    partition.topics.add(topic_id=topic).partitions.add(
+        isr=[wire.IsrMember(broker_id=1, broker_epoch=epochs[0])]
+    )
+    create = wire.CreateTopic(name="made", partition_count=1, replication_factor=1)
+    create.configs.add(name="retention.ms", value="1000")
+    create.assignments.add(partition=0, broker_ids=[1])
+    grow = wire.CreatePartitions(topic_name=TOPIC, partition_count=4)
+    grow.assignments.add(partition=3, broker_ids=[1])
+    register = wire.RegisterBroker(
+        broker_id=4, cluster_id=facts.cluster_id, incarnation_id=b"4" * 16, log_dirs=[b"5" * 16]
+    )
+    register.listeners.add(name="PLAINTEXT", host="broker", port=9092)
+    offer_features(register)
+    update = wire.UpdateFeatures()
+    update.updates.add(name="group.version", level=1, upgrade_type=1)
+    load = wire.ImportBatch(source_cluster_id="another", records=[b"record"])
+    load.begin.SetInParent()
+    load.end.offset = 1
+    kinds: dict[str, Any] = {
+        "incremental_alter_configs": alter,
+        "broker_heartbeat": wire.BrokerHeartbeat(
+            broker_id=1, broker_epoch=epochs[0], metadata_offset=facts.current.offset
+        ),
+        "alter_partition": partition,
+        "create_topic": create,
+        "delete_topic": wire.DeleteTopic(name="made"),
+        "create_partitions": grow,
+        "register_broker": register,
+        "unregister_broker": wire.UnregisterBroker(broker_id=4),
+        "update_features": update,
+        "allocate_producer_ids": wire.AllocateProducerIds(broker_id=1, broker_epoch=epochs[0]),
+        "init_producer_id": wire.InitProducerId(transactional_id="t", timeout_ms=1000),
+        "elect_leaders": wire.ElectLeaders(topic_name=TOPIC, partitions=[0], election_type=1),
+        "import_batch": load,
+    }
+    return {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
+
+
+def valid_calls(facts: Facts) -> dict[str, list[Any]]:
+    """Valid messages by full method name, those of ``EXCHANGE`` left out."""
+    now = facts.current
+    place = [common_pb2.Endpoint(name="CONTROLLER", host="127.0.0.1", port=9)]
+    read = metadata_pb2.ReadOptions(level=metadata_pb2.READ_LEVEL_LOCAL)
+    writer = metadata_pb2.WriterIdentity(client_id="mutant", reason="campaign")
+    given = list(commands(facts).values())
+    streamed = []
+    for each in given:
+        group = metadata_pb2.ProducerCommands(commands=[each])
+        streamed.append(metadata_pb2.WriteStreamRequest(hello=writer, groups=[group]))
+    return {
+        **_peer_calls(facts, place),
+        "/quorum.v1.MetadataService/Write": [
+            metadata_pb2.WriteRequest(writer=writer, command=each) for each in given
+        ],
+        "/quorum.v1.MetadataService/WriteStream": streamed,
+        "/quorum.v1.MetadataService/FetchLog": [metadata_pb2.FetchLogRequest(max_bytes=1000)],
+        "/quorum.v1.MetadataService/ListOffsets": [metadata_pb2.ListOffsetsRequest(timestamp=-1)],
+        "/quorum.v1.MetadataService/OffsetForLeaderEpoch": [
+            metadata_pb2.OffsetForLeaderEpochRequest(leader_epoch=now.epoch)
+        ],
+        "/quorum.v1.MetadataService/Watch": [metadata_pb2.WatchRequest(client_id="mutant")],
+        "/quorum.v1.MetadataService/ListTopics": [metadata_pb2.ListTopicsRequest(read=read)],
+        "/quorum.v1.MetadataService/DescribeTopics": [
+            metadata_pb2.DescribeTopicsRequest(read=read, names=[TOPIC])
+        ],
+        "/quorum.v1.MetadataService/DescribeConfigs": [
+            metadata_pb2.DescribeConfigsRequest(
+                read=read,
+                resources=[metadata_pb2.ConfigResource(type=wire.CONFIG_RESOURCE_TYPE_BROKER)],
+            )
+        ],
+        **_admin_calls(facts, read, place),
+        "/grpc.health.v1.Health/Check": [health_pb2.HealthCheckRequest()],
+        "/grpc.health.v1.Health/List": [health_pb2.HealthListRequest()],
+        "/grpc.health.v1.Health/Watch": [health_pb2.HealthCheckRequest()],
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": [
+            reflection_pb2.ServerReflectionRequest(list_services=""),
+            reflection_pb2.ServerReflectionRequest(file_containing_symbol="quorum.v1.AdminService"),
+        ],
+    }  # fmt: skip
+
+
+def _peer_calls(facts: Facts, place: list[Any]) -> dict[str, list[Any]]:
+    now, cluster = facts.current, facts.cluster_id
+    leader = common_pb2.ReplicaKey(
+        id=facts.leader_id, directory_id=dict(facts.voters)[facts.leader_id]
+    )
+    stranger = common_pb2.ReplicaKey(id=STRANGER, directory_id=b"s" * 16)
+    others = [common_pb2.ReplicaKey(id=each, directory_id=disk) for each, disk in facts.voters]
+    end = common_pb2.OffsetAndEpoch(offset=now.offset, epoch=now.epoch)
+    snapshot = raft_pb2.FetchSnapshotRequest(cluster_id=cluster, max_bytes=1000)
+    snapshot.topics.add(name="__cluster_metadata").partitions.add(
+        current_leader_epoch=now.epoch, snapshot_id=common_pb2.OffsetAndEpoch()
+    )
+    return {
+        "/quorum.v1.RaftService/Vote": [
+            raft_pb2.VoteRequest(cluster_id=cluster, candidate=candidate, voter=voter,
+                                 epoch=now.epoch + raised, last=end, pre_vote=not raised)
+            for candidate in (stranger, *others) for voter in others for raised in (0, 1)
+        ],
+        "/quorum.v1.RaftService/BeginQuorumEpoch": [
+            raft_pb2.BeginQuorumEpochRequest(cluster_id=cluster, leader=each, epoch=now.epoch + 1,
+                                             leader_endpoints=place)
+            for each in (leader, stranger)
+        ],
+        "/quorum.v1.RaftService/EndQuorumEpoch": [
+            raft_pb2.EndQuorumEpochRequest(cluster_id=cluster, leader=leader, epoch=now.epoch,
+                                           preferred_successors=others, leader_endpoints=place)
+        ],
+        "/quorum.v1.RaftService/Fetch": [
+            raft_pb2.FetchRequest(cluster_id=cluster, current_leader_epoch=now.epoch,
+                                  fetch_offset=now.offset, last_fetched_epoch=now.epoch,
+                                  max_bytes=1000)
+        ],
+        "/quorum.v1.RaftService/FetchSnapshot": [snapshot],
+        "/quorum.v1.RaftService/ChainDigest": [
+            raft_pb2.ChainDigestRequest(cluster_id=cluster, epoch=now.epoch, offsets=[0, 1])
+        ],
+    }  # fmt: skip
+
+
+def _admin_calls(facts: Facts, read: Any, place: list[Any]) -> dict[str, list[Any]]:
+    epoch = facts.current.epoch
+    strange = {"voter_id": STRANGER, "directory_id": b"s" * 16, "timeout_ms": 100}
+    half_right = {"voter_id": facts.leader_id, "directory_id": b"s" * 16, "timeout_ms": 100}
+    return {
+        "/quorum.v1.AdminService/DescribeCluster": [admin_pb2.DescribeClusterRequest(read=read)],
+        "/quorum.v1.AdminService/DescribeQuorum": [admin_pb2.DescribeQuorumRequest()],
+        "/quorum.v1.AdminService/DescribeFeatures": [admin_pb2.DescribeFeaturesRequest(read=read)],
+        "/quorum.v1.AdminService/DescribeImage": [admin_pb2.DescribeImageRequest(read=read)],
+        "/quorum.v1.AdminService/DeleteRecords": [
+            admin_pb2.DeleteRecordsRequest(topic="__cluster_metadata", before_offset=1)
+        ],
+        "/quorum.v1.AdminService/TransferLeadership": [
+            admin_pb2.TransferLeadershipRequest(target_id=STRANGER, current_leader_epoch=epoch)
+        ],
+        "/quorum.v1.AdminService/AddVoter": [
+            admin_pb2.AddVoterRequest(**each, endpoints=place) for each in (strange, half_right)
+        ],
+        "/quorum.v1.AdminService/RemoveVoter": [
+            admin_pb2.RemoveVoterRequest(**each) for each in (strange, half_right)
+        ],
+        "/quorum.v1.AdminService/UpdateVoter": [
+            admin_pb2.UpdateVoterRequest(**each, endpoints=place, current_leader_epoch=epoch)
+            for each in (strange, half_right)
+        ],
+    }
+
+
+def is_authorised(method: str, data: bytes, facts: Facts) -> bool:
+    """Whether this is what an operator may ask for: it would change the quorum, and rightly so.
+
+    Such calls are not sent. Nobody could tell what they do from what a mutated call must not.
+    """
+    kind = METHODS[method].input_type
+    if kind.full_name not in _OPERATORS:
+        return False
+    try:
+        message = kind._concrete_class.FromString(data)
+    except Exception:
+        return False
+    if kind.name == "TransferLeadershipRequest":
+        is_known = not message.HasField("target_id") or message.target_id in dict(facts.voters)
+        return is_known and message.current_leader_epoch in (-1, facts.current.epoch)
+    disk = dict(facts.voters).get(message.voter_id)
+    return disk is not None and message.directory_id in (b"", disk)
+
+
+_OPERATORS = frozenset(
+    f"quorum.v1.{name}Request" for name in ("TransferLeadership", "RemoveVoter", "UpdateVoter")
+)

@@ -1,0 +1,36 @@
+"""A node of the chaos cluster: ``quorate`` as it is, except that its peers are dialled by proxy.
+
+In production a peer is reached directly, whatever proxy the environment names. Here the proxy is
+what breaks the network, so this process turns the option round before anything reads it. Without
+this no fault between two nodes ever happened, and nothing said so.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from quorum.transport import limits
+
+OPTION = "grpc.enable_http_proxy"
+
+
+def dial_through_proxy() -> None:
+    """Make every channel to a peer honour ``grpc_proxy``.
+
+    Raises:
+        LookupError: The option is gone, or is read already: faults would have no effect.
+    """
+    if "quorum.transport.conversation" in sys.modules:
+        raise LookupError("channels have read their options already")
+    if (OPTION, 0) not in limits.CLIENT_OPTIONS:
+        raise LookupError(f"{OPTION} is not among the options of a channel to a peer")
+    limits.CLIENT_OPTIONS = tuple(
+        (name, 1 if name == OPTION else value) for name, value in limits.CLIENT_OPTIONS
+    )
+
+
+if __name__ == "__main__":
+    dial_through_proxy()
+    from quorate.entry import main
+
+    sys.exit(main())

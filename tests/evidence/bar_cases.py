@@ -1,0 +1,51 @@
+"""For every bar of the evidence a made-up result that just keeps it, and one that misses it.
+
+Whoever adds a lane, or a condition to a function below ``judges``, adds the case that needs it:
+``test_bars.py`` fails without. Cases stand in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from tests.evidence.bar_cases_campaigns import CALLS, DAMAGES, ENVIRONMENT
+from tests.evidence.bar_cases_processes import (
+    ATTACKS,
+    BENCH,
+    CALM,
+    CHAOS,
+    FAIL_OVER,
+    KILL_NINE,
+    RELAY_PROCESSES,
+    ROLLING_RESTART,
+)
+from tests.evidence.bar_cases_simulated import (
+    MODEL,
+    MUTATION,
+    RELAY_SCALE,
+    SILENT_DEATH,
+    SIMULATION,
+    ZOO,
+)
+from tests.evidence.bars import Bars, Passes
+from tests.evidence.collect import verdict
+
+
+def _tests(exit_code: int = 0, **figures: object) -> Passes:
+    return lambda: verdict(exit_code, {"tests": 2, "passed": 1, **figures}) == 0
+
+
+TESTS = Bars(
+    ("scenarios", "history-checker", "guarantees"),
+    (verdict,),
+    {"all passed": _tests(), "no count of tests": lambda: verdict(0, {"rows": []}) == 0},
+    {
+        "a test failed": _tests(1),
+        "no test was found": _tests(5, tests=0, passed=0),
+        "every test was skipped": _tests(passed=0),
+        "the figures are unreadable": lambda: verdict(0, {"unreadable": "no JSON"}) == 0,
+    },
+)
+
+ALL = (
+    SIMULATION, MODEL, ZOO, MUTATION, CHAOS, FAIL_OVER, CALM, KILL_NINE, ROLLING_RESTART, ATTACKS,
+    RELAY_PROCESSES, RELAY_SCALE, SILENT_DEATH, TESTS, BENCH, CALLS, DAMAGES, ENVIRONMENT,
+)  # fmt: skip

@@ -1,0 +1,210 @@
+"""Cases for the bars of the standing campaigns against live clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.campaigns import harm_judge, honest, observation, sending
+from tests.campaigns.file_harm import Harm
+from tests.campaigns.harm_judge import Start, judged
+from tests.campaigns.honest import PRINCIPAL, Batch
+from tests.campaigns.observation import NodeState, Observation
+from tests.campaigns.report import Report
+from tests.evidence.bars import Bars, Passes
+
+_STATE = NodeState(1, 3, 1, (), "{}", 0, is_ready=True)
+_SEEN = Observation({1: _STATE, 2: _STATE}, {1: (9, "d"), 2: (9, "d")})
+_MARK = Path("d/high-watermark")
+_SEGMENT = Path("d/00000000000000000000.log")
+_CHECKPOINT = Path("d/00000000000000000009-0000000001.checkpoint")
+_STATE_FILE = Path("d/quorum-state")
+_IDENTITY = Path("d/meta.properties")
+_EPOCHS = Path("d/leader-epoch-checkpoint")
+_DIGEST = Path("d/00000000000000000000.digest")
+
+
+def _run(problems: Sequence[str] = (), shortfalls: Sequence[str] = ()) -> Passes:
+    return lambda: Report("x", 1, 1.0, {}, (), problems, shortfalls).exit_code() == 0
+
+
+def _compared(*, same_image: bool = True, images: Any = None, **changed: Any) -> Passes:
+    nodes = {1: _STATE, 2: replace(_STATE, **changed)}
+    seen = Observation(nodes, images or _SEEN.digests)
+    return lambda: not observation.differences(_SEEN, seen, same_image=same_image)
+
+
+def _gone() -> bool:
+    seen = Observation({1: _STATE}, _SEEN.digests)
+    return not observation.differences(_SEEN, seen, same_image=True)
+
+
+def _explained(told: dict[int, str], mutants: set[int], unknown: int = 0) -> Passes:
+    log = {5: Batch(frozenset({PRINCIPAL}), b"x1001y"), 6: Batch(frozenset(), b"own")}
+    return lambda: not honest.unexplained(log, told, frozenset(mutants), unknown=unknown)
+
+
+def _ended(how: str) -> Passes:
+    return lambda: not sending.wrong_endings({how: 1})
+
+
+CALLS = Bars(
+    ("campaign-calls",),
+    (Report.exit_code, observation.differences, honest.unexplained, sending.wrong_endings),
+    {
+        "nothing wrong": _run(),
+        "nothing differs": _compared(),
+        "another image where writes were sent": _compared(
+            same_image=False, images={1: (9, "e"), 2: (9, "e")}
+        ),
+        "an honest batch": _explained({5: "1001"}, set()),
+        "a mutant's batch": _explained({}, {5}),
+        "a batch of an unknown outcome": _explained({}, set(), unknown=1),
+        "a refused call": _ended("INVALID_ARGUMENT"),
+    },
+    {
+        "a problem": _run(["x"]),
+        "too little": _run((), ["x"]),
+        "a node is gone": _gone,
+        "an epoch": _compared(epoch=4),
+        "images apart": _compared(same_image=False, images={1: (9, "d"), 2: (9, "e")}),
+        "another image": _compared(images={1: (9, "e"), 2: (9, "e")}),
+        "a batch that nobody knows of": _explained({}, set()),
+        "an acknowledged write is nowhere": _explained({7: "1001"}, {5}),
+        "an acknowledged write is another": _explained({5: "1002"}, set()),
+        "a call raised": _ended(f"{sending.RAISED} (UNKNOWN)"),
+        "a connection broke": _ended(f"{sending.GONE} (UNAVAILABLE)"),
+    },
+)
+
+
+def _harmed(harm: Harm, **given: Any) -> Passes:
+    """A node that is ready, the damage where it was, and no word of it, but for ``given``."""
+    plain = Start(
+        lines=(), last_lines=(), exit_code=None, found={harm.path: harm.after},
+        left={harm.path: harm.after}, was_clean=True,
+    )  # fmt: skip
+    return lambda: not judged([harm], replace(plain, **given))[1]
+
+
+def _said(line: str, **given: Any) -> dict[str, Any]:
+    return {"lines": (line,), "last_lines": (line,), **given}
+
+
+def _refused(harm: Harm, code: int, line: str) -> Passes:
+    return _harmed(harm, exit_code=code, last_lines=(line,))
+
+
+_ZEROED = Harm(_MARK, "zero", b"m", b"\0")
+_FLIPPED = Harm(_SEGMENT, "flip", b"ab", b"ac")
+_CUT = Harm(_SEGMENT, "truncate", b"ab", b"a")
+_ROTTEN = Harm(_CHECKPOINT, "flip", b"c", b"d")
+_EPOCHS_CUT = Harm(_EPOCHS, "flip", b"c", b"d")
+_STRANGE = Harm(_STATE_FILE, "zero", b"c", b"\0")
+_MADE_UP = Harm(_DIGEST, "copy", None, b"d")
+_TAKEN = Harm(_DIGEST, "zero", b"c", b"d")
+_REPAIRED = f"event=side_file_repaired file={_MARK.name}"
+_FORGED = Harm(_IDENTITY, "foreign", b"c", b"d")
+
+DAMAGES = Bars(
+    ("campaign-damages",),
+    (
+        harm_judge.judged,
+        harm_judge.refusal,
+        harm_judge.reports,
+        harm_judge._is_reported,
+        harm_judge._unreported,
+    ),
+    {
+        "repaired, logged and counted": _harmed(
+            _ZEROED, **_said(_REPAIRED, repaired_count=1.0, left={_MARK: b"m"})
+        ),
+        "a mark that was written once more before": _harmed(_ZEROED, found={_MARK: b"m"}),
+        "a mark that was written anew before": _harmed(_ZEROED, found={_MARK: b"n"}),
+        "a mark that is the same": _harmed(Harm(_MARK, "swap", b"m", b"m")),
+        "a mark that is the other one": _harmed(
+            Harm(_MARK, "swap", b"m", b"n", is_other_mark=True)
+        ),
+        "a comment of an identity": _harmed(
+            Harm(_IDENTITY, "flip", b"#a\nnode.id=1", b"#b\nnode.id=1")
+        ),
+        "a segment set aside": _harmed(
+            _FLIPPED, **_said("event=log_damaged", left={_SEGMENT: b"ab"})
+        ),
+        "a torn tail": _harmed(_FLIPPED, **_said("event=torn_tail_cut", left={_SEGMENT: b"ab"})),
+        "a tail that was not sure": _harmed(_CUT, left={_SEGMENT: b"ab"}, was_clean=False),
+        "a checkpoint set aside": _harmed(
+            _ROTTEN, **_said("event=checkpoint_quarantined", left={_CHECKPOINT: b"c"})
+        ),
+        "left as it was damaged": _harmed(_ROTTEN),
+        "gone": _harmed(_ROTTEN, left={_CHECKPOINT: None}),
+        "a side file of a log that was set aside": _harmed(
+            _TAKEN, **_said("event=log_damaged", left={_DIGEST: b"c"})
+        ),
+        "a side file of a log whose start came back": _harmed(
+            _TAKEN, **_said("event=log_start_restored", left={_DIGEST: b"c"})
+        ),
+        "a side file that is named": _harmed(
+            _TAKEN, **_said(f"event=scrub_found {_DIGEST.name}", left={_DIGEST: b"c"})
+        ),
+        "epochs after an election": _harmed(_EPOCHS_CUT, left={_EPOCHS: b"c"}, epochs_changed=True),
+        "a name that was made up": _harmed(_MADE_UP, left={_DIGEST: b"c"}),
+        "refused by name": _refused(_STRANGE, 8, _STATE_FILE.name),
+        "another node's identity": _refused(_FORGED, 2, _IDENTITY.name),
+    },
+    {
+        "repaired in silence": _harmed(_ZEROED, left={_MARK: b"m"}),
+        "a mark left as it was damaged": _harmed(_ZEROED),
+        "repaired and not counted": _harmed(_ZEROED, **_said(_REPAIRED)),
+        "counted and not logged": _harmed(_ROTTEN, repaired_count=1.0),
+        "a segment whole again": _harmed(_FLIPPED, left={_SEGMENT: b"ab"}),
+        "a sure tail whole again": _harmed(_CUT, left={_SEGMENT: b"ab"}),
+        "a segment whole again, not clean": _harmed(
+            _FLIPPED, left={_SEGMENT: b"ab"}, was_clean=False
+        ),
+        "a lost segment whole again": _harmed(
+            Harm(_SEGMENT, "delete", b"ab", None), left={_SEGMENT: b"ab"}, was_clean=False
+        ),
+        "a segment, and another thing reported": _harmed(
+            _FLIPPED, **_said("event=checkpoint_quarantined", left={_SEGMENT: b"ab"})
+        ),
+        "a checkpoint, and another thing reported": _harmed(
+            _ROTTEN, **_said("event=torn_tail_cut", left={_CHECKPOINT: b"c"})
+        ),
+        "a side file, and another thing reported": _harmed(
+            _TAKEN, **_said("event=torn_tail_cut", left={_DIGEST: b"c"})
+        ),
+        "a side file, and a line that reports nothing": _harmed(
+            _TAKEN, **_said(f"event=opened {_DIGEST.name}", left={_DIGEST: b"c"})
+        ),
+        "a checkpoint whole again": _harmed(_ROTTEN, left={_CHECKPOINT: b"c"}),
+        "epochs whole again": _harmed(_EPOCHS_CUT, left={_EPOCHS: b"c"}),
+        "a digest whole again after an election": _harmed(
+            _TAKEN, left={_DIGEST: b"c"}, epochs_changed=True
+        ),
+        "a checkpoint made up": _harmed(
+            Harm(_CHECKPOINT, "copy", None, b"d"), left={_CHECKPOINT: b"c"}
+        ),
+        "an election state believed": _harmed(_STRANGE),
+        "an identity believed": _harmed(Harm(_IDENTITY, "flip", b"node.id=1", b"node.id=3")),
+        "refused with another code": _refused(_STRANGE, 1, _STATE_FILE.name),
+        "damage as a mistake": _refused(_STRANGE, 2, _STATE_FILE.name),
+        "another's election state as a mistake": _refused(
+            Harm(_STATE_FILE, "foreign", b"c", b"d"), 2, _STATE_FILE.name
+        ),
+        "a damaged identity as a mistake": _refused(
+            Harm(_IDENTITY, "zero", b"c", b"d"), 2, _IDENTITY.name
+        ),
+        "refused without a name": _refused(_STRANGE, 8, "damaged"),
+        "refused with a traceback": _refused(_STRANGE, 8, f"Traceback {_STATE_FILE.name}"),
+    },
+)
+
+ENVIRONMENT = Bars(
+    ("campaign-environment",),
+    (Report.exit_code,),
+    {"nothing wrong": _run()},
+    {"a problem": _run(["x"]), "a fault that was not made": _run((), ["x"])},
+)

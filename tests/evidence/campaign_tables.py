@@ -1,0 +1,55 @@
+"""The standing campaigns' part of docs/evidence.md: what was done, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.evidence.record import Entry
+from tests.evidence.tables import not_run, origin, shown
+from tests.support.doc_regions import table
+
+PREFIX = "campaign-"
+
+
+def calls(entries: Mapping[str, Entry]) -> str:
+    """Mutated calls, method by method."""
+    return _part(entries, "calls")
+
+
+def damages(entries: Mapping[str, Entry]) -> str:
+    """Damaged files, by manner."""
+    return _part(entries, "damages")
+
+
+def environment(entries: Mapping[str, Entry]) -> str:
+    """Faults of the surroundings: effect and answer of each."""
+    return _part(entries, "environment")
+
+
+def _part(entries: Mapping[str, Entry], name: str) -> str:
+    entry = entries.get(PREFIX + name)
+    if entry is None:
+        return not_run(PREFIX + name)
+    figures = entry.figures
+    if "figures" not in figures:
+        return origin(entry)
+    pairs = [("seed", figures["seed"]), *figures["figures"].items()]
+    pairs += [("problems", len(figures["problems"])), ("too little", len(figures["shortfalls"]))]
+    parts = [
+        origin(entry),
+        table(["Figure", "Value"], [(name, shown(each)) for name, each in pairs]),
+    ]
+    if rows := figures["rows"]:
+        parts.append(_rows(rows))
+    for title in ("problems", "shortfalls"):
+        parts += [f"- {title}: {each}" for each in figures[title]]
+    return "\n\n".join(parts)
+
+
+def _rows(rows: list[dict[str, Any]]) -> str:
+    # JSON keeps the record's keys in order of the alphabet; the page has what names a row first.
+    names = [name for name in ("method", "damage", "fault") if name in rows[0]]
+    names += [name for name in rows[0] if name not in names]
+    head = [name.replace("_", " ").capitalize() for name in names]
+    return table(head, [[shown(row[name]) for name in names] for row in rows])

@@ -1,0 +1,140 @@
+"""Mutation tests of the consensus core: ``python -m tests.mutation [MODULE ...]``.
+
+Each mutant drops or turns one rule of ``quorum/core``. Tests that notice none of it prove nothing
+about that rule. A survivor needs a test, or a line in ``survivors.toml`` that says why none can
+notice it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tests.mutation.report import Report, report
+from tests.mutation.settings import KILLED
+from tests.mutation.survivors import listed
+
+ROOT = Path(__file__).parents[2]
+
+
+def _copy(to: Path) -> None:
+    """Lay the checkout down as it is, with what is not committed yet and without the rest."""
+    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout
+    for name in names.decode().split("\0"):
+        source = ROOT / name
+        if name and source.is_file():
+            target = to / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+
+
+def run(order: dict[str, object]) -> dict[str, Any]:
+    """Run what an order (``campaign.Order``) names; return ``rows``, ``made`` and ``seconds``.
+
+    In a copy, so that the checkout may change meanwhile.
+    """
+    with tempfile.TemporaryDirectory(prefix="quorate-mutation-") as folder:
+        copy = Path(folder)
+        _copy(copy)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": folder,
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".hypothesis"),
+        }
+        command = [
+            sys.executable, "-m", "tests.mutation.campaign", "rows.json", json.dumps(order),
+        ]  # fmt: skip
+        subprocess.run(command, cwd=copy, env=environment, check=True, stdout=sys.stderr)
+        found: dict[str, Any] = json.loads((copy / "rows.json").read_text(encoding="utf-8"))
+        return found
+
+
+def _share(text: str) -> tuple[int, int]:
+    """``K/N``, both counted from 1, as ``(part, parts)`` with the part counted from 0."""
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise click.BadParameter(f"{text}: K/N, K must be from 1 to N")
+    return int(part) - 1, int(parts)
+
+
+def _survivors(rows: Path) -> list[tuple[str, str]]:
+    found = json.loads(rows.read_text(encoding="utf-8"))["rows"]
+    return [(row["function"], row["change"]) for row in found if row["status"] not in KILLED]
+
+
+@click.command(help=__doc__)
+@click.argument("modules", nargs=-1)
+@click.option("--share", default="1/1", show_default=True, help="K/N: every N-th mutant only.")
+@click.option("--sample", type=click.IntRange(min=1), help="So many of them, drawn at random.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the sample.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("-o", "output", type=click.Choice(("text", "json")), default="text")
+@click.option(
+    "--again",
+    type=click.Path(exists=True, path_type=Path),
+    help="Only the survivors in these rows.",
+)
+@click.option("--rows", type=click.Path(path_type=Path), help="Write every mutant's row here.")
+def main(
+    modules: tuple[str, ...],
+    share: str,
+    sample: int | None,
+    seed: int,
+    jobs: int,
+    output: str,
+    again: Path | None,
+    rows: Path | None,
+) -> None:
+    """Run mutants and print what survived. Ends with 1 if too many did, or one without a reason."""
+    part, parts = _share(share)
+    came_to = run(
+        {
+            "modules": modules,
+            "part": part,
+            "parts": parts,
+            "sample": sample or 0,
+            "seed": seed,
+            "jobs": jobs,
+            "only": [] if again is None else _survivors(again),
+        }
+    )
+    if rows is not None:
+        rows.write_text(json.dumps(came_to, indent=1), encoding="utf-8")
+    found = report(came_to["rows"], listed())
+    rate = round(found.mutants / came_to["seconds"] * 60) if came_to["seconds"] else 0
+    figures = {
+        **asdict(found),
+        "killed_share": found.killed_share,
+        "made": came_to["made"],
+        "mutants_per_minute": rate,
+        "by_module": [asdict(each) for each in found.by_module()],
+    }
+    if output == "json":
+        click.echo(json.dumps(figures, indent=1))
+    else:
+        _print(found, made=came_to["made"], rate=rate)
+    sys.exit(0 if found.has_passed else 1)
+
+
+def _print(found: Report, *, made: int, rate: int) -> None:
+    for each in (*found.by_module(), found.whole()):
+        click.echo(str(each))
+    for stage, killed in found.stages.items():
+        click.echo(f"{killed} were killed by the {stage}")
+    click.echo(f"{found.mutants} of {made} mutants were run, {rate} per minute")
+    click.echo(f"{found.with_a_reason} survivors are listed, {len(found.without_a_reason)} are not")
+    for survivor in found.without_a_reason:
+        click.echo(f"\n{survivor.function}\n{survivor.change}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Which mutants are made: one rule of the core is dropped, turned round or moved by one.
+
+The library's own operators that mutate texts and arguments are left out: what they make is mostly
+a TypeError at once, and a thousand of these hide the ten that matter. Its operators on numbers,
+comparisons, ``not``, ``and``/``or``, ``break`` and ``case`` are kept. It has none that drops a
+condition, a statement or half of a conjunction; these are here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import libcst
+from mutmut.mutation import mutators
+
+Operator = Callable[[Any], Iterable[libcst.CSTNode]]
+Operators = Sequence[tuple[type[libcst.CSTNode], Operator]]
+
+_KEPT = frozenset(
+    {
+        mutators.operator_number,
+        mutators.operator_name,
+        mutators.operator_remove_unary_ops,
+        mutators.operator_keywords,
+        mutators.operator_swap_op,
+        mutators.operator_match,
+        mutators.operator_if_exp,
+    }
+)
+
+
+def _in_parentheses(node: libcst.BaseExpression) -> libcst.BaseExpression:
+    return node.with_changes(lpar=[libcst.LeftParen()], rpar=[libcst.RightParen()])
+
+
+def force_condition(node: libcst.If) -> Iterable[libcst.If]:
+    """Take an ``if`` never, and always; its condition is evaluated all the same."""
+    for operator, value in ((libcst.And(), "False"), (libcst.Or(), "True")):
+        forced = libcst.BooleanOperation(
+            left=_in_parentheses(node.test), operator=operator, right=libcst.Name(value)
+        )
+        yield node.with_changes(test=forced)
+
+
+def drop_operand(node: libcst.BooleanOperation) -> Iterable[libcst.BaseExpression]:
+    """Leave one side of ``and`` and ``or`` out."""
+    yield _in_parentheses(node.left)
+    yield _in_parentheses(node.right)
+
+
+def drop_call(node: libcst.Expr) -> Iterable[libcst.Pass]:
+    """Leave a call out whose result nobody uses."""
+    if isinstance(node.value, libcst.Call):
+        yield libcst.Pass()
+
+
+def drop_store(node: libcst.Assign | libcst.AugAssign) -> Iterable[libcst.Pass]:
+    """Leave an assignment to an attribute or an item out. A local name's is never left out."""
+    if isinstance(node, libcst.AugAssign):
+        targets = [node.target]
+    else:
+        targets = [each.target for each in node.targets]
+    if all(isinstance(target, libcst.Attribute | libcst.Subscript) for target in targets):
+        yield libcst.Pass()
+
+
+OWN: Operators = (
+    (libcst.If, force_condition),
+    (libcst.BooleanOperation, drop_operand),
+    (libcst.Expr, drop_call),
+    (libcst.Assign, drop_store),
+    (libcst.AugAssign, drop_store),
+)
+
+
+def _code(node: libcst.CSTNode) -> str:
+    return libcst.Module(body=[]).code_for_node(node)
+
+
+def _share(operator: Operator, part: int, parts: int) -> Operator:
+    def some(node: libcst.CSTNode) -> Iterable[libcst.CSTNode]:
+        before = _code(node)
+        for mutated in operator(node):
+            text = f"{before}\0{_code(mutated)}"
+            if zlib.crc32(text.encode()) % parts == part:
+                yield mutated
+
+    return some
+
+
+def operators(part: int, parts: int) -> list[tuple[type[libcst.CSTNode], Operator]]:
+    """Return the operators of one of ``parts`` shares; each mutant is in exactly one share.
+
+    ``0 <= part < parts``. The share depends on the text of the mutated expression alone, so it
+    stays when code around it moves.
+    """
+    kept = [(kind, operator) for kind, operator in mutators.mutation_operators if operator in _KEPT]
+    return [(kind, _share(operator, part, parts)) for kind, operator in (*kept, *OWN)]

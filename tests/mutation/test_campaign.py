@@ -1,0 +1,139 @@
+"""A mutant's process: processor time ends it, the clock alone does not, and a slow machine neither.
+
+Method: tests that spin, wait and fail take the place of the real ones in the forked process.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import libcst
+import pytest
+
+from tests.mutation import campaign as module
+from tests.mutation.campaign import Campaign, Order, _ended
+from tests.mutation.mutants import Mutant
+
+MUTANT = Mutant(Path("rules.py"), "rules.grant", range(1, 2), libcst.Pass(), libcst.Pass())
+
+
+def behave(name: str) -> bool:
+    """Stand in for a test; whether it fails."""
+    while name == "spins":
+        pass
+    if name == "waits":
+        threading.Event().wait()
+    return name == "fails"
+
+
+@pytest.fixture
+def campaign(monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    monkeypatch.setattr(module, "TEST_CPU_SECONDS", 0.05)
+    monkeypatch.setattr(module, "WALL_FACTOR", 20)
+    monkeypatch.setattr(module, "replaced_code", lambda mutant: {})
+    monkeypatch.setattr(module, "_fails", lambda item: behave(item))
+    monkeypatch.setattr(Mutant, "change", lambda mutant: "- a\n+ b")
+    made = Campaign(Order((), 0, 1, 0, 1, 1))
+    for name in ("passes", "fails", "spins", "waits"):
+        made._items[name] = name  # type: ignore[assignment]
+        made._known.seconds[name] = 0.0
+    return made
+
+
+def test_a_starved_mutant_gets_its_processor_time(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: the clock's limit is far below the processor's; the test spins all the same."""
+    monkeypatch.setattr(module, "TEST_CPU_SECONDS", 1.5)
+    monkeypatch.setattr(module, "WALL_FACTOR", 0)
+    assert not run(campaign, ["spins"])
+    assert [row["status"] for row in campaign.rows] == ["timeout"]
+
+
+def run(campaign: Campaign, names: list[str], *, replaced: int = 1, is_again: bool = False) -> bool:
+    """Run one mutant to its end; whether it is to be tried again."""
+    functions = SimpleNamespace(replace=lambda path, code: replaced)
+    child = campaign._fork(MUTANT, names, functions, is_again=is_again)  # type: ignore[arg-type]
+    while not _ended([child]):
+        pass
+    return campaign._close(child)
+
+
+@pytest.mark.parametrize(
+    ("names", "status", "test"),
+    [
+        (["passes", "fails", "spins"], "killed", "fails"),
+        (["passes", "spins", "fails"], "timeout", "spins"),
+    ],
+)
+def test_the_first_failure_and_used_up_processor_time_kill(
+    campaign: Campaign, names: list[str], status: str, test: str
+) -> None:
+    assert not run(campaign, names)
+    found = [(row["function"], row["status"], row["test"], row["stage"]) for row in campaign.rows]
+    assert found == [("rules.grant", status, test, "tests")]
+
+
+def test_the_clock_alone_kills_nothing(campaign: Campaign) -> None:
+    """Goal: a loaded machine makes no mutant look killed. Method: a test without processor time."""
+    assert run(campaign, ["waits"]), "once more"
+    assert campaign.rows == []
+    assert not run(campaign, ["waits"], is_again=True)
+    assert [row["status"] for row in campaign.rows] == ["unknown"]
+
+
+def test_a_mutant_that_nothing_notices_survives(campaign: Campaign) -> None:
+    assert not run(campaign, ["passes"])
+    assert [(row["status"], row["tests"]) for row in campaign.rows] == [("survived", 1)]
+
+
+def test_a_mutant_that_is_not_in_place_is_no_mutant(campaign: Campaign) -> None:
+    assert not run(campaign, ["fails"], replaced=0)
+    assert [row["status"] for row in campaign.rows] == ["error"]
+
+
+def with_seed(campaign: Campaign, behaviour: str) -> list[str]:
+    """The names of a test that passes and of a seed that behaves in this way."""
+    name = f"simulator: {behaviour} 1"
+    campaign._items[name] = behaviour  # type: ignore[assignment]
+    campaign._known.seconds[name] = 0.0
+    return ["passes", name]
+
+
+@pytest.mark.parametrize(("behaviour", "status"), [("fails", "killed"), ("passes", "survived")])
+def test_what_survives_the_tests_is_simulated(
+    campaign: Campaign, behaviour: str, status: str
+) -> None:
+    assert not run(campaign, with_seed(campaign, behaviour))
+    stage = "simulator" if status == "killed" else None
+    assert [(row["status"], row.get("stage")) for row in campaign.rows] == [(status, stage)]
+
+
+def test_the_simulator_gets_so_much_processor_time_and_no_more(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: a mutant that is only slow is not killed. Method: the time is over at once."""
+    monkeypatch.setattr(module, "SIMULATED_CPU_SECONDS", 0.0)
+    assert not run(campaign, with_seed(campaign, "fails"))
+    assert [row["status"] for row in campaign.rows] == ["survived"]
+
+
+def test_tests_come_before_the_simulator(campaign: Campaign) -> None:
+    """Method: the seed is quicker and has killed another mutant of the function before."""
+    names = with_seed(campaign, "fails")
+    campaign._known.by_line = {MUTANT.path: {1: set(names)}}
+    campaign._known.seconds["passes"] = 5.0
+    campaign._kills[MUTANT.function][names[1]] += 1
+    assert campaign._tests(MUTANT) == names
+
+
+@pytest.mark.parametrize(("names", "kills"), [(["passes"], False), (["passes", "fails"], True)])
+def test_tests_that_fail_in_any_process_like_a_mutants_prove_nothing(
+    campaign: Campaign, names: list[str], kills: bool
+) -> None:
+    """Goal: something that the first process left behind makes no mutant look killed."""
+    functions = SimpleNamespace(replace=lambda path, code: 1)
+    assert campaign._kills_unchanged(MUTANT, names, functions) == kills  # type: ignore[arg-type]
+    assert (campaign.rows, campaign._kills) == ([], {})

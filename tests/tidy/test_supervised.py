@@ -1,0 +1,75 @@
+"""Every task and thread that lives as long as its process is supervised; no other may be started.
+
+``quorum.supervisor`` starts long-lived tasks. What is listed here lives shorter or is watched by
+whoever started it; each row says how. A row without its call is stale and fails as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("quorum", "statemachine", "snapshot", "metrics", "quorate", "audit", "pyspark_quorate")
+SUPERVISOR = "quorum/supervisor.py"
+STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "start_new_thread"})
+
+WATCHED = {
+    "quorate/cli/broker_session.py": "the command awaits it",
+    "quorate/client/stream.py": "ends with its stream; a lost stream is searched again",
+    "quorate/client/writer.py": "a failed search is begun again by the next sweep",
+    "quorate/demo/story.py": "the demo awaits it",
+    "quorate/demo/workload.py": "the demo awaits it",
+    "quorate/importer/copying.py": "the import awaits it",
+    "quorate/server/ending.py": "the process awaits it, and its failure ends the process",
+    "quorate/server/scrubber.py": "a thread whose failure ends the process",
+    "quorate/server/worker.py": "a thread; a job's failure is its future's",
+    "quorate/services/change_feed.py": "one message; every watcher that needs it awaits it",
+    "quorate/services/write_stream.py": "ends with its stream, which awaits it",
+    "quorum/runtime/writer.py": "a thread whose failure ends the process",
+    "quorum/transport/inbound.py": "one read; ends with its stream",
+    "quorum/transport/message_reads.py": "one read; ends with its call",
+    "quorum/transport/peers.py": "closes one channel; the stop awaits it",
+    "quorum/transport/server.py": "one goodbye each, awaited for a bounded time",
+}
+
+
+def starts_of(source: str) -> list[int]:
+    """Lines that start a task or thread by hand."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and (
+            (isinstance(node.func, ast.Attribute) and node.func.attr in STARTERS)
+            or (isinstance(node.func, ast.Name) and node.func.id in STARTERS)
+        )
+    ]
+
+
+def found() -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for folder in PRODUCT:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            lines = starts_of(path.read_text(encoding="utf-8"))
+            if lines:
+                counts[path.relative_to(ROOT).as_posix()] = len(lines)
+    return counts
+
+
+def test_no_task_is_started_past_the_supervisor() -> None:
+    assert set(found()) - {SUPERVISOR} == set(WATCHED)
+
+
+def test_the_check_sees_every_way_to_start_one() -> None:
+    """A check that cannot fail proves nothing."""
+    bare = (
+        "asyncio.create_task(work())\n"
+        "loop.create_task(work())\n"
+        "asyncio.ensure_future(work())\n"
+        "threading.Thread(target=work)\n"
+        "Thread(target=work)\n"
+    )
+    assert starts_of(bare) == [1, 2, 3, 4, 5]
+    assert starts_of("supervisor.start('name', work)") == []

@@ -1,0 +1,106 @@
+"""The process log: one record is one line, whatever others wrote into it, and lines are bounded."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+
+import pytest
+
+from quorate import log_limit
+from quorate.log_limit import LineLimit
+from quorate.logs import LimitedHandler, _JsonLines, _TextLines
+from quorate.visible_text import visible, visible_json
+
+FORGED = (
+    "evil\n2026-01-01T00:00:00.000Z CRITICAL quorate.server event=forged\r\x1b[2K\x1b]0;t\x07"
+    "\x9b31m\u2028\u202e\ud800"
+)
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def logger_of(form: logging.Formatter, limit: LineLimit) -> tuple[logging.Logger, io.StringIO]:
+    stream = io.StringIO()
+    handler = LimitedHandler(stream, limit)
+    handler.setFormatter(form)
+    logger = logging.Logger("quorum.test")  # noqa: LOG001 - of this test alone
+    logger.addHandler(handler)
+    return logger, stream
+
+
+@pytest.mark.parametrize("form", [_TextLines(), _JsonLines()], ids=["text", "json"])
+def test_a_text_of_others_stays_in_its_line(form: logging.Formatter) -> None:
+    logger, stream = logger_of(form, LineLimit(FakeClock()))
+    logger.warning("peer 7: %s", FORGED)
+    lines = stream.getvalue().split("\n")
+    assert len(lines) == 2
+    assert visible_json(lines[0]) == lines[0], "no control character is left"
+    assert "event=forged" in lines[0], "what was said is still there"
+
+
+def test_a_trace_cannot_begin_a_line_of_the_log() -> None:
+    logger, stream = logger_of(_TextLines(), LineLimit(FakeClock()))
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        logger.exception("event=failed")
+    first, *rest = stream.getvalue().rstrip("\n").split("\n")
+    assert " ERROR quorum.test event=failed" in first
+    assert rest
+    assert all(line.startswith("    ") for line in rest)
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_json_lines_say_the_same_as_before() -> None:
+    logger, stream = logger_of(_JsonLines(), LineLimit(FakeClock()))
+    logger.info("peer %s", FORGED[:-1])
+    assert json.loads(stream.getvalue())["message"] == f"peer {FORGED[:-1]}"
+
+
+def test_plain_text_is_unchanged() -> None:
+    assert visible("größe=1 \\ 'x' 漢字 [bold]") == "größe=1 \\ 'x' 漢字 [bold]"
+    assert visible("a\tb\x1b\u202e") == r"a\tb\x1b\u202e"
+
+
+def test_lines_of_one_kind_are_bounded_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_limit, "LINES_PER_KIND_MAX", 3)
+    clock = FakeClock()
+    limit = LineLimit(clock)
+    logger, stream = logger_of(_TextLines(), limit)
+    for number in range(10):
+        logger.info("event=request_refused sender=%d", -number)
+    logger.info("event=role_changed to=leader")
+    logger.debug("event=request_refused")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 5, "three refusals, one change of role, and what level debug wants"
+    assert limit.suppressed == 7
+    clock.now = log_limit.WINDOW_S
+    logger.info("event=request_refused sender=-11")
+    counted, again = stream.getvalue().splitlines()[5:]
+    assert "about=event=request_refused lines=7" in counted
+    assert "sender=-11" in again
+
+
+def test_all_kinds_together_stay_below_a_megabyte_a_minute() -> None:
+    logger, stream = logger_of(_TextLines(), LineLimit(FakeClock()))
+    for number in range(20_000):
+        logger.warning("k%s%s reason %s", chr(97 + number % 26), chr(97 + number % 17), "x" * 500)
+    for _ in range(1000):
+        logger.error("event=disk_failed %s", "y" * 200)
+    assert len(stream.getvalue()) < 1_000_000
+    assert stream.getvalue().count("event=disk_failed") == log_limit.ERRORS_PER_KIND_MAX
+
+
+def test_a_long_text_is_cut() -> None:
+    logger, stream = logger_of(_TextLines(), LineLimit(FakeClock()))
+    logger.warning("peer 1: %s", "z" * 100_000)
+    assert len(stream.getvalue()) < 2 * log_limit.LINE_CHARACTERS_MAX
+    assert "100008 characters" in stream.getvalue()

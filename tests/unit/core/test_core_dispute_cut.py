@@ -1,0 +1,32 @@
+"""A dispute about a log that was cut while its files were read again."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.config import QuorumConfig
+from quorum.core.dispute import on_log_verified, open_dispute
+from quorum.core.notices import LogVerified
+from quorum.core.state import CoreState
+from tests.support.core_cluster import CLUSTER
+from tests.support.core_disk import key
+
+
+@pytest.mark.parametrize("cuts", [0, 1])
+def test_a_reader_that_may_have_seen_half_a_cut_proves_nothing(cuts: int) -> None:
+    """Goal: damage that it reports condemns nobody then, and another dispute may begin at once."""
+    core = CoreState(
+        config=QuorumConfig(), cluster_id=CLUSTER, me=key(1), rng=random.Random(1), bootstrap=()
+    )
+    core.now_ms = 1_000
+    open_dispute(core, 2, 10, "its digest is not ours", opponent_votes=True)
+    on_log_verified(core, LogVerified(core.log.cuts + cuts, 3, "a bad batch"))
+    assert core.chain.dispute is None
+    assert bool(core.chain.condemned) == (cuts == 0)
+    if cuts:
+        assert "cut meanwhile" in core.chain.last_outcome
+        assert core.chain.quiet_until_ms == core.now_ms
+    else:
+        assert "damaged, first different offset 3" in core.chain.last_outcome

@@ -1,0 +1,245 @@
+"""What a relay answers to the observers below it: at once, later, or not at all."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from quorum.config import QuorumConfig
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.node import RaftNode
+from quorum.core.output import Output
+from quorum.core.relaying import problem_with_path, source_of_records
+from quorum.core.state import CoreState
+from quorum.core.upstream import RelayPlan
+from quorum.errors import ErrorCode
+from quorum.types import OffsetAndEpoch, ReplicaKey
+from tests.support.core_cluster import CLUSTER
+from tests.support.core_disk import disk_with, key, voter
+
+CONFIG = QuorumConfig(held_fetches_max=2, observers_max=3, relay_hops_max=2)
+WAIT_MS = CONFIG.fetch_max_wait_ms
+END = 4
+
+
+class RelayNode:
+    """Relay 7, whose leader 1 has told it that offsets below ``committed`` are committed."""
+
+    def __init__(self, committed: int = 3, *, path: tuple[ReplicaKey, ...] = ()) -> None:
+        self.node = RaftNode(
+            config=CONFIG, cluster_id=CLUSTER, me=key(7), rng=random.Random(1),
+            relays=RelayPlan(serves=True, fetch_from=tuple(each.id for each in path)),
+        )  # fmt: skip
+        self.now_ms = 1_000
+        disk = disk_with("1:a 1:b 1:c 1:d", epoch=1, leader=1)
+        self.output = self.node.start(self.now_ms, disk.durable_state([voter(1), voter(2)]))
+        self.upstream, self.path = path[0].id if path else 1, path
+        self.hear(committed)
+
+    def hear(self, committed: int) -> list[tuple[int, FetchResponse]]:
+        """Let the leader's answer come, directly or through relays; return what leaves."""
+        sends = [*self.output.immediate, *self.output.after_persist]
+        fetch = [each.message for each in sends if isinstance(each.message, FetchRequest)][-1]
+        answer = FetchResponse(
+            fetch.request_id, ErrorCode.NONE, 1, 1, committed, path=self.path, contact_age_ms=0
+        )
+        self.output = self.node.receive(self.now_ms, self.upstream, answer)
+        assert self.node.high_watermark == committed
+        return answers(self.output)
+
+    def ask(self, number: int = 1, **fields: Any) -> list[tuple[int, FetchResponse]]:
+        """An observer's Fetch, by default node 8's at the committed end, which it knows."""
+        asked = FetchRequest(
+            number, CLUSTER, key(8), 1, 3, 1, high_watermark=3, max_wait_ms=WAIT_MS
+        )
+        asked = replace(asked, **fields)
+        return answers(self.node.receive(self.now_ms, asked.replica.id, asked))
+
+    def after(self, ms: int) -> list[tuple[int, FetchResponse]]:
+        self.now_ms += ms
+        return answers(self.node.tick(self.now_ms))
+
+
+def answers(output: Output) -> list[tuple[int, FetchResponse]]:
+    sends = [*output.immediate, *output.after_persist]
+    return [
+        (each.message.request_id, each.message)
+        for each in sends
+        if isinstance(each.message, FetchResponse)
+    ]
+
+
+def test_an_observer_that_has_everything_is_answered_when_its_time_is_over() -> None:
+    relay = RelayNode()
+    assert relay.ask() == []
+    assert relay.after(WAIT_MS - 1) == []
+    ((number, answer),) = relay.after(1)
+    assert (number, answer.error, answer.high_watermark) == (1, ErrorCode.NONE, 3)
+    assert (answer.serve_offset, answer.path) == (-1, (key(7),))
+
+
+def test_records_below_the_high_watermark_are_served_at_once_and_no_others() -> None:
+    ((_, answer),) = RelayNode().ask(fetch_offset=1)
+    assert (answer.serve_offset, answer.serve_end_offset, answer.leader_id) == (1, 3, 1)
+    assert answer.serve_bytes_max > 1
+
+
+def test_an_observer_that_knows_a_lower_high_watermark_is_answered_at_once() -> None:
+    ((_, answer),) = RelayNode().ask(high_watermark=2)
+    assert (answer.high_watermark, answer.serve_offset) == (3, -1)
+
+
+def test_an_observer_above_the_high_watermark_waits_until_that_rises() -> None:
+    relay = RelayNode()
+    assert relay.ask(fetch_offset=4) == []
+    ((number, answer),) = relay.hear(4)
+    assert (number, answer.error, answer.high_watermark) == (1, ErrorCode.NONE, 4)
+
+
+def test_an_observer_above_the_high_watermark_is_refused_when_its_time_is_over() -> None:
+    relay = RelayNode()
+    assert relay.ask(fetch_offset=4) == []
+    ((_, answer),) = relay.after(WAIT_MS)
+    assert answer.error is ErrorCode.OFFSET_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("offset", [3, 4])
+def test_a_repeated_request_has_the_earlier_one_answered(offset: int) -> None:
+    """Goal: no request is left without an answer. Method: the same number twice."""
+    relay = RelayNode()
+    assert relay.ask(fetch_offset=offset) == []
+    assert [number for number, _ in relay.ask(fetch_offset=offset)] == [1]
+    assert len(relay.after(WAIT_MS)) == 1
+
+
+def test_who_finds_no_place_to_wait_is_answered_at_once() -> None:
+    relay = RelayNode()
+    assert relay.ask(1) == relay.ask(2, replica=key(9)) == []
+    assert [number for number, _ in relay.ask(3, replica=key(10))] == [3]
+    assert len(relay.after(WAIT_MS)) == 2
+
+
+def test_a_relay_waits_no_longer_than_its_own_limit() -> None:
+    relay = RelayNode()
+    assert relay.ask(max_wait_ms=10 * WAIT_MS) == []
+    assert len(relay.after(WAIT_MS)) == 1
+
+
+@pytest.mark.parametrize(
+    ("replica", "error"),
+    [
+        (ReplicaKey(-1), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (key(2), ErrorCode.INELIGIBLE_REPLICA),
+        (key(6), ErrorCode.INELIGIBLE_REPLICA),
+        (key(8), ErrorCode.NONE),
+    ],
+)
+def test_consumers_voters_and_who_stands_above_are_not_served(
+    replica: ReplicaKey, error: ErrorCode
+) -> None:
+    ((_, answer),) = RelayNode(path=(key(6),)).ask(replica=replica, fetch_offset=1)
+    assert answer.error is error
+
+
+def test_a_chain_of_relays_ends_where_it_may_be_no_longer() -> None:
+    ((_, answer),) = RelayNode(path=(key(6), key(5))).ask(fetch_offset=1)
+    assert answer.error is ErrorCode.INELIGIBLE_REPLICA
+
+
+def test_a_relay_serves_no_more_observers_than_it_may_know() -> None:
+    relay = RelayNode()
+    for number in (8, 9, 10):
+        ((_, answer),) = relay.ask(replica=key(number), fetch_offset=1)
+        assert answer.error is ErrorCode.NONE
+    ((_, answer),) = relay.ask(replica=key(11), fetch_offset=1)
+    assert answer.error is ErrorCode.RESOURCE_EXHAUSTED
+    ((_, answer),) = relay.ask(replica=key(8), fetch_offset=1)
+    assert answer.error is ErrorCode.NONE
+
+
+def test_without_word_from_the_leader_waiting_observers_are_refused_and_new_ones_as_well() -> None:
+    relay = RelayNode()
+    relay.now_ms += CONFIG.relay_age_max_ms - WAIT_MS + 1
+    assert relay.ask() == []
+    assert relay.after(WAIT_MS - 1) == [], "just young enough"
+    ((_, answer),) = relay.after(1)
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ((_, answer),) = relay.ask(2, fetch_offset=1)
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_the_age_of_the_leaders_word_is_told() -> None:
+    relay = RelayNode()
+    relay.now_ms += 40
+    ((_, answer),) = relay.ask(fetch_offset=1)
+    assert answer.contact_age_ms == 40
+
+
+def test_a_log_that_parted_is_told_where() -> None:
+    ((_, answer),) = RelayNode().ask(last_fetched_epoch=0)
+    assert answer.diverging == OffsetAndEpoch(0, 0)
+    assert (answer.path, answer.serve_offset) == ((key(7),), -1)
+
+
+def test_when_an_observer_asked_last_is_shown_until_it_has_been_silent_for_long() -> None:
+    relay = RelayNode()
+    relay.now_ms += 25
+    relay.ask()
+    (view,) = relay.node.tree().downstream
+    assert (view.key, view.last_fetch_ms, view.log_end_offset) == (key(8), relay.now_ms, 3)
+    relay.now_ms += 5
+    relay.ask(2, fetch_offset=4)
+    (view,) = relay.node.tree().downstream
+    assert view.log_end_offset == 3, "nothing above the high watermark counts"
+    assert view.last_fetch_ms == relay.now_ms
+    relay.after(CONFIG.observer_session_ms + 2_000)
+    assert relay.node.tree().downstream == ()
+
+
+def observer(**plan: Any) -> CoreState:
+    """Node 5, which may fetch from relays 7 and 8 and knows leader 1."""
+    core = CoreState(
+        config=CONFIG, cluster_id=CLUSTER, me=key(5), rng=random.Random(1), bootstrap=(),
+        relays=RelayPlan(**{"fetch_from": (7, 8), **plan}),
+    )  # fmt: skip
+    core.election = replace(core.election, epoch=1, leader_id=1)
+    core.upstream.current = 7
+    return core
+
+
+@pytest.mark.parametrize(
+    ("path", "age_ms", "problem"),
+    [
+        ((), -1, ""),
+        ((key(7),), 0, ""),
+        ((key(7), key(9)), 0, ""),
+        ((key(7), key(5)), 0, "through this node"),
+        ((key(7), key(9), key(10)), 0, "more than 2 relays"),
+        ((key(7),), -1, "a contact age of -1"),
+    ],
+)
+def test_the_path_of_an_answer(path: tuple[ReplicaKey, ...], age_ms: int, problem: str) -> None:
+    answer = FetchResponse(1, ErrorCode.NONE, 1, 1, path=path, contact_age_ms=age_ms)
+    found = problem_with_path(observer(), answer)
+    assert problem in found
+    assert bool(found) == bool(problem)
+
+
+def test_a_relays_answer_to_who_asks_the_leader_only_is_none() -> None:
+    answer = FetchResponse(1, ErrorCode.NONE, 1, 1, path=(key(7),), contact_age_ms=0)
+    assert "asked the leader" in problem_with_path(observer(fetch_from=()), answer)
+
+
+def test_records_come_from_the_relay_while_it_is_used_and_else_from_the_leader() -> None:
+    core = observer()
+    assert source_of_records(core) == 7
+    core.upstream.go_direct(core.now_ms, CONFIG)
+    assert source_of_records(core) == 1
+    core.upstream.current = 2
+    assert source_of_records(observer(fetch_from=())) == 1
+    known_of = observer()
+    known_of.upstream.current = 2
+    assert source_of_records(known_of) == 1, "2 is a voter that was asked who leads"

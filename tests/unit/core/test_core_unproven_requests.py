@@ -1,0 +1,183 @@
+"""What a request may not do whose author is not certain (ADR 52)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.events import ReplicaRegressed
+from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages import Message, Request
+from quorum.core.notices import ConnectionRefused
+from quorum.core.roles import Follower
+from quorum.core.transitions import follow_hint
+from quorum.core.vote_messages import VoteRequest
+from quorum.errors import ErrorCode
+from quorum.types import ReplicaKey
+from tests.support.core_cluster import CLUSTER, CoreCluster
+from tests.support.core_disk import key
+
+ANYBODY = ReplicaKey(-1)
+
+
+def led() -> CoreCluster:
+    """Leader 1, followed by 2 and 3."""
+    cluster = CoreCluster()
+    cluster.elect(1)
+    cluster.advance(1_000)
+    return cluster
+
+
+def receive(cluster: CoreCluster, node_id: int, sender: int, message: Message) -> None:
+    cluster.call(node_id, lambda node: node.receive(cluster.now_ms, sender, message))
+
+
+def begin(leader: int, epoch: int, *, is_unproven: bool = True) -> BeginQuorumEpochRequest:
+    return BeginQuorumEpochRequest(9, CLUSTER, ANYBODY, key(leader), epoch, is_unproven=is_unproven)
+
+
+def end(cluster: CoreCluster, *, stand_now: bool, is_unproven: bool = True) -> Request:
+    return EndQuorumEpochRequest(
+        9, CLUSTER, key(1), cluster[2].epoch, (key(2),), stand_now=stand_now,
+        is_unproven=is_unproven,
+    )  # fmt: skip
+
+
+def fetch(cluster: CoreCluster, offset: int, *, is_unproven: bool = False) -> FetchResponse:
+    """Node 1's answer to a Fetch of node 2."""
+    receive(
+        cluster,
+        1,
+        2,
+        FetchRequest(77, CLUSTER, key(2), cluster[1].epoch, offset, 1, is_unproven=is_unproven),
+    )
+    return cluster.sent_by(1, FetchResponse)[-1]
+
+
+def alone() -> tuple[CoreCluster, int]:
+    """Leader 1 that has appended what node 2 lacks, node 2 gone; and where node 2's log ended."""
+    cluster = led()
+    end_offset = cluster[2].log_end.offset
+    cluster.crash(2)
+    cluster.propose(1, 3)
+    cluster.settle()
+    return cluster, end_offset
+
+
+def test_what_a_stranger_acknowledged_is_held_against_no_voter() -> None:
+    cluster, own_end = alone()
+    fetch(cluster, cluster[1].log_end.offset, is_unproven=True)
+    answer = fetch(cluster, own_end)
+    assert (answer.error, answer.serve_offset) == (ErrorCode.NONE, own_end)
+
+
+def test_a_voter_is_held_to_what_it_acknowledged_whatever_a_stranger_said_since() -> None:
+    """Neither a lower position in its name nor a loss that it did not report lets it off."""
+    cluster, own_end = alone()
+    end_offset = cluster[1].log_end.offset
+    fetch(cluster, end_offset)
+    for lost in (False, True):
+        request = FetchRequest(
+            78, CLUSTER, key(2), 1, own_end, 1, has_lost_records=lost, is_unproven=True
+        )
+        receive(cluster, 1, 2, request)
+    assert fetch(cluster, own_end).error is ErrorCode.REPLICA_REGRESSED
+    events = [e for e in cluster.members[1].events if isinstance(e, ReplicaRegressed)]
+    assert events[-1].fetch_offset == own_end
+
+
+@pytest.mark.parametrize("stand_now", [False, True])
+def test_no_stranger_ends_the_epoch_of_a_leader_that_is_heard(stand_now: bool) -> None:
+    cluster = led()
+    request = end(cluster, stand_now=stand_now)
+    receive(cluster, 2, 1, request)
+    cluster.advance(5_000)
+    assert cluster.leaders() == [1]
+    assert cluster[2].epoch == 1
+    assert cluster.sent_by(2, VoteRequest) == []
+    # The leader itself is believed.
+    assert isinstance(request, EndQuorumEpochRequest)
+    receive(cluster, 2, 1, replace(request, is_unproven=False))
+    cluster.tick(2)
+    assert cluster.sent_by(2, VoteRequest) or cluster[2].role_name != "Follower"
+
+
+def test_no_stranger_calls_off_a_campaign() -> None:
+    """The leader is gone; announcements in its name come at every step of the clock."""
+    cluster = led()
+    cluster.crash(1)
+    cluster.call(2, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    for _ in range(200):
+        for each in (2, 3):
+            if cluster[each].epoch == 1:
+                receive(cluster, each, 1, begin(1, 1))
+        cluster.advance(50)
+    assert cluster.leaders() in ([2], [3])
+
+
+def test_alternating_hints_do_not_put_off_a_campaign() -> None:
+    """A follower that has fetched from nobody yet: no other leader gives it more time."""
+    cluster = led()
+    cluster.crash(1)
+    cluster.crash(3)
+    cluster.crash(2)
+    cluster.restart(2)
+    role = cluster[2]._core.role
+    assert isinstance(role, Follower)
+    deadline_ms = role.fetch_deadline_ms
+    for number in range(6):
+        cluster.advance(10)
+        receive(cluster, 2, 3, begin((3, 1)[number % 2], 1, is_unproven=number % 3 == 0))
+        role = cluster[2]._core.role
+        assert isinstance(role, Follower)
+        assert role.fetch_deadline_ms <= deadline_ms
+
+
+def test_who_is_taken_for_the_leader_of_a_later_epoch_is_elected_all_the_same() -> None:
+    """Node 3 follows node 2 in epoch 3, says so in every answer, and needs node 2's records."""
+    cluster = led()
+    cluster.crash(3)
+    cluster.propose(1, 2)
+    cluster.settle()
+    cluster.crash(1)
+    cluster.restart(3)
+    cluster.members[3].is_up = True
+    receive(cluster, 3, 2, begin(2, 3))
+    assert (cluster[3].epoch, cluster[3].leader_id) == (3, 2)
+    cluster.advance(30_000)
+    assert cluster.leaders() == [2]
+
+
+def test_nobody_leads_before_the_first_election() -> None:
+    cluster = CoreCluster()
+    for each in (1, 2, 3):
+        receive(cluster, each, each % 3 + 1, begin(each % 3 + 1, 0))
+        assert cluster[each].leader_id == -1
+    cluster.advance(10_000)
+    assert len(cluster.leaders()) == 1
+
+
+def test_only_the_leader_itself_calls_off_a_campaign() -> None:
+    cluster = led()
+    cluster.crash(3)
+    cluster.crash(1)
+    cluster.call(2, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    cluster.advance(1_000)
+    assert cluster[2].role_name == "Prospective"
+    receive(cluster, 2, 1, begin(1, 1))
+    assert cluster[2].role_name == "Prospective"
+    receive(cluster, 2, 1, begin(1, 1, is_unproven=False))
+    assert cluster[2].role_name == "Follower"
+
+
+def test_an_epoch_that_it_is_said_to_lead_is_left_behind_without_a_vote() -> None:
+    """It might have led it, and forgotten that: nobody else gets its vote there."""
+    cluster = led()
+    cluster.crash(1)
+    cluster.crash(3)
+    core = cluster[2]._core
+    follow_hint(core, 2, 3, (), reason="a peer says so")
+    assert (core.epoch, core.leader_id, core.election.voted) == (3, -1, key(2))
+    assert follow_hint(core, 2, 3, (), reason="and again")

@@ -1,0 +1,207 @@
+"""Whether a caller is certainly the replica that it names: met at its address, or not (ADR 52)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.voter_messages import RemoveVoterRequest
+from quorum.transport.framing import encode_frame
+from quorum.transport.hello import (
+    Hello,
+    decode_hello,
+    encode_hello,
+    hinted_hello,
+    process_proof,
+)
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
+from quorum.transport.speakers import Speaker, Speakers
+from quorum.types import ReplicaKey
+from tests.support.peer_harness import CLUSTER, Replica, fetch, key, replica, run
+
+VOTER = Hello(CLUSTER, key(2), b"", process_id=b"the process of voter 2")
+ANYBODY = ReplicaKey(-1)
+
+
+@asynccontextmanager
+async def stream(to: Replica, hello: Hello) -> AsyncIterator[tuple[Any, Hello]]:
+    """A stream opened by hand, and what its other end said of itself."""
+    async with grpc.aio.insecure_channel(to.address) as channel:
+        call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
+        await call.write(encode_hello(hello))
+        yield call, decode_hello(await call.read())
+
+
+def marks(to: Replica) -> list[bool]:
+    kinds = FetchRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
+    return [each.is_unproven for _, each in to.handler.received if isinstance(each, kinds)]
+
+
+def test_a_process_met_at_the_voters_address_is_proven() -> None:
+    """Also in the middle of its stream: as soon as this node has reached it."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2, hello=VOTER) as voter:
+            leader.echo()
+            leader.network.set_peers({2: "127.0.0.1:1"})
+            voter.network.set_peers({1: leader.address})
+            voter.network.send(1, fetch(2, 1))
+            await leader.handler.until(lambda: len(leader.handler.received) == 1)
+            leader.network.set_peers({2: voter.address})
+            leader.network.send(2, fetch(1, 9))
+            await voter.handler.until(lambda: bool(marks(voter)))
+            voter.network.send(1, fetch(2, 2))
+            await leader.handler.until(lambda: len(leader.handler.received) >= 2)
+            assert marks(leader) == [True, False]
+
+    run(scenario())
+
+
+def test_nobody_else_is_also_with_what_the_voter_shows_to_everybody() -> None:
+    """A stranger asks the voter for its hello, and speaks in its name with what that says."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2, hello=VOTER) as voter:
+            leader.network.set_peers({2: voter.address})
+            leader.network.send(2, fetch(1, 9))
+            await voter.handler.until(lambda: bool(marks(voter)))
+            async with stream(voter, Hello(CLUSTER, key(77), b"", process_id=b"a")) as (_, shown):
+                assert shown.process_id == process_proof(VOTER.process_id) != VOTER.process_id
+            for number, process_id in enumerate((shown.process_id, b"made up")):
+                claimed = Hello(CLUSTER, key(2), b"", process_id=process_id)
+                async with stream(leader, claimed) as (call, _):
+                    before = len(marks(leader))
+                    await call.write(encode_frame(fetch(2, 10 + number)))
+                    begin = BeginQuorumEpochRequest(20 + number, CLUSTER, ANYBODY, key(2), 3)
+                    await call.write(encode_frame(begin))
+                    await leader.handler.until(lambda n=before: len(marks(leader)) == n + 2)
+                    assert marks(leader)[before:] == [True, True]
+
+    run(scenario())
+
+
+def test_an_observer_is_not_marked_and_an_unknown_leader_is() -> None:
+    """Nobody is held to an observer's position; who may end a campaign is another matter."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader:
+            observer = Hello(CLUSTER, key(30), b"", process_id=b"an observer")
+            async with stream(leader, observer) as (call, _):
+                await call.write(encode_frame(fetch(30, 1)))
+                end = EndQuorumEpochRequest(2, CLUSTER, key(30), 3)
+                await call.write(encode_frame(end))
+                await leader.handler.until(lambda: len(marks(leader)) == 2)
+                assert marks(leader) == [False, True]
+
+    run(scenario())
+
+
+def test_whoever_only_a_message_named_learns_nothing_to_speak_with() -> None:
+    """AddVoter or a vote names an address of the caller's own: the leader connects to it."""
+
+    async def scenario() -> None:
+        shown: list[bytes] = []
+        met = asyncio.Event()
+
+        async def serve(call: Any, context: Any) -> None:
+            shown.append(decode_hello(await context.read()).process_id)
+            met.set()
+            hello = Hello(CLUSTER, key(77), b"", process_id=b"a")
+            await context.write(encode_hello(hello))
+            await context.read()
+
+        handler = grpc.stream_stream_rpc_method_handler(serve)
+        stranger = grpc.aio.server()
+        stranger.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE_NAME, {EXCHANGE_METHOD: handler}),)
+        )
+        port = stranger.add_insecure_port("127.0.0.1:0")
+        await stranger.start()
+        try:
+            async with replica(1) as leader, replica(2, hello=VOTER) as voter:
+                leader.network.set_peers({2: voter.address})
+                leader.network.send(2, fetch(1, 9))
+                await voter.handler.until(lambda: bool(voter.handler.received))
+                voter.network.set_peers({77: f"127.0.0.1:{port}"}, is_hint=True)
+                voter.network.send(77, fetch(2, 1))
+                await met.wait()
+                assert shown[0] != VOTER.process_id
+                claimed = Hello(CLUSTER, key(2), b"", process_id=shown[0])
+                async with stream(leader, claimed) as (call, _):
+                    await call.write(encode_frame(EndQuorumEpochRequest(20, CLUSTER, key(2), 3)))
+                    await leader.handler.until(lambda: bool(marks(leader)))
+                    assert marks(leader) == [True]
+        finally:
+            await stranger.stop(None)
+
+    run(scenario())
+
+
+def test_an_address_that_only_a_message_named_proves_nothing() -> None:
+    """An UpdateVoter names another address of voter 2; whoever is there claims to be voter 2."""
+
+    async def scenario() -> None:
+        stranger = Hello(CLUSTER, key(2), b"", process_id=b"a stranger")
+        async with replica(1) as leader, replica(2, hello=stranger) as claimant:
+            leader.network.set_peers({2: "127.0.0.1:1"})
+            leader.network.set_peers({2: claimant.address}, is_hint=True)
+            leader.network.send(2, fetch(1, 9))
+            await claimant.handler.until(lambda: bool(claimant.handler.received))
+            claimant.network.set_peers({1: leader.address})
+            claimant.network.send(1, fetch(2, 1))
+            await leader.handler.until(lambda: bool(marks(leader)))
+            assert marks(leader) == [True]
+
+    run(scenario())
+
+
+def test_a_record_that_confirms_a_hint_shows_this_process_to_the_peer() -> None:
+    """A voter that was reached by a hint takes the leader's word once its record names it."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2, hello=VOTER) as voter:
+            leader.echo()
+            leader.network.set_peers({2: voter.address})
+            leader.network.send(2, fetch(1, 8))
+            await voter.handler.until(lambda: len(voter.handler.received) == 1)
+            voter.network.set_peers({1: leader.address}, is_hint=True)
+            voter.network.send(1, fetch(2, 1))
+            await voter.handler.until(lambda: len(voter.handler.received) == 2)
+            voter.network.set_peers({1: leader.address})
+            voter.network.send(1, fetch(2, 2))
+            await voter.handler.until(lambda: len(voter.handler.received) == 3)
+            assert marks(leader) == [True, False]
+            assert leader.link.counters.clones_refused == 0
+
+    run(scenario())
+
+
+def test_a_removal_is_marked() -> None:
+    """Anybody can name the number of a voter and a disk of his own."""
+
+    async def scenario() -> None:
+        async with replica(1) as leader, replica(2, hello=VOTER) as voter:
+            leader.network.set_peers({2: voter.address})
+            other = ReplicaKey(2, b"another disk of2")
+            async with stream(leader, Hello(CLUSTER, other, b"", process_id=b"a")) as (call, _):
+                await call.write(encode_frame(RemoveVoterRequest(5, CLUSTER, other, key(2), 1)))
+                await leader.handler.until(lambda: bool(leader.handler.received))
+                ((_, message),) = leader.handler.received
+                assert isinstance(message, RemoveVoterRequest)
+                assert message.is_unproven
+
+    run(scenario())
+
+
+def test_both_forms_of_a_process_id_are_of_one_process() -> None:
+    """A replica reached by a hint and by its record at once is no second copy of its disk."""
+    speakers = Speakers()
+    speakers.take(Speaker(VOTER.key, hinted_hello(VOTER).process_id, lambda: None))
+    assert speakers.rival_of(Speaker(VOTER.key, VOTER.process_id, lambda: None)) is None
+    assert speakers.rival_of(Speaker(VOTER.key, process_proof(VOTER.process_id), lambda: None))
