@@ -59,6 +59,21 @@ def configure_logging(level: str, form: str) -> None:
     set_level(level)
     # Its debug lines tell about its own insides, hundreds of them.
     logging.getLogger("grpc").setLevel(logging.WARNING)
+    leave_out_gone_callers()
+
+
+def leave_out_gone_callers() -> None:
+    """No traceback of gRPC's for a caller whose deadline passed while its answer was sent.
+
+    Any caller can cause one per call, and nobody can do anything about it.
+    """
+    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_not_of_a_gone_caller)
+
+
+def _is_not_of_a_gone_caller(record: logging.LogRecord) -> bool:
+    # gRPC has no public name for the error.
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or kind.__name__ != "ExecuteBatchError"
 
 
 def set_level(level: str) -> None:

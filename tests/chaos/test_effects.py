@@ -21,9 +21,9 @@ from tests.chaos.nemesis import Nemesis
 from tests.chaos.schedule import DEPOSES_SECONDS, NETWORK, PROCESS, Fault, Kind
 
 SECONDS = 1.0
-TRIES = 4
+TRIES = 8
 """On a loaded machine a second may pass in which a client sends nothing; a fault that is a no-op
-has no effect in four either."""
+has no effect in eight either."""
 DEPOSED_SECONDS_MAX = 20.0
 """Of a loaded machine; an idle one takes 2 to 3 s."""
 
@@ -75,7 +75,7 @@ def test_every_kind_of_fault_has_its_effect(tmp_path: Path) -> None:
             for weights, act in lanes:
                 for kind in weights:
                     for number in range(TRIES):
-                        await asyncio.to_thread(cluster.wait_ready, cluster.voters, 60.0)
+                        await asyncio.to_thread(cluster.wait_ready, cluster.voters, 120.0)
                         fault = Fault(number, kind, True, 0, SECONDS, 0.0, 0.5)
                         if await act(fault):
                             break

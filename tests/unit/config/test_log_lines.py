@@ -7,10 +7,11 @@ import json
 import logging
 
 import pytest
+from grpc._cython import cygrpc
 
 from quorate import log_limit
 from quorate.log_limit import LineLimit
-from quorate.logs import LimitedHandler, _JsonLines, _TextLines
+from quorate.logs import LimitedHandler, _JsonLines, _TextLines, leave_out_gone_callers
 from quorate.visible_text import visible, visible_json
 
 FORGED = (
@@ -104,3 +105,15 @@ def test_a_long_text_is_cut() -> None:
     logger.warning("peer 1: %s", "z" * 100_000)
     assert len(stream.getvalue()) < 2 * log_limit.LINE_CHARACTERS_MAX
     assert "100008 characters" in stream.getvalue()
+
+
+def test_a_caller_who_is_gone_leaves_no_trace_of_grpc(caplog: pytest.LogCaptureFixture) -> None:
+    """The name is gRPC's own, and private: another one in a later release must fail here."""
+    leave_out_gone_callers()
+    logger = logging.getLogger("grpc._cython.cygrpc")
+    for error in (cygrpc.ExecuteBatchError("batch"), ValueError("other")):
+        try:
+            raise error
+        except Exception:
+            logger.exception("raised in core")
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError]
