@@ -57,3 +57,14 @@ def test_versions_agree() -> None:
 def test_the_change_log_knows_the_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## {quorate.__version__}" in text or "## Unreleased" in text
+
+
+def test_the_licence_is_there_and_is_packaged() -> None:
+    """The wheel carries it in its ``dist-info``; that needs this setting and this setuptools."""
+    assert PROJECT["project"]["license"] == "Apache-2.0"
+    assert PROJECT["project"]["license-files"] == ["LICENSE"]
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert "setuptools>=77" in PROJECT["build-system"]["requires"]
