@@ -18,9 +18,9 @@ from types import ModuleType
 
 from quorum.errors import QuorateError
 
-DECOMPRESSED_BYTES_MAX = 32 << 20
-"""Default bound of one batch's records after decompression: four times the largest batch of a
-metadata log, Kafka's included (8 MiB), so that some kilobytes cannot fill the memory."""
+DECOMPRESSED_BYTES_MAX = 8 << 20
+"""Default bound of one batch's records after decompression: the largest batch of a metadata log,
+Kafka's included, so that some kilobytes cannot fill the memory."""
 
 _BLOCK_BYTES = 1 << 18
 _ZSTD_WINDOW_BYTES_MAX = 8 << 20

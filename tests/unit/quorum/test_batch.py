@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import crc32c
@@ -235,6 +236,28 @@ def test_decompression_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     (header,) = scan_batches(raw)
     for read in (iterate_records, record_values):
         with pytest.raises(CorruptBatchError, match="grows past 10000"):
+            read(raw, header)
+
+
+def test_a_compressed_batch_takes_no_more_memory_than_an_honest_one() -> None:
+    """A peer's or a file's: the largest values, and the most records, that some kilobytes can hold.
+
+    Before there were bounds, 2.4 MB of three million records took 423 MB and four seconds.
+    """
+    records_max = batch_decode.COMPRESSED_RECORDS_MAX
+    for values in ([b"x"] * records_max, [bytes((8 << 20) - 100)]):
+        raw = batch(*values, codec=4)
+        (header,) = scan_batches(raw)
+        for read in (iterate_records, record_values):
+            tracemalloc.start()
+            assert len(read(raw, header)) == len(values)
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert most < 32 << 20, (len(values), most)
+    raw = batch(*[b"x"] * (records_max + 1), codec=4)
+    (header,) = scan_batches(raw)
+    for read in (iterate_records, record_values):
+        with pytest.raises(CorruptBatchError, match="100001 records in a compressed batch"):
             read(raw, header)
 
 
