@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SHORT_SECONDS = 8.0
 NIGHTLY_SECONDS = 60.0
 LARGE_TOPICS, LARGE_PARTITIONS = 60, 1_000
+SESSION_MS = 600_000
 ROWS = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 
 
@@ -59,8 +60,12 @@ def test_a_minute_of_it_is_not_noticed_either(
 
 @pytest.fixture(scope="module")
 def large_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """As ``cluster``, with 60,000 partitions."""
-    with running(tmp_path_factory.mktemp("home")) as cluster:
+    """As ``cluster``, with 60,000 partitions, whose brokers are not fenced for want of heartbeats.
+
+    A fence changes all of them at once, which is work of its own.
+    """
+    settings = {"controller.session_timeout_ms": SESSION_MS}
+    with running(tmp_path_factory.mktemp("home"), settings=settings) as cluster:
 
         async def create() -> None:
             cluster.leader()
