@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import quorate
 from quorate.config import ServerConfig
 from quorate.config_addresses import parse_address
 from quorate.doctor_finding import Finding, Verdict
@@ -42,7 +43,7 @@ def foreign_packages(packages: Sequence[str] = PACKAGES) -> list[str]:
     Another distribution may own a folder of the same name (``statemachine``, ``metrics``); then
     the wrong code would run, so a server refuses to start. One sentence each.
     """
-    home = Path(__file__).resolve().parent.parent
+    home = Path(quorate.__file__).resolve().parent.parent
     problems = []
     for name in packages:
         spec = importlib.util.find_spec(name)

@@ -12,10 +12,11 @@ See: hashicorp/raft #503, etcd #15247 (leaders that outlive their disk).
 from __future__ import annotations
 
 from quorum.core.events import DiskRecovered, DiskStalled
-from quorum.core.leadership import resign
+from quorum.core.leader_view import preferred_successors
 from quorum.core.roles import Leader
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
+from quorum.core.transitions import become_resigned
 
 
 def watch(core: CoreState) -> None:
@@ -30,7 +31,8 @@ def watch(core: CoreState) -> None:
     core.event(DiskStalled(waited_ms))
     role = core.role
     if isinstance(role, Leader) and not core.is_lone_voter:
-        resign(core, role, f"the disk has completed no write for {waited_ms} ms")
+        reason = f"the disk has completed no write for {waited_ms} ms"
+        become_resigned(core, preferred_successors(role), reason=reason)
 
 
 def note_progress(core: CoreState) -> None:

@@ -215,7 +215,7 @@ class Campaign:
     def _chosen(self) -> list[Mutant]:
         order = self._order
         found = []
-        for path in sorted(self._core.glob("*.py")):
+        for path in sorted(self._core.rglob("*.py")):
             if not order.modules or path.stem in order.modules:
                 found += mutants_of(path, operators(order.part, order.parts))
         self.made = len(found)
