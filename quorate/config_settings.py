@@ -1,7 +1,7 @@
 """Every configuration key in one table: section, type, default, meaning, Kafka's equivalent.
 
 Keys, types and defaults come from the section classes; what is added here is the text for
-people. docs/operations.md shows the same table, and a test compares the two.
+people. docs/reference/configuration.md shows the same table, and a test compares the two.
 """
 
 from __future__ import annotations

@@ -77,7 +77,9 @@ def examine_node(config: ServerConfig) -> Iterator[Finding]:
     """A node's configuration and data directory."""
     problems = config.problems()
     for problem in problems:
-        yield Finding("configuration", Verdict.FAILED, problem, "see docs/operations.md")
+        yield Finding(
+            "configuration", Verdict.FAILED, problem, "see docs/reference/configuration.md"
+        )
     if not problems:
         yield Finding("configuration", Verdict.OK,
                       f"cluster digest {config.cluster.digest().hex()}")  # fmt: skip
@@ -139,7 +141,7 @@ def _examine_directory(config: ServerConfig) -> Iterator[Finding]:
             CheckpointReader(path).head()
         except (SnapshotCorruptError, StorageError) as error:
             yield Finding(path.name, Verdict.FAILED, str(error),
-                          "see docs/operations.md, section Damage")  # fmt: skip
+                          "see docs/operations/recover.md, section Damage")  # fmt: skip
 
 
 def _examine_files(names: list[str]) -> Iterator[Finding]:
@@ -151,7 +153,7 @@ def _examine_files(names: list[str]) -> Iterator[Finding]:
                   + (str(newest) if newest else "none"))  # fmt: skip
     if set_aside:
         yield Finding("quarantine", Verdict.WARNING, ", ".join(set_aside),
-                      "kept for a look; see docs/operations.md, section Damage")  # fmt: skip
+                      "kept to look at; see docs/operations/recover.md, Damage")  # fmt: skip
 
 
 def segment_files(data_dir: Path) -> list[Path]:

@@ -40,8 +40,8 @@ from quorum.log.log_start_file import LogStartFile
 from quorum.ports import FileSystem
 from quorum.types import Uuid
 
-_SEE_ELECTION = "see docs/operations.md, section Election-state"
-_SEE_DAMAGE = "see docs/operations.md, section Damage"
+_SEE_ELECTION = "see docs/operations/recover.md, section Election-state"
+_SEE_DAMAGE = "see docs/operations/recover.md, section Damage"
 _REBUILT = "nothing to do: the next start writes it anew from the log"
 
 

@@ -11,7 +11,7 @@ from quorum.errors import LogDamagedError
 
 DAMAGE_HINT = (
     "leave the file as it is and read another replica's directory; "
-    "see docs/operations.md, section Damage"
+    "see docs/operations/recover.md, section Damage"
 )
 
 

@@ -30,7 +30,7 @@ from quorum.log.layout import partition_directory
 from quorum.log.verify import verify_log
 from quorum.types import DigestAt
 
-_SEE_DAMAGE = "see docs/operations.md, section Damage"
+_SEE_DAMAGE = "see docs/operations/recover.md, section Damage"
 
 
 @click.command(cls=LocalCommand)

@@ -1,6 +1,6 @@
 """How a command ends: exit codes, and from which error each follows.
 
-The codes are a promise to scripts and stand in docs/operations.md.
+The codes are a promise to scripts and stand in docs/reference/cli.md.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def hint_for(error: Exception) -> str:
     if isinstance(error, DiskFullError):
         return "make room outside of the data directory, then start the node again"
     if isinstance(error, ElectionStateError):
-        return "leave the file as it is; see docs/operations.md, section Election-state"
+        return "leave the file as it is; see docs/operations/recover.md, section Election-state"
     if isinstance(error, _DAMAGE):
-        return "leave the file as it is; see docs/operations.md, section Damage"
+        return "leave the file as it is; see docs/operations/recover.md, section Damage"
     if isinstance(error, CommandError) and error.code in RETRIABLE_CODES:
         return "try again; `quorate quorum describe` shows whether there is a leader"
     return ""

@@ -61,7 +61,7 @@ def verify(session: Session, directory: Path) -> None:
     )
     if damage is not None:
         raise CliError(
-            str(damage), hint="see docs/operations.md, section Damage", code=Exit.DAMAGED
+            str(damage), hint="see docs/operations/recover.md, section Damage", code=Exit.DAMAGED
         )
 
 

@@ -74,7 +74,7 @@ def _newest_epoch(fs: OsFileSystem, data_dir: Path, state: ElectionState) -> Epo
         if log.damage is not None:
             raise CliError(
                 f"the log is damaged, so its newest epoch is not known: {log.damage}",
-                hint="see docs/operations.md, section Damage",
+                hint="see docs/operations/recover.md, section Damage",
                 code=Exit.DAMAGED,
             )
         found = [log.end.epoch]

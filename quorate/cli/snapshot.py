@@ -73,7 +73,7 @@ def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
     if damaged:
         raise CliError(
             f"{damaged} damaged checkpoint(s)",
-            hint="a running node replaces them; see docs/operations.md, section Damage",
+            hint="a running node replaces them; see docs/operations/recover.md, section Damage",
             code=Exit.DAMAGED,
         )
 

@@ -1,8 +1,8 @@
 """The client library. Depends on nothing of ours but the generated stubs in ``quorum.v1``.
 
 Importing it changes nothing in the process. A program that wants the faster of gRPC's I/O engines
-chooses it itself, before anything imports ``grpc`` (``quorum.transport.poller``; docs/operations.md
-has an example).
+chooses it itself, before anything imports ``grpc`` (``quorum.transport.poller``;
+docs/operations/client.md has an example).
 """
 
 from quorate.client.batches import LogRecord

@@ -5,7 +5,7 @@ same bytes until somebody read the file. So whoever serves it for the second tim
 worker; one that is damaged is set aside and replaced. A crowd of observers that fetch the same
 sound file costs one reading a minute.
 
-See: 630.10; docs/operations.md (Scrub), which finds the same without anybody asking.
+See: 630.10; docs/operations/runbooks.md (Rot-found), which finds the same without anybody asking.
 """
 
 from __future__ import annotations

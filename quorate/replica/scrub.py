@@ -7,7 +7,7 @@ Every batch of the log below the flushed end and every checkpoint is read again 
   life ends with a vote floor stored, and the next sets the segment aside and fetches it anew;
 * a damaged checkpoint: it is set aside, and a new one of the present image is written.
 
-See: docs/operations.md (Scrub); ``quorum.core.condemnation``.
+See: docs/operations/runbooks.md (Rot-found); ``quorum.core.condemnation``.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class DamagesCampaign:
             text = "\n".join(last_lines)
             for harm in harms:
                 if harm.path.name in text:
-                    # As docs/operations.md says: the operator puts back what is damaged.
+                    # As docs/operations/recover.md says: the operator puts back what is damaged.
                     write(harm.path, harm.before)
             harms = [harm for harm in harms if harm.path.name not in text]
         self._problems.append(f"{label}: does not start again:\n{node.log_tail(6)}")

@@ -151,7 +151,7 @@ def test_a_damaged_identity_is_damage_and_no_wrong_usage(
             "garbage": bytes(range(256)),
         }[harm]
     )
-    assert_refused(refuse(cluster, node), Exit.DAMAGED, path.name, "operations.md")
+    assert_refused(refuse(cluster, node), Exit.DAMAGED, path.name, "operations/recover.md")
 
 
 @pytest.mark.parametrize("damage", ["future", "flipped", "empty", "torn", "a folder"])
@@ -173,7 +173,7 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
         path.unlink()
         path.mkdir()
     ended = refuse(cluster, node)
-    assert_refused(ended, Exit.DAMAGED, str(path), "docs/operations.md")
+    assert_refused(ended, Exit.DAMAGED, str(path), "docs/operations/recover.md")
     if damage == "future":
         assert "data_version 9" in ended.err
 

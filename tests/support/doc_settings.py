@@ -1,4 +1,4 @@
-"""The settings table of docs/operations.md, made from the configuration's own table."""
+"""The settings table of docs/reference/configuration.md, and the exit codes of cli.md."""
 
 from __future__ import annotations
 

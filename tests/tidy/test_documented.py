@@ -15,7 +15,7 @@ from quorate.config_settings import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DESIGN = (ROOT / "metrics" / "DESIGN.md").read_text(encoding="utf-8")
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+SETTINGS_PAGE = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
 NAME = re.compile(r"\bquorate_[a-z0-9_]+")
 
 
@@ -46,12 +46,12 @@ def test_the_metric_table_is_the_catalog() -> None:
 
 
 def test_the_settings_table_is_the_configuration() -> None:
-    documented = {cells[0].strip("`") for cells in rows(OPERATIONS, "") if "." in cells[0]}
+    documented = {cells[0].strip("`") for cells in rows(SETTINGS_PAGE, "") if "." in cells[0]}
     assert documented == set(settings())
 
 
 def test_documented_defaults_and_equivalents_are_true() -> None:
-    table = {cells[0].strip("`"): cells for cells in rows(OPERATIONS, "")}
+    table = {cells[0].strip("`"): cells for cells in rows(SETTINGS_PAGE, "")}
     for key, setting in settings().items():
         assert table[key][1].strip("`") == shown_default(setting.default), key
         assert table[key][3].strip("`") == setting.kafka, key
@@ -117,5 +117,6 @@ def test_every_alert_leads_to_a_runbook() -> None:
     for alert in alerts:
         assert alert["labels"]["severity"] in ("page", "ticket")
         assert alert["annotations"]["summary"].endswith(".")
-        anchor = alert["annotations"]["runbook"].partition("#")[2]
-        assert re.search(rf"^#+ {anchor}$", OPERATIONS, re.M | re.I), alert["alert"]
+        page, _, anchor = alert["annotations"]["runbook"].partition("#")
+        runbooks = (ROOT / page).read_text(encoding="utf-8")
+        assert re.search(rf"^#+ {anchor}$", runbooks, re.M | re.I), alert["alert"]

@@ -11,7 +11,7 @@ from quorate.cli.exits import CliError, Exit, exit_for, exit_for_code, hint_for
 from quorum import errors
 from quorum.errors import CommandError, ErrorCode
 
-OPERATIONS = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
+CLI_PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cli.md"
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_failures(error: Exception, status: Exit) -> None:
 
 def test_hints_name_the_next_step() -> None:
     assert "quorate format" in hint_for(errors.IdentityError("x"))
-    assert "operations.md" in hint_for(errors.CorruptBatchError("x"))
-    assert "operations.md" in hint_for(errors.IdentityDamagedError("x"))
+    assert "operations/recover.md" in hint_for(errors.CorruptBatchError("x"))
+    assert "operations/recover.md" in hint_for(errors.IdentityDamagedError("x"))
     assert hint_for(CliError("x", hint="do this")) == "do this"
 
 
 def test_every_exit_code_is_documented_and_the_other_way_round() -> None:
-    rows = re.findall(r"^\| (\d+) \| \w", OPERATIONS.read_text(encoding="utf-8"), re.M)
+    rows = re.findall(r"^\| (\d+) \| \w", CLI_PAGE.read_text(encoding="utf-8"), re.M)
     assert sorted(map(int, rows)) == sorted(Exit)

@@ -1,4 +1,4 @@
-"""The client program in docs/operations.md: it runs as printed, and its first call takes effect."""
+"""The program in docs/operations/client.md: it runs as printed, and its first call has effect."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from quorum.transport.poller import VARIABLE
 from tests.support.served_node import cluster, serving
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-PROGRAM = TEXT.split("## Use it from a program")[1].split("```python\n")[1].split("```")[0]
+TEXT = (ROOT / "docs" / "operations" / "client.md").read_text(encoding="utf-8")
+PROGRAM = TEXT.split("# Use it from a program")[1].split("```python\n")[1].split("```")[0]
 WATCHED = f"""
 import os, sys
 
