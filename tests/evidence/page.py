@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.evidence import campaign_tables, tables, zoo_table
+from tests.evidence import campaign_tables, summary, tables, zoo_table
 from tests.evidence.record import ROOT, Entry, load
 from tests.support.doc_regions import rendered
 
 PAGE = ROOT / "docs" / "evidence.md"
 TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
+    "evidence-summary": summary.summary,
     "evidence-runs": tables.runs,
     "evidence-simulation": tables.simulation,
     "evidence-faults": tables.faults,

@@ -88,6 +88,17 @@ def _simulated(entries: Entries) -> dict[str, Entry]:
     }
 
 
+def simulated_totals(entries: Entries) -> tuple[int, int, int, int]:
+    """Profiles on record, and of all of them together: seeds, failed seeds, events."""
+    found = _simulated(entries).values()
+    return (
+        len(found),
+        sum(entry.figures["seeds"] for entry in found),
+        sum(len(entry.figures["failed_seeds"]) for entry in found),
+        sum(_counts(entry)["events"] for entry in found),
+    )
+
+
 def _counts(entry: Entry) -> dict[str, int]:
     return {row["what"]: row["count"] for row in entry.figures["rows"]}
 
