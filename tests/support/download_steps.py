@@ -18,10 +18,15 @@ from tests.support.core_disk import Disk, key
 SNAPSHOT = OffsetAndEpoch(10, 3)
 
 
-def following(disk: Disk | None = None, *, slices: int = 1) -> CoreCluster:
+def following(
+    disk: Disk | None = None, *, slices: int = 1, unwritten: int = 2, fetch_timeout_ms: int = 2000
+) -> CoreCluster:
     """Node 1 follows leader 2 in epoch 5, with a Fetch under way."""
     config = QuorumConfig(
-        snapshot_chunk_bytes=4, unwritten_chunks_max=2, snapshot_requests_max=slices
+        snapshot_chunk_bytes=4,
+        unwritten_chunks_max=unwritten,
+        snapshot_requests_max=slices,
+        fetch_timeout_ms=fetch_timeout_ms,
     )
     cluster = CoreCluster(disks={1: disk or Disk()}, config=config)
     follow(cluster, 2, 5)

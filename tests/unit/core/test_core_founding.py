@@ -332,6 +332,20 @@ def test_an_answer_that_was_not_asked_for_is_ignored(which: str) -> None:
     assert len(events(cluster, 1, MessageIgnored)) == 1
 
 
+def test_once_founded_no_question_is_open() -> None:
+    """Node 3 is not waited for. What it answers late is of an epoch that it may have made up."""
+    cluster = fresh()
+    core(cluster, 1).found_without = frozenset({3})
+    asked = question(cluster, 1, 3)
+    cluster.slow_disks.add(1)
+    tell(cluster, 2, whole_roster(cluster))
+    assert founding(cluster, 1).is_complete
+    late = FoundingResponse(asked.request_id, ErrorCode.FENCED_LEADER_EPOCH, 3, 4)
+    receive(cluster, 1, 3, late)
+    assert len(events(cluster, 1, MessageIgnored)) == 1
+    assert cluster[1].epoch == 0
+
+
 def test_an_answer_without_a_life_or_with_an_error_counts_for_nobody() -> None:
     cluster = fresh()
     tell(cluster, 2, (), life_id=ZERO_UUID)

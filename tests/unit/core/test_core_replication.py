@@ -8,6 +8,7 @@ from quorum.config import QuorumConfig
 from quorum.core.events import ReplicaRegressed
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.output import HighWatermarkAdvanced, Output, Send
+from quorum.core.timers import Timer
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster
@@ -163,6 +164,7 @@ def test_the_number_of_held_fetches_is_bounded() -> None:
     for observer in (11, 12):
         assert answers(fetch(cluster, observer)) == []
     assert len(answers(fetch(cluster, 13))) == 1
+    assert len(answers(fetch(cluster, -1, replica=ReplicaKey(-1), epoch=-1, last=-1))) == 1
 
 
 def test_a_repeated_request_id_displaces_and_answers_the_older_one() -> None:
@@ -274,6 +276,32 @@ def test_a_plain_consumer_that_will_not_wait_or_has_another_log_is_answered_at_o
     assert [each.error for each in answers(asked)] == [ErrorCode.NONE]
     (other,) = answers(fetch(cluster, -1, 3, replica=consumer, epoch=-1, last=0))
     assert (other.error, other.diverging) == (ErrorCode.NONE, OffsetAndEpoch(0, 0))
+
+
+def test_a_plain_consumer_at_the_log_start_has_no_history_to_differ_in() -> None:
+    """Goal: it may begin to read, whatever it read elsewhere. Method: an epoch that never was."""
+    cluster = led()
+    (answer,) = answers(fetch(cluster, -1, 0, replica=ReplicaKey(-1), epoch=-1, last=1))
+    assert (answer.error, answer.diverging, answer.serve_end_offset) == (ErrorCode.NONE, None, 3)
+
+
+@pytest.mark.parametrize("sender", [2, -1], ids=["replica", "consumer"])
+@pytest.mark.parametrize("max_wait_ms", [0, 1])
+def test_a_fetch_waits_as_long_as_it_says_and_no_timer_counts_without_a_wait(
+    sender: int, max_wait_ms: int
+) -> None:
+    """Goal: 0 is no wait and 1 is one. Method: nothing to tell; look now, and a millisecond on."""
+    cluster = led()
+    cluster.now_ms += 500
+    cluster.tick(1)
+    before = cluster[1].timers_fired[Timer.HELD_FETCH]
+    fields = {"replica": ReplicaKey(sender) if sender < 0 else key(sender)}
+    output = fetch(cluster, sender, max_wait_ms=max_wait_ms, **fields)
+    assert len(answers(output)) == 1 - max_wait_ms
+    cluster.now_ms += 1
+    output = cluster.call(1, lambda node: node.tick(cluster.now_ms))
+    assert len(answers(output)) == max_wait_ms
+    assert cluster[1].timers_fired[Timer.HELD_FETCH] == before + max_wait_ms
 
 
 def test_observers_are_tracked_up_to_a_limit_and_forgotten_when_silent() -> None:

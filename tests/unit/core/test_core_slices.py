@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from quorum.core.download import Download
 from quorum.core.fetch_messages import FetchRequest
+from quorum.core.node import RaftNode
 from quorum.core.notices import RequestFailed
-from quorum.core.output import WriteChunk
+from quorum.core.output import Output, WriteChunk
+from quorum.core.slices import ask_ahead
 from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.snapshot_transfer import pursue_download
 from quorum.errors import ErrorCode
-from tests.support.download_steps import SNAPSHOT, chunk, following, name_snapshot
+from tests.support.download_steps import SNAPSHOT, asked, chunk, following, name_snapshot
 
 
 def test_slices_are_asked_for_ahead_once_the_first_is_here() -> None:
@@ -23,6 +27,24 @@ def test_slices_are_asked_for_ahead_once_the_first_is_here() -> None:
     # Two and not three: as many as `unwritten_chunks_max` in that test's configuration.
     asked_for = [(request.position, request.max_bytes) for request in requests]
     assert asked_for == [(0, 4), (4, 4), (8, 4)]
+
+
+def positions(output: Output) -> list[int]:
+    messages = [each.message for each in output.immediate]
+    return [each.position for each in messages if isinstance(each, FetchSnapshotRequest)]
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 3, 4])
+def test_as_many_slices_are_under_way_as_allowed_and_none_behind_the_end(allowed: int) -> None:
+    """Goal: the bound is reached at once and kept. Method: the first two slices of two files."""
+    for size, whole in ((100, [4, 8, 12, 16, 20]), (12, [4, 8])):
+        cluster = following(slices=allowed, unwritten=10)
+        name_snapshot(cluster)
+        first = asked(cluster)
+        assert positions(chunk(cluster, request=first, size=size)) == whole[:allowed]
+        second = cluster.sent_by(1, FetchSnapshotRequest)[1]
+        later = positions(chunk(cluster, request=second, size=size))
+        assert later == whole[allowed : allowed + 1]
 
 
 @pytest.mark.parametrize("loss", ["overtaken", "failed", "short"])
@@ -73,3 +95,38 @@ def test_an_answer_that_comes_too_early_does_not_ask_again_at_once() -> None:
     for _ in range(3):
         chunk(cluster, b"ij", request=cluster.sent_by(1, FetchSnapshotRequest)[-1], size=10)
     assert cluster.sent_by(1, FetchSnapshotRequest)[-1] == ahead
+
+
+def disqualified(node: RaftNode, now_ms: int) -> Output:
+    """What a lost dispute does, amid whatever is under way."""
+    node._begin(now_ms).bar("told to")
+    return node._finish()
+
+
+def test_nothing_is_asked_ahead_of_a_slice_that_waits_for_the_disk() -> None:
+    """Goal: every request has its time-out from when it leaves. Method: a slice is asked for again
+    while the disk has yet to write that this node is disqualified.
+    """
+    cluster = following(slices=3, unwritten=10)
+    name_snapshot(cluster)
+    chunk(cluster, size=100)
+    lost = cluster.sent_by(1, FetchSnapshotRequest)[1]
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, RequestFailed(2, lost.request_id)))
+    cluster.now_ms += cluster.config.retry_backoff_ms
+    cluster.slow_disks.add(1)
+    cluster.call(1, lambda node: disqualified(node, cluster.now_ms))
+    waiting = [each.message for each in cluster.members[1].promises]
+    asked_for = [each.position for each in waiting if isinstance(each, FetchSnapshotRequest)]
+    assert asked_for == [4]
+    before = len(cluster.sent_by(1, FetchSnapshotRequest))
+    cluster.persist(1)
+    again = cluster.sent_by(1, FetchSnapshotRequest)[before:]
+    assert sorted(each.position for each in again) == [4, 8, 12]
+
+
+def test_without_a_request_or_a_download_there_is_nothing_to_ask_for() -> None:
+    core = following(slices=3)[1]._core
+    assert pursue_download(core, 2)
+    core.in_flight = None
+    ask_ahead(core, Download(SNAPSHOT, core.epoch, position=4, size=100, slice_bytes=4))
+    assert core.in_flight is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.events import DownloadEnded, DownloadStarted, MessageIgnored
+from quorum.core.events import DownloadEnded, DownloadStarted, MessageIgnored, TruncationRefused
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.notices import SnapshotCreated, SnapshotFrozen, SnapshotRejected
 from quorum.core.output import (
@@ -274,6 +274,7 @@ def test_a_rejected_file_is_fetched_again() -> None:
     [
         OffsetAndEpoch(-1, 3),
         OffsetAndEpoch(10, -1),
+        OffsetAndEpoch(10, 0),
         OffsetAndEpoch(10, 6),
         LOG_BEGINNING,
         OffsetAndEpoch(1, 1),
@@ -286,6 +287,21 @@ def test_a_snapshot_that_cannot_be_needed_is_not_fetched(snapshot_id: SnapshotId
     output = name_snapshot(cluster, snapshot_id)
     assert output.persist == []
     assert cluster[1].log_end_offset == 3
+
+
+def test_the_smallest_snapshot_is_fetched_and_one_of_the_leaders_own_epoch() -> None:
+    """Goal: the bounds themselves are valid. Method: one record of epoch 1, and epoch 5 of 5."""
+    for snapshot_id in (OffsetAndEpoch(1, 1), OffsetAndEpoch(10, 5)):
+        assert name_snapshot(following(), snapshot_id).persist == [BeginDownload(snapshot_id)]
+
+
+def test_only_a_snapshot_below_the_high_watermark_is_a_refused_truncation() -> None:
+    """Goal: the alarm of 279.4 sounds for lost records alone. Method: one record below, and at."""
+    for offset, alarms in ((1, [TruncationRefused(1, 2)]), (2, [])):
+        cluster = following(disk_with("1:a 1:b 1:c", high_watermark=2))
+        output = name_snapshot(cluster, OffsetAndEpoch(offset, 1))
+        assert [each for each in output.events if isinstance(each, TruncationRefused)] == alarms
+        assert output.persist == []
 
 
 def test_a_snapshot_without_a_record_is_not_fetched_by_an_empty_log() -> None:

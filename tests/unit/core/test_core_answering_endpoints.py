@@ -1,0 +1,53 @@
+"""Where the leader is, as an answer says it: its own word, its record, or what its follower knows.
+
+Whoever gets such an answer may know nobody else (KIP-853, bootstrap servers).
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages import Message
+from quorum.core.notices import ListenerEndpoints
+from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.types import Endpoint
+from tests.support.core_cluster import CoreCluster
+from tests.support.core_disk import key, voter
+
+MOVED = (Endpoint("CONTROLLER", "moved", 9999), Endpoint("CLIENT", "moved", 9092))
+
+
+def led() -> CoreCluster:
+    cluster = CoreCluster()
+    cluster.elect(1)
+    cluster.advance(600)
+    return cluster
+
+
+def endpoints(cluster: CoreCluster, node_id: int) -> tuple[Endpoint, ...]:
+    """What node ``node_id`` says in a refusal."""
+    asked: Message = VoteRequest(
+        9, "other", key(9), key(node_id), 1, cluster[node_id].log_end, pre_vote=True
+    )
+    cluster.call(node_id, lambda node: node.receive(cluster.now_ms, 9, asked))
+    (answer,) = cluster.sent_by(node_id, VoteResponse)[-1:]
+    assert answer.leader_id == cluster[node_id].leader_id
+    return answer.leader_endpoints
+
+
+def test_a_leader_is_where_its_record_says_until_it_has_been_told_itself() -> None:
+    cluster = led()
+    assert endpoints(cluster, 1) == voter(1).endpoints
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, ListenerEndpoints(MOVED)))
+    assert endpoints(cluster, 1) == MOVED
+
+
+def test_a_follower_says_where_its_leader_is_and_not_where_itself() -> None:
+    cluster = led()
+    cluster.call(2, lambda node: node.notice(cluster.now_ms, ListenerEndpoints(MOVED)))
+    assert endpoints(cluster, 2) == voter(1).endpoints
+
+
+def test_without_a_leader_nothing_is_said() -> None:
+    cluster = CoreCluster()
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, ListenerEndpoints(MOVED)))
+    assert cluster[1].leader_id == -1
+    assert endpoints(cluster, 1) == ()

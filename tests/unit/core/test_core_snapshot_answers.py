@@ -1,0 +1,167 @@
+"""FetchSnapshot responses that bring no chunk: what ends the download, and what it survives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorum.core.events import DownloadEnded, MessageIgnored
+from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages import Message
+from quorum.core.notices import SnapshotFrozen
+from quorum.core.output import AbandonDownload, BeginDownload, WriteChunk
+from quorum.core.received_records import VotersAt
+from quorum.core.roles import Follower
+from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.state import CoreState
+from quorum.core.timers import Timer
+from quorum.errors import ErrorCode
+from tests.support.core_cluster import CoreCluster
+from tests.support.core_disk import voter
+from tests.support.download_steps import SNAPSHOT, asked, chunk, following, name_snapshot
+
+PAUSE_MS = 20
+"""``retry_backoff_ms``: for so long a peer that failed once is not asked."""
+
+
+def begun(*, slices: int = 1) -> CoreCluster:
+    """Node 1 has one of three slices, and has asked leader 2 for the next one."""
+    cluster = following(slices=slices, unwritten=10)
+    name_snapshot(cluster)
+    chunk(cluster)
+    assert core_of(cluster).download is not None
+    return cluster
+
+
+def last_sent(cluster: CoreCluster) -> tuple[int, type[Message]]:
+    _, to, message = [each for each in cluster.sent if each[0] == 1][-1]
+    return to, type(message)
+
+
+def core_of(cluster: CoreCluster) -> CoreState:
+    return cluster[1]._core
+
+
+def deadline_ms(cluster: CoreCluster) -> int:
+    """When node 1 gives its leader up."""
+    role = core_of(cluster).role
+    assert isinstance(role, Follower)
+    return role.fetch_deadline_ms
+
+
+def pass_time(cluster: CoreCluster, ms: int) -> None:
+    cluster.now_ms += ms
+    cluster.tick(1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"error": ErrorCode.UNKNOWN_SERVER_ERROR}, {"epoch": 4}, {"epoch": 4, "leader_id": 2}],
+    ids=["an error", "a stale epoch", "a stale leader"],
+)
+def test_an_answer_that_fails_is_not_taken_and_costs_no_byte(fields: dict[str, Any]) -> None:
+    """The sender is left alone for a while. It is asked by Fetch then whether it has the file."""
+    cluster = begun()
+    pass_time(cluster, 100)
+    before_ms = deadline_ms(cluster)
+    output = chunk(cluster, **fields)
+    assert output.persist == []
+    assert deadline_ms(cluster) == before_ms
+    assert last_sent(cluster) == (3, FetchRequest)
+    pass_time(cluster, PAUSE_MS - 1)
+    assert last_sent(cluster) == (3, FetchRequest)
+    pass_time(cluster, 1)
+    assert last_sent(cluster) == (2, FetchRequest)
+    assert name_snapshot(cluster).persist == []
+    assert asked(cluster).position == 4
+
+
+@pytest.mark.parametrize("error", [ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE])
+@pytest.mark.parametrize("epoch", [4, 5])
+def test_only_a_refusal_of_the_present_epoch_is_a_sign_of_life(
+    error: ErrorCode, epoch: int
+) -> None:
+    """The file is given up either way: the next Fetch shows what there is instead."""
+    cluster = begun()
+    pass_time(cluster, 100)
+    before_ms = deadline_ms(cluster)
+    output = chunk(cluster, b"", error=error, epoch=epoch)
+    assert AbandonDownload(SNAPSHOT) in output.persist
+    assert last_sent(cluster) == (2, FetchRequest)
+    assert deadline_ms(cluster) == (before_ms + 100 if epoch == 5 else before_ms)
+
+
+def test_a_chunk_is_a_sign_of_life() -> None:
+    cluster = begun()
+    before_ms = deadline_ms(cluster)
+    cluster.now_ms += 100
+    chunk(cluster)
+    assert deadline_ms(cluster) == before_ms + 100
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND])
+def test_an_answer_of_a_later_epoch_says_nothing_about_the_file(error: ErrorCode) -> None:
+    """It names another leader, which may well have the file: the download goes on there."""
+    cluster = begun()
+    request = asked(cluster)
+    output = chunk(cluster, request=request, error=error, epoch=6, leader_id=2)
+    assert not [each for each in output.persist if isinstance(each, AbandonDownload | WriteChunk)]
+    assert cluster[1].epoch == 6
+    assert cluster[1].is_downloading
+    # The sender has answered well, so it is not left alone.
+    assert last_sent(cluster) == (2, FetchRequest)
+    assert name_snapshot(cluster, epoch=6).persist == []
+    assert asked(cluster).position == 4
+
+
+def test_a_chunk_after_the_end_of_its_download_is_dropped() -> None:
+    """Here the file was found to name one voter twice while a request was under way."""
+    cluster = begun()
+    request = asked(cluster)
+    frozen = SnapshotFrozen(SNAPSHOT, (VotersAt(9, (voter(2), voter(2))),), 10)
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, frozen))
+    assert not cluster[1].is_downloading
+    assert chunk(cluster, request=request).persist == []
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+def test_a_sender_of_a_chunk_that_does_not_fit_is_left_alone(slices: int) -> None:
+    """Another peer is asked who leads meanwhile, and for nothing of the file."""
+    cluster = begun(slices=slices)
+    request = cluster.sent_by(1, FetchSnapshotRequest)[1]
+    output = chunk(cluster, position=5, request=request)
+    assert [each.is_violation for each in output.events if isinstance(each, MessageIgnored)]
+    assert last_sent(cluster) == (3, FetchRequest)
+    before = len(cluster.sent_by(1, FetchSnapshotRequest))
+    pass_time(cluster, PAUSE_MS)
+    again = cluster.sent_by(1, FetchSnapshotRequest)[before:]
+    assert again
+    elsewhere = [to for by, to, message in cluster.sent if by == 1 and message in again and to != 2]
+    assert elsewhere == []
+    assert again[0].position == 4
+
+
+def test_another_file_of_the_same_name_ends_a_download_and_begins_one() -> None:
+    cluster = begun()
+    output = chunk(cluster, size=11)
+    assert output.persist == [BeginDownload(SNAPSHOT)]
+    assert DownloadEnded(SNAPSHOT, "the leader's file is another") in output.events
+    assert asked(cluster).position == 0
+
+
+def test_while_a_file_is_verified_its_leader_hears_four_times_per_fetch_timeout() -> None:
+    """With Fetch, which acknowledges what the log holds already; and no more often than that."""
+    cluster = following(fetch_timeout_ms=2003)
+    name_snapshot(cluster)
+    cluster.slow_disks.add(1)
+    before = len(cluster.sent_by(1, FetchRequest))
+    chunk(cluster, bytes(10))
+    for contact in (1, 2):
+        pass_time(cluster, 499)
+        assert len(cluster.sent_by(1, FetchRequest)) == before + contact - 1
+        pass_time(cluster, 1)
+        assert len(cluster.sent_by(1, FetchRequest)) == before + contact
+        # The leader says that the snapshot is the answer, as before.
+        name_snapshot(cluster)
+    assert cluster[1].timers_fired[Timer.DOWNLOAD_CONTACT] == 2
