@@ -22,7 +22,7 @@ _HEADER_NAMES_MAX = 64
 _NAME_BYTES_MAX = 64
 COMPRESSED_RECORDS_MAX = 100_000
 """Records of one compressed batch: ten times the most that a Kafka controller writes as one. A
-record of one byte takes 140 bytes of memory and some microseconds, but almost nothing compressed."""
+record of one byte takes 140 bytes of memory and some microseconds, compressed almost nothing."""
 _header_names: dict[bytes, str] = {}
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]

@@ -18,6 +18,7 @@ from quorum.core import (
     relay_serving,
     snapshot_transfer,
     succession,
+    voting,
 )
 from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.epoch_messages import (
@@ -44,7 +45,7 @@ Handler = Callable[[CoreState, NodeId, Any], None]
 HANDLERS: dict[type[Any], Handler] = {
     FoundingRequest: founding.on_founding_request,
     FoundingResponse: founding.on_founding_response,
-    VoteRequest: election.on_vote_request,
+    VoteRequest: voting.on_vote_request,
     VoteResponse: election.on_vote_response,
     BeginQuorumEpochRequest: leadership.on_begin_request,
     BeginQuorumEpochResponse: leadership.on_begin_response,

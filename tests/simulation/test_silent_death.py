@@ -8,7 +8,7 @@ import pytest
 
 from quorate.sim import silent_death
 from quorate.sim.silent_death import SITUATIONS, Death, Report, Situation, main, measured, problems
-from quorum.core import deadlines, election, following, leader_search
+from quorum.core import deadlines, following, leader_search, voting
 from quorum.core.peers import InFlight
 from quorum.core.state import CoreState
 from quorum.types import NodeId
@@ -38,7 +38,7 @@ def test_timers_in_lockstep_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         CoreState, "random_fetch_timeout", lambda core: core.config.fetch_timeout_ms
     )
-    monkeypatch.setattr(election, "_goes_first", lambda core, request: False)
+    monkeypatch.setattr(voting, "_goes_first", lambda core, request: False)
     found = problems([measured(BY_NAME["idle, 20 ms apart"], 4)])
     assert any("took a second election" in each for each in found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core import election, majority, startup
+from quorum.core import majority, startup, voting
 from quorum.core.roles import Candidate, Role
 from quorum.core.state import CoreState
 from quorum.core.transitions import new_ballots
@@ -27,13 +27,13 @@ def candidacy_again(patch: Patch) -> None:
 
 def vote_without_looking(patch: Patch) -> None:
     """A vote is granted whatever the candidate's log holds."""
-    why_not_grant = election.why_not_grant
+    why_not_grant = voting.why_not_grant
 
     def ignores_log(core: CoreState, request: VoteRequest) -> str:
         reason = why_not_grant(core, request)
         return "" if reason.startswith("position") else reason
 
-    patch.setattr(election, "why_not_grant", ignores_log)
+    patch.setattr(voting, "why_not_grant", ignores_log)
 
 
 def half_is_enough(patch: Patch) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from quorate.replica.replica import Replica
 from quorate.sim.options import Options
 from quorum.core import (
-    election,
     leader_view,
     leadership,
     membership,
     replication,
     snapshot_serving,
+    voting,
 )
 from quorum.core.disk_watch import DiskWatch
 from quorum.core.fetch_messages import FetchRequest
@@ -35,13 +35,13 @@ def leader_without_a_majority_stays(patch: Patch) -> None:
 
 def pre_vote_against_a_living_leader(patch: Patch) -> None:
     """Voters that hear their leader say yes to whoever would depose it."""
-    why_not_grant = election.why_not_grant
+    why_not_grant = voting.why_not_grant
 
     def grant_any_pre_vote(core: CoreState, request: VoteRequest) -> str:
         reason = why_not_grant(core, request)
         return "" if request.pre_vote and reason.startswith("fetches from") else reason
 
-    patch.setattr(election, "why_not_grant", grant_any_pre_vote)
+    patch.setattr(voting, "why_not_grant", grant_any_pre_vote)
 
 
 def different_digests_pass(patch: Patch) -> None:
@@ -70,12 +70,12 @@ def leader_without_replay(patch: Patch) -> None:
 
 def observer_refuses_for_ever(patch: Patch) -> None:
     """An observer that has fetched refuses pre-votes of its epoch, however silent its leader is."""
-    hears_leader = election.hears_leader
+    hears_leader = voting.hears_leader
 
     def hears(core: CoreState, role: Follower) -> bool:
         return hears_leader(core, role) or (role.has_fetched and not core.may_campaign)
 
-    patch.setattr(election, "hears_leader", hears)
+    patch.setattr(voting, "hears_leader", hears)
 
 
 def leader_does_not_count_its_followers(patch: Patch) -> None:

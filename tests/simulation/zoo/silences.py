@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core import deadlines, election, following, leader_search
+from quorum.core import deadlines, following, leader_search, voting
 from quorum.core.peers import InFlight
 from quorum.core.state import CoreState
 from quorum.types import NodeId
@@ -13,7 +13,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 def fetch_timers_in_lockstep(patch: Patch) -> None:
     """All followers bear the same silence of their leader, and none yields to another campaign."""
     patch.setattr(CoreState, "random_fetch_timeout", lambda core: core.config.fetch_timeout_ms)
-    patch.setattr(election, "_goes_first", lambda core, request: False)
+    patch.setattr(voting, "_goes_first", lambda core, request: False)
 
 
 def search_gives_way_to_the_leader(patch: Patch) -> None:

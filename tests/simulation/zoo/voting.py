@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.replica import boot, condemned
-from quorum.core import durability, election
+from quorum.core import durability, voting
 from quorum.core.messages import Message
 from quorum.core.output import Send
 from quorum.core.state import CoreState
@@ -36,13 +36,13 @@ def epoch_reset_at_start(patch: Patch) -> None:
 
 def second_vote_in_an_epoch(patch: Patch) -> None:
     """A voter grants its vote to whoever asks next, although it has voted in this epoch."""
-    why_not_grant = election.why_not_grant
+    why_not_grant = voting.why_not_grant
 
     def forgets_its_vote(core: CoreState, request: VoteRequest) -> str:
         reason = why_not_grant(core, request)
         return "" if reason.startswith("voted for") else reason
 
-    patch.setattr(election, "why_not_grant", forgets_its_vote)
+    patch.setattr(voting, "why_not_grant", forgets_its_vote)
 
 
 def vote_before_durable(patch: Patch) -> None:
@@ -56,26 +56,26 @@ def vote_before_durable(patch: Patch) -> None:
 
 def longest_log_wins(patch: Patch) -> None:
     """A vote asks whose log is longer, not whose last record is of the newer epoch."""
-    why_not_grant = election.why_not_grant
+    why_not_grant = voting.why_not_grant
 
     def by_length(core: CoreState, request: VoteRequest) -> str:
         reason = why_not_grant(core, request)
         is_long = request.last.offset >= core.position.offset
         return "" if reason.startswith("position") and is_long else reason
 
-    patch.setattr(election, "why_not_grant", by_length)
+    patch.setattr(voting, "why_not_grant", by_length)
 
 
 def newest_epoch_wins(patch: Patch) -> None:
     """A vote asks whose last record is of the newer epoch; equal epochs, and any length does."""
-    why_not_grant = election.why_not_grant
+    why_not_grant = voting.why_not_grant
 
     def by_epoch(core: CoreState, request: VoteRequest) -> str:
         reason = why_not_grant(core, request)
         is_new = request.last.epoch >= core.position.epoch
         return "" if reason.startswith("position") and is_new else reason
 
-    patch.setattr(election, "why_not_grant", by_epoch)
+    patch.setattr(voting, "why_not_grant", by_epoch)
 
 
 def vote_floor_lifted_early(patch: Patch) -> None:
