@@ -1,7 +1,7 @@
 """Every metric of Quorate in one table: name, type, labels, help, buckets.
 
-Nothing else in the project may invent a metric name. ``metrics.updated`` and
-``metrics.collectors`` make their metrics from here, docs/metrics.md lists the same names, and
+Nothing else in the project may invent a metric name. ``metrics.families`` and
+``metrics.collectors`` make their metrics from here, metrics/DESIGN.md lists the same names, and
 tests compare all three. Units are Prometheus base units (seconds, bytes), the prefix is
 ``quorate_``, and no label carries a topic, a partition number, a principal or an address.
 """

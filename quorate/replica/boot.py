@@ -7,7 +7,7 @@ helps nobody to be elected without those records.
 
 Used alike by the server and the simulator; every file is reached through ``FileSystem``.
 
-See: ADR 7, sections 5.2 and 5.4; requirements 630.13-630.15, 279.5.
+See: ADR 7 and 20; requirements 630.13-630.15, 279.5.
 """
 
 from __future__ import annotations

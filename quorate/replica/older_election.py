@@ -4,7 +4,7 @@ An epoch is stored before anything of it is written (``runtime``, invariant 5). 
 mark is of a later epoch, ``quorum-state`` is not the last one of this disk, and a vote may be
 forgotten. Nothing tells where it is older by a vote only.
 
-See: architecture decision 9; reliability, fault matrix, row Disk, rot.
+See: ADR 7 and 20; docs/operations/recover.md (Election-state).
 """
 
 from __future__ import annotations

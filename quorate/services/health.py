@@ -1,6 +1,6 @@
 """Health v1: one service name per question a prober may ask.
 
-``""`` is the process, ``quorate.readiness`` whether clients should be sent here, and the names
+``""`` is the process, ``"quorate.readiness"`` whether clients should be sent here, and the names
 of the gRPC services whether each of them is served. A node that drains says NOT_SERVING before
 its listener closes.
 """

@@ -5,7 +5,7 @@ shows its log below its high watermark and nothing else, so nobody behind it eve
 answers only in the epoch of a leader that has answered it, and no longer than ``relay_age_max_ms``
 after that leader was known to lead. Leaders come here first and go on to ``replication``.
 
-See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); docs/adr (relays).
+See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); ADR 27.
 """
 
 from __future__ import annotations

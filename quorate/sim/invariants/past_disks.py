@@ -1,4 +1,4 @@
-"""A disk that has forgotten what it promised is found out (decision 9; KIP-853)."""
+"""A disk that has forgotten what it promised is found out (ADR 20; KIP-853)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody is served from a log whose history is not its own (architecture, decision 7)."""
+"""Nobody is served from a log whose history is not its own (ADR 25)."""
 
 from __future__ import annotations
 

@@ -35,15 +35,15 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | watched-is-committed | KIP-595: consumers see only what is committed |
 | damage-imagined | ADR 7; 630.14 |
 | in-sync-brokers | KIP-841; KAFKA-6880 |
-| timestamps-rise | reliability, fault matrix, row Clock |
-| read-rounds | Raft dissertation 6.4; architecture 5.3 |
+| timestamps-rise | docs/guarantees.md |
+| read-rounds | Raft dissertation 6.4; ADR 9 |
 | change-barrier | Raft dissertation 4.1; the bug of 2015 (raft-dev) |
 | hung-disk | hashicorp/raft #503 |
 | leader-heard | Raft dissertation 6.2 |
 | leader-stickiness | Raft dissertation 4.2.3, 9.6 |
-| second-life | architecture, decision 9; KIP-853 |
-| regressions | architecture, decision 9; ZOOKEEPER-4882 |
-| same-history | architecture, decision 7 |
+| second-life | ADR 20; KIP-853 |
+| regressions | ADR 20; ZOOKEEPER-4882 |
+| same-history | ADR 25 |
 | compared-ends | ADR 5; etcd #14039 |
 | epochs | KIP-595: an epoch is an int32 |
 | lineage-cuts | KIP-279 |

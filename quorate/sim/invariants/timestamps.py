@@ -1,4 +1,4 @@
-"""Clocks may do what they like: the times in the log rise (fault matrix, row Clock)."""
+"""Clocks may do what they like: the times in the log rise (docs/guarantees.md)."""
 
 from __future__ import annotations
 

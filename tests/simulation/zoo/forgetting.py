@@ -149,7 +149,7 @@ BUGS = (
         "healthy-follower-cuts",
         healthy_follower_cuts,
         ("committed-stays", "leader-completeness", "log-start-covered"),
-        "architecture, decision 7: nobody cuts at another's word",
+        "ADR 25: nobody cuts at another's word",
         seeds=1_000,
         options=Options("history"),
     ),

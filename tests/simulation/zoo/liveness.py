@@ -117,7 +117,7 @@ BUGS = (
         "different-digests-pass",
         different_digests_pass,
         ("same-history",),
-        "architecture, decision 7",
+        "ADR 25",
         seeds=1_000,
         options=Options("history"),
     ),

@@ -1,4 +1,4 @@
-"""Decision 10: a dead leader is replaced in a fraction of the fetch timer, a slow one never."""
+"""ADR 8: a dead leader is replaced in a fraction of the fetch timer, a slow one never."""
 
 from __future__ import annotations
 

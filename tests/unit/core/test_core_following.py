@@ -150,7 +150,7 @@ def test_voters_take_effect_when_appended_and_revert_when_cut() -> None:
     ],
 )
 def test_a_diverging_log_is_cut_to_the_common_prefix(point: OffsetAndEpoch, cut: int) -> None:
-    """Goal: section 8's rule. Method: the leader's answers around epoch 1 of ``LOG``."""
+    """Goal: KIP-279's rule. Method: the leader's answers around epoch 1 of ``LOG``."""
     cluster = following()
     output = answer(cluster, diverging=point)
     assert output.persist == [Truncate(cut)]
