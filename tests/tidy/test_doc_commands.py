@@ -16,6 +16,7 @@ from quorate.cli.main import cli
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^ *```[a-z]*\n(.*?)^ *```$", re.M | re.S)
+DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.M | re.S)
 INLINE = re.compile(r"`(quorate [^`]+)`")
 MAKE = re.compile(r"^(?:.*`)?make ([a-z-]+)", re.M)
 
@@ -60,6 +61,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def shown_commands(text: str) -> Iterator[str]:
     """Every `quorate ...` of a document, from code blocks and from running text."""
+    text = DIAGRAM.sub("", text)
     for block in FENCE.findall(text):
         lines = re.sub(r"\\\n", " ", block).splitlines()
         yield from (line.strip() for line in lines if line.strip().startswith("quorate "))

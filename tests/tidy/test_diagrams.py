@@ -1,0 +1,60 @@
+"""The diagrams of docs/architecture.md show what the code does: roles, packages, messages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quorum.core import messages
+from quorum.core.transitions import TRANSITIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+FLOWS = ("A write", "A replica that fell behind", "Bootstrap")
+PACKAGES = ("audit", "metrics", "pyspark_quorate", "quorate", "quorum", "snapshot", "statemachine")
+
+
+def diagram(section: str) -> str:
+    """The Mermaid text below the heading ``section``."""
+    return TEXT.split(f"## {section}\n")[1].split("```mermaid\n")[1].split("```")[0]
+
+
+def arrows(text: str) -> set[tuple[str, str]]:
+    return set(re.findall(r"^ +(\w+) --> (\w+)", text, re.M))
+
+
+def imported(package: str) -> Iterator[str]:
+    """Our other top-level packages that ``package`` imports."""
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names.append(node.module)
+            yield from {name.partition(".")[0] for name in names} & {*PACKAGES} - {package}
+
+
+def test_the_role_diagram_has_every_change_of_role_and_no_other() -> None:
+    changes = {(before.__name__, after.__name__) for before, after, _ in TRANSITIONS}
+    assert arrows(diagram("Role states")) == changes
+
+
+def test_the_package_map_is_what_is_imported() -> None:
+    found = {(package, other) for package in PACKAGES for other in imported(package)}
+    assert arrows(diagram("Folders")) == found
+
+
+@pytest.mark.parametrize("section", FLOWS)
+def test_messages_and_participants_of_a_flow_exist(section: str) -> None:
+    text = diagram(section)
+    known = {re.sub(r"(Request|Response)$", "", name) for name in vars(messages)} | {
+        *vars(messages)
+    }
+    named = set(re.findall(r"\b(?:Fetch\w*|Vote|\w+Epoch|Founding\w+)\b", text))
+    assert named - known == set()
+    participants = set(re.findall(r"participant (\w+)", text))
+    ends = {end for pair in re.findall(r"(\w)--?>>(\w)", text) for end in pair}
+    assert ends == participants
