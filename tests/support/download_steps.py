@@ -59,8 +59,11 @@ def chunk(
     cluster: CoreCluster,
     data: bytes = b"abcd",
     request: FetchSnapshotRequest | None = None,
+    *,
+    sender: int | None = None,
     **fields: object,
 ) -> Output:
+    """Answer a request, by default the newest, in the name of the leader that the answer names."""
     request = request or asked(cluster)
     values: dict[str, object] = {
         "error": ErrorCode.NONE,
@@ -74,8 +77,5 @@ def chunk(
     }
     values.update(fields)
     answer = FetchSnapshotResponse(request.request_id, **values)  # type: ignore[arg-type]
-    sender = values["leader_id"]
-    return cluster.call(
-        1,
-        lambda node: node.receive(cluster.now_ms, sender, answer),  # type: ignore[arg-type]
-    )
+    by: int = values["leader_id"] if sender is None else sender  # type: ignore[assignment]
+    return cluster.call(1, lambda node: node.receive(cluster.now_ms, by, answer))

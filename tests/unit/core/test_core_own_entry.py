@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorum.config import QuorumConfig
 from quorum.core.events import OwnEntryAnswered, OwnEntryAsked, VotesNoMore
-from quorum.core.notices import ListenerEndpoints, RemoveVoter
+from quorum.core.notices import ListenerEndpoints, RemoveVoter, TransferLeadership
 from quorum.core.voter_messages import RemoveVoterRequest, UpdateVoterRequest, VoterChangeResponse
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, NodeId, ReplicaKey, Voter
@@ -62,6 +62,23 @@ def test_a_leader_that_moved_updates_itself() -> None:
     cluster.advance(PERIOD_MS)
     assert cluster[3].voters[0].endpoints[0].host == "elsewhere"
     assert cluster[1].is_leader
+
+
+def test_a_leader_that_hands_over_updates_itself_only_if_it_leads_on() -> None:
+    """Its successor must not lack the newest voter set; here it does not answer at all."""
+    cluster = led(CoreCluster((1, 2, 3)))
+    before = cluster[1].log_end_offset
+    cluster.cut |= {(1, 2), (2, 1)}
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, TransferLeadership(7, 2)))
+    assert cluster[1].is_handing_over
+    listens(cluster, 1, "elsewhere")
+    cluster.tick(1)
+    assert cluster[1].log_end_offset == before
+    cluster.heal()
+    cluster.advance(cluster.config.transfer_timeout_ms + 100)
+    assert cluster.leaders() == [1]
+    cluster.advance(PERIOD_MS)
+    assert cluster[3].voters[0].endpoints[0].host == "elsewhere"
 
 
 def test_static_voters_tell_their_directory_ids() -> None:

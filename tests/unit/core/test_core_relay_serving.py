@@ -81,6 +81,20 @@ def test_an_observer_that_has_everything_is_answered_when_its_time_is_over() -> 
     assert (answer.serve_offset, answer.path) == (-1, (key(7),))
 
 
+def test_a_relay_that_nobody_fetches_from_keeps_no_clock() -> None:
+    """With an observer below it wakes once a second for upkeep; without one it has longer."""
+    for has_observer in (False, True):
+        relay = RelayNode()
+        # The high watermark is stored, which is due a second after the first answer.
+        relay.after(1_000)
+        if has_observer:
+            assert relay.ask(fetch_offset=1)
+        relay.hear(3)
+        deadline_ms = relay.output.next_deadline_ms
+        assert deadline_ms is not None
+        assert (deadline_ms == relay.now_ms + 1_000) == has_observer
+
+
 def test_records_below_the_high_watermark_are_served_at_once_and_no_others() -> None:
     ((_, answer),) = RelayNode().ask(fetch_offset=1)
     assert (answer.serve_offset, answer.serve_end_offset, answer.leader_id) == (1, 3, 1)

@@ -6,19 +6,23 @@ from typing import Any
 
 import pytest
 
+from quorum.core.download import FrozenSnapshot
+from quorum.core.epoch_claims import RESPONSE_RAISE_MAX
 from quorum.core.events import DownloadEnded, MessageIgnored
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message
 from quorum.core.notices import SnapshotFrozen
 from quorum.core.output import AbandonDownload, BeginDownload, WriteChunk
+from quorum.core.read_messages import ReadRound
 from quorum.core.received_records import VotersAt
 from quorum.core.roles import Follower
 from quorum.core.snapshot_messages import FetchSnapshotRequest
 from quorum.core.state import CoreState
 from quorum.core.timers import Timer
 from quorum.errors import ErrorCode
+from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import voter
+from tests.support.core_disk import disk_with, voter
 from tests.support.download_steps import SNAPSHOT, asked, chunk, following, name_snapshot
 
 PAUSE_MS = 20
@@ -57,8 +61,13 @@ def pass_time(cluster: CoreCluster, ms: int) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"error": ErrorCode.UNKNOWN_SERVER_ERROR}, {"epoch": 4}, {"epoch": 4, "leader_id": 2}],
-    ids=["an error", "a stale epoch", "a stale leader"],
+    [
+        {"error": ErrorCode.UNKNOWN_SERVER_ERROR},
+        {"epoch": 4},
+        {"epoch": 5 + RESPONSE_RAISE_MAX + 1},
+        {"leader_id": 3, "sender": 2},
+    ],
+    ids=["an error", "a stale epoch", "an epoch out of reach", "another leader of this epoch"],
 )
 def test_an_answer_that_fails_is_not_taken_and_costs_no_byte(fields: dict[str, Any]) -> None:
     """The sender is left alone for a while. It is asked by Fetch then whether it has the file."""
@@ -165,3 +174,22 @@ def test_while_a_file_is_verified_its_leader_hears_four_times_per_fetch_timeout(
         # The leader says that the snapshot is the answer, as before.
         name_snapshot(cluster)
     assert cluster[1].timers_fired[Timer.DOWNLOAD_CONTACT] == 2
+
+
+def test_a_read_round_only_rises_and_is_of_the_present_epoch() -> None:
+    """An echo of it confirms the leader's reads, so an old one must not come back."""
+    cluster = following()
+    name_snapshot(cluster)
+    for epoch, number, echoed in ((5, 3, 3), (5, 2, 3), (4, 9, 3), (6, 9, 3), (5, 4, 4)):
+        chunk(cluster, size=100, read_round=ReadRound(epoch, number))
+        assert asked(cluster).read_round == ReadRound(5, echoed)
+
+
+def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_installed() -> None:
+    """It waited for the end of a campaign; the log would lose what it has beyond that file."""
+    cluster = following(disk_with("1:a 1:b 1:c"))
+    reached = OffsetAndEpoch(2, 1)
+    core_of(cluster).frozen = FrozenSnapshot(reached, (), 10)
+    cluster.tick(1)
+    assert DownloadEnded(reached, "the log already reaches it") in cluster.members[1].events
+    assert (cluster[1].log_end_offset, cluster[1].snapshots) == (3, (reached,))
