@@ -108,6 +108,18 @@ def test_make_targets_exist(path: Path) -> None:
     assert set(MAKE.findall(blocks)) <= targets
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in DOCUMENTS if path.is_relative_to(ROOT / "docs") and path.name[:2] != "00"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_page_begins_with_whom_it_is_for(path: Path) -> None:
+    """A decision (``00nn-``) begins with its context instead."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    assert re.match(r"(This page is|These pages are) for ", lines[2])
+
+
 def test_the_rules_see_what_is_wrong() -> None:
     assert problem_with("quorate topic create x --partitions 8 --replication-factor 1") == ""
     assert problem_with("quorate --bootstrap n1:9190 quorum describe status") == ""
