@@ -78,7 +78,7 @@ TABLE: dict[str, tuple[str, str]] = {
         "A node this late to its own timer waits a little longer for the others; 0: never.", ""),
     "quorum.auto_join": (
         "An observer asks to become a voter, and removes an older entry of its number first "
-        "(without `tls.node_name`: at the same address).",
+        "(without `tls.node_name`: only at an address in `bootstrap.servers` of the leader).",
         "controller.quorum.auto.join.enable"),
     "quorum.observer_session_ms": ("A replica silent for this long no longer counts as live.",
                                    "(fixed at 5 min)"),

@@ -21,6 +21,7 @@ from typing import TextIO
 from quorate.log_limit import LINE_CHARACTERS_MAX, LineLimit
 from quorate.visible_text import visible, visible_json
 from quorum.core import events
+from quorum.errors import ErrorCode
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, uuid_to_text
 
 _QUIET = frozenset(
@@ -84,7 +85,11 @@ def set_level(level: str) -> None:
 def log_event(event: events.Event) -> None:
     """Write one core event, at the level its kind deserves."""
     kind = type(event)
-    level = logging.DEBUG if kind in _QUIET else logging.WARNING if kind in _GRAVE else logging.INFO
+    is_grave = kind in _GRAVE or (
+        # Asking again changes nothing: an operator has to.
+        isinstance(event, events.OwnEntryAnswered) and event.error == ErrorCode.INVALID_REQUEST
+    )
+    level = logging.DEBUG if kind in _QUIET else logging.WARNING if is_grave else logging.INFO
     if _events.isEnabledFor(level):
         _events.log(level, "%s", render(event))
 

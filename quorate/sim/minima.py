@@ -125,8 +125,8 @@ _TABLE = {
         start 66
     """,
     "garbage": """
-        leaders 220 truncations 17 installs 50 checkpoints 1800 crashes 550 lossy_crashes 120
-        duplicates 200 acknowledged 5500 reads 7600 id_blocks 43
+        leaders 220 truncations 17 installs 70 checkpoints 1800 crashes 550 lossy_crashes 120
+        duplicates 200 acknowledged 5500 reads 7600 id_blocks 108 regressions 12
         checkpoint 130 crash 230 crash-all 30 crash-leader 34 crash-loop 17
         garbage-another-cluster 1000 garbage-another-disk 84 garbage-damaged 350
         garbage-long-gone 2400 garbage-meaningless 970 garbage-never-asked 1400
@@ -134,7 +134,8 @@ _TABLE = {
         resign 16 shut-down 34 start 100 transfer 16 forge-request 1600
         forged-BeginQuorumEpochRequest 290 forged-ChainDigestRequest 300
         forged-EndQuorumEpochRequest 290 forged-FetchRequest 300 forged-FoundingRequest 300
-        forged-VoteRequest 640
+        forged-VoteRequest 640 forge-change 200 forged-AddVoterRequest 60
+        forged-RemoveVoterRequest 64 forged-UpdateVoterRequest 69 unproven-caller 190
     """,
     "downloads": """
         leaders 170 truncations 13 installs 130 checkpoints 1400 crashes 560 lossy_crashes 110

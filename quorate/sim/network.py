@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from dataclasses import replace
+from typing import Any, get_args
 
 from quorate.sim.garbage import garbled
 from quorate.sim.member import Member
 from quorate.sim.stranger import ADDRESS, Stranger
 from quorate.sim.surroundings import Surroundings
+from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused, RequestFailed
 from quorum.types import NO_NODE, NodeId
 
 _REQUESTS = frozenset(get_args(Request))
+_UNMET = frozenset((BeginQuorumEpochRequest, EndQuorumEpochRequest))
+"""Requests that a receiver doubts while it has not met their author; Fetches are taken all the
+same, and what only an unproven one named is not always kept (``trim-waits``)."""
+_UNMET_SHARE = 0.3
 
 
 class Network:
@@ -80,13 +86,10 @@ class Network:
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
         if self._goes_astray(sender, to, message):
             return
-        target = to
-        if to < 0:
-            target = self._cluster.node_behind(to)
-            if target == NO_NODE:
-                return
-            self._aliases[sender, message.request_id] = to
-        receiver = self._members[target]
+        receiver = self._receiver(sender, to, message)
+        if receiver is None:
+            return
+        target = receiver.id
         if (sender, target) in self._cuts:
             cluster.counts.cut += 1
             return
@@ -110,6 +113,20 @@ class Network:
         if self._slow:
             delay += self._slow.get(frozenset((sender, target)), 0)
         cluster.scheduler.after(delay, self._arrive, sender, receiver, receiver.life, message)
+
+    def _receiver(self, sender: NodeId, to: NodeId, message: Message) -> Member | None:
+        """Whom a message is for; None where nobody takes it."""
+        if to >= 0:
+            receiver = self._members.get(to)
+            if receiver is None:
+                # A made-up replica, said to be where a member is: that one says who it is.
+                self._fail(sender, to, message.request_id)
+            return receiver
+        target = self._cluster.node_behind(to)
+        if target == NO_NODE:
+            return None
+        self._aliases[sender, message.request_id] = to
+        return self._members[target]
 
     def _find_down(self, sender: Member, receiver: Member, to: NodeId) -> None:
         if receiver.is_refusing:
@@ -172,4 +189,13 @@ class Network:
             return
         if type(message) not in _REQUESTS:
             sender = self._aliases.get((receiver.id, message.request_id), sender)
+        elif type(message) in _UNMET and self._cluster.plan.garbage:
+            message = self._perhaps_unproven(message)
         receiver.receive(sender, message)
+
+    def _perhaps_unproven(self, message: Any) -> Any:
+        """As it arrives where its author has not been met yet (ADR 52), while there are faults."""
+        if self._cluster.is_healed or self._rng.random() >= _UNMET_SHARE:
+            return message
+        self._cluster.happened("unproven-caller")
+        return replace(message, is_unproven=True)

@@ -268,7 +268,8 @@ PROFILES: dict[str, Profile] = {
         Profile(
             "garbage",
             "messages arrive a second time with something in them that must be refused or ignored; "
-            "a stranger forges requests of elections, and answers whom it leads astray",
+            "a stranger forges requests, of elections and for other voters, and answers whom it "
+            "leads astray",
             _NOTHING_LOST,
             {
                 **_scaled(_CRASH, 1),
@@ -278,6 +279,7 @@ PROFILES: dict[str, Profile] = {
                 "resign": 5,
                 "transfer": 5,
                 "forge-request": 150,
+                "forge-change": 40,
             },
             fault_every_us=(10_000, 30_000, 80_000),
             garbage=(0.1, 0.3, 0.6),

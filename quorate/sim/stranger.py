@@ -28,9 +28,19 @@ from quorum.core.epoch_messages import (
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.founding_messages import FoundingRequest
 from quorum.core.messages import Message, Request
+from quorum.core.versions import OWN_KRAFT_VERSIONS
 from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey
+from quorum.types import (
+    NO_NODE,
+    DigestAt,
+    Endpoint,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    Voter,
+)
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord
 
@@ -102,6 +112,51 @@ class Stranger:
         victim.receive(rng.choice((author.id, ANONYMOUS)), request)
         return type(request).__name__
 
+    def forge_change(self, leader: Member) -> str:
+        """Ask ``leader`` for another voter set in somebody's name; the request's kind.
+
+        A voter, mostly one that is down, is said to be at the stranger's address or to have another
+        disk; the stranger or a made-up replica wants to vote, there or at a member's address.
+        """
+        rng, replica = self._rng, leader.replica
+        if replica is None:
+            return ""
+        node, number = replica.node, rng.getrandbits(40)
+        cluster_id, epoch = self._cluster.cluster_id, rng.choice((node.epoch,) * 9 + (0,))
+        others = [each for each in node.voters if each.key.id != leader.id]
+        is_down = [each for each in others if not self._members[each.key.id].is_up]
+        voter = rng.choice(is_down or others or node.voters)
+        made_up = ReplicaKey(rng.choice((voter.key.id, rng.randrange(20, 30))), rng.randbytes(16))
+        request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest
+        kind = rng.randrange(3)
+        if kind == 0:
+            key = rng.choice((voter.key, voter.key, voter.key, made_up))
+            request = UpdateVoterRequest(
+                number, cluster_id, self._entry(key, _ENDPOINTS), epoch, is_unproven=True
+            )
+        elif kind == 1:
+            key = rng.choice((self._key, self._key, made_up))
+            endpoints = rng.choice((_ENDPOINTS, _ENDPOINTS, voter.endpoints))
+            request = AddVoterRequest(
+                number, cluster_id, self._entry(key, endpoints), epoch, is_unproven=True
+            )
+        else:
+            author = ReplicaKey(voter.key.id, made_up.directory_id)
+            request = RemoveVoterRequest(
+                number, cluster_id, author, voter.key, epoch, is_unproven=True
+            )
+        if isinstance(request, AddVoterRequest) and request.voter.key == self._key:
+            # A voter to be has to be level first.
+            leader.receive(STRANGER, self._acknowledgement(number + 1, leader, replica, self._key))
+        sender = voter.key.id if kind != 1 else STRANGER
+        leader.receive(rng.choice((sender, ANONYMOUS)), request)
+        return type(request).__name__
+
+    @staticmethod
+    def _entry(key: ReplicaKey, endpoints: tuple[Endpoint, ...]) -> Voter:
+        kraft = OWN_KRAFT_VERSIONS
+        return Voter(key, endpoints, kraft.lowest, kraft.highest)
+
     def _acknowledgement(
         self, number: int, victim: Member, replica: Replica, author: ReplicaKey
     ) -> FetchRequest:
@@ -162,13 +217,22 @@ class Stranger:
                     message.request_id, ErrorCode.NONE, NO_NODE, epoch, granted=True
                 )
             case BeginQuorumEpochRequest():
-                epoch = self._epoch(message.epoch)
-                return BeginQuorumEpochResponse(message.request_id, ErrorCode.NONE, to, epoch)
+                return self._begun(to, message)
             case EndQuorumEpochRequest():
                 epoch = self._epoch(message.epoch)
                 return EndQuorumEpochResponse(message.request_id, ErrorCode.NONE, to, epoch)
             case _:
                 return None
+
+    def _begun(self, to: NodeId, asked: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
+        """Mostly what a replica answers that follows, of its leader's own release."""
+        number, leader = asked.request_id, self._members[asked.leader.id].replica
+        if leader is None or self._rng.random() < 0.2:
+            return BeginQuorumEpochResponse(number, ErrorCode.NONE, to, self._epoch(asked.epoch))
+        supported = leader.node._core.versions.supported  # noqa: SLF001
+        return BeginQuorumEpochResponse(
+            number, ErrorCode.NONE, asked.leader.id, asked.epoch, supported=supported
+        )
 
     def _fetched(self, to: NodeId, asked: FetchRequest) -> FetchResponse:
         rng, start = self._rng, asked.fetch_offset

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from quorum.core import membership
-from quorum.core.events import OwnEntryAnswered, OwnEntryAsked, VotesNoMore
+from quorum.core.events import OwnEntryAnswered, OwnEntryAsked, RequestRefused, VotesNoMore
 from quorum.core.held_fetches import NEVER_MS
 from quorum.core.membership_checks import default_listener
 from quorum.core.messages import Request
@@ -38,6 +38,11 @@ from quorum.core.voter_messages import (
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, NodeId, Voter
 
+_UNPROVEN = (
+    "not certain who asks: the leader met this process neither at the address of the voters' "
+    "record nor at one of its bootstrap.servers, and certificates do not name nodes; an operator "
+    "can ask for it: quorate quorum update-voter, add-voter, remove-voter"
+)
 OWN_ENTRY_FETCH_TIMEOUTS = 2
 """How many fetch timeouts lie between two looks at the own entry, and before the first."""
 
@@ -178,6 +183,21 @@ def on_voter_request(
     if error is not None:
         refuse(core, sender, request, error)
         return
+    doubt = _doubt(request)
+    if doubt:
+        core.event(RequestRefused(sender, type(request).__name__, ErrorCode.INVALID_REQUEST))
+        core.send(
+            sender,
+            VoterChangeResponse(
+                request.request_id,
+                ErrorCode.INVALID_REQUEST,
+                core.leader_id,
+                core.epoch,
+                doubt,
+                core.answering_endpoints(),
+            ),
+        )
+        return
     match request:
         case UpdateVoterRequest():
             kind, voter = ChangeKind.UPDATE, request.voter
@@ -204,11 +224,17 @@ def _refusal(
     if error is not None:
         return error
     if isinstance(request, RemoveVoterRequest) and (
-        request.replica.id != request.voter.id
-        or request.replica.matches(request.voter)
-        or request.is_unproven
+        request.replica.id != request.voter.id or request.replica.matches(request.voter)
     ):
-        # Whoever may speak on a peer's stream speaks for its own number only. A removal is for
-        # ever, and anybody can name a number and a disk: it needs proof of its author (ADR 52).
+        # Whoever may speak on a peer's stream speaks for its own number only.
         return ErrorCode.INVALID_REQUEST
     return None
+
+
+def _doubt(request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest) -> str:
+    """Why nobody is certain of the author, in words; empty otherwise (ADR 52).
+
+    Votes and acknowledgements are counted of whoever answers at a voter's address. Whoever could
+    move one there without proof would vote in its name, as often as it liked.
+    """
+    return _UNPROVEN if request.is_unproven else ""

@@ -86,8 +86,11 @@ class ReplicaProgress:
     def trim_position(self) -> int:
         """What the log must keep for it: where it fetches, or the end of its download; for a
         relay, what anybody in its subtree needs.
+
+        A position that only an unproven Fetch names is not where it fetches, if it was ever proven.
         """
-        own = max(self.end_offset, self.download_end)
+        end = self.end_offset if self.proven_end < 0 else min(self.end_offset, self.proven_end)
+        own = max(end, self.download_end)
         return own if self.subtree is None else min(own, self.subtree.low)
 
 

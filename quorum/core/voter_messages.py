@@ -20,6 +20,9 @@ class UpdateVoterRequest:
     cluster_id: str
     voter: Voter
     epoch: Epoch
+    is_unproven: bool = False
+    """Nothing but the request says that ``voter`` sent it (ADR 52); does not travel. Set by the
+    receiving transport."""
 
 
 @value
@@ -30,6 +33,8 @@ class AddVoterRequest:
     cluster_id: str
     voter: Voter
     epoch: Epoch
+    is_unproven: bool = False
+    """As in ``UpdateVoterRequest``."""
 
 
 @value
@@ -44,8 +49,7 @@ class RemoveVoterRequest:
     """The entry to remove: the same number, another directory."""
     epoch: Epoch
     is_unproven: bool = False
-    """Nothing but the request says that ``replica`` sent it (ADR 52); does not travel. Set by the
-    receiving transport."""
+    """As in ``UpdateVoterRequest``."""
 
 
 @value

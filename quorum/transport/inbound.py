@@ -13,7 +13,7 @@ from grpc import aio
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message, Request, Response
-from quorum.core.voter_messages import RemoveVoterRequest
+from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from quorum.errors import PeerProtocolError, QuorumUsageError
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (
@@ -41,13 +41,20 @@ from quorum.transport.speakers import Speaker, Speakers
 from quorum.types import NO_NODE, NodeId, uuid_to_text
 
 _Provable: TypeAlias = (
-    FetchRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | RemoveVoterRequest
+    FetchRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | AddVoterRequest
+    | RemoveVoterRequest
+    | UpdateVoterRequest
 )
 _PROVABLE: Final = (
     FetchRequest,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    AddVoterRequest,
     RemoveVoterRequest,
+    UpdateVoterRequest,
 )
 """Requests of which the core asks whether they are certainly of their author."""
 

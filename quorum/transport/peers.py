@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from quorum.core.messages import Message, Request
 from quorum.errors import QuorumUsageError
@@ -19,7 +19,7 @@ from quorum.transport.hello import Hello, is_same_process
 from quorum.transport.limits import CHANNELS_OF_HINTS_MAX
 from quorum.transport.link import Link
 from quorum.transport.server import RaftService
-from quorum.types import NodeId
+from quorum.types import NO_NODE, NodeId
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -147,18 +147,28 @@ class PeerNetwork:
                 # who was met at the recorded address is proven (ADR 52).
                 channel.want()
             channel.nudge()
+        for each in self._configured():
+            # It may call from there, as a voter that moved or one that is to become one.
+            each.want()
 
     def _has_met(self, caller: Hello) -> bool | None:
-        """Whether the process that calls was met at the address of the replica it speaks for.
+        """Whether the process that calls was met at an address of the replica it speaks for: the
+        recorded one, or any of the configuration's.
 
         None where this node knows of no address of that replica: it is no voter. An address that
         only a message named is none: it may be the caller's own.
         """
         peer = caller.key.id
-        if peer not in self._recorded:
-            return None
-        channel = self._channels.get(peer)
-        return channel is not None and not channel.is_hint and is_same_process(caller, channel.met)
+        is_recorded = peer in self._recorded
+        channel = self._channels.get(peer) if is_recorded else None
+        channels = [*self._configured(), *([channel] if channel is not None else [])]
+        if any(is_same_process(caller, each.met) for each in channels if not each.is_hint):
+            return True
+        return False if is_recorded else None
+
+    def _configured(self) -> Iterator[PeerChannel]:
+        """Channels to servers of the configuration, whose ids are not known before they answer."""
+        return (each for peer, each in self._channels.items() if peer < NO_NODE)
 
     def _fail(self, to: NodeId, request: Request) -> None:
         if not self._is_stopped:

@@ -13,8 +13,9 @@ from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.reads import ReadRounds
 from quorum.core.roles import Leader
 from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.voter_messages import UpdateVoterRequest
 from quorum.errors import ErrorCode
-from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, Voter
+from quorum.types import LOG_BEGINNING, ElectionState, Endpoint, OffsetAndEpoch, Voter
 from tests.support.cardboard_cluster import Stage, key_of
 
 LONG_MS = 100_000
@@ -76,6 +77,15 @@ def two_open_changes(stage: Stage) -> None:
     stage.replicas[1].node.high_watermark = 1
     _lead_with(stage, Voters((Voter(key_of(1)), Voter(key_of(2)))), base=1)
     _lead_with(stage, Voters((Voter(key_of(1)),)), base=2)
+
+
+def stranger_moves_a_voter(stage: Stage) -> None:
+    _elect(stage)
+    _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2)), base=0)
+    moved = Voter(key_of(2), (Endpoint("CONTROLLER", "stranger", 1),))
+    stage.witness.received(1, 2, UpdateVoterRequest(7, "c", moved, 1, is_unproven=True))
+    stage.replicas[1].node.high_watermark = 1
+    _lead_with(stage, Voters((Voter(key_of(1)), moved, Voter(key_of(3)))), base=1)
 
 
 def leads_on_a_hung_disk(stage: Stage) -> None:
@@ -200,6 +210,7 @@ CASES = (
     (position_on_an_old_echo, "read-rounds"),
     (change_on_open_ground, "change-barrier"),
     (two_open_changes, "change-barrier"),
+    (stranger_moves_a_voter, "proven-changes"),
     (leads_on_a_hung_disk, "hung-disk"),
     (leads_unheard, "leader-heard"),
     (votes_against_its_leader, "leader-stickiness"),

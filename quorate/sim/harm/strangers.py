@@ -13,3 +13,13 @@ def forge_request(site: Site) -> bool:
     kind = site.cluster.network.stranger.forge_request(victim)
     site.cluster.happened(f"forged-{kind}")
     return True
+
+
+def forge_change(site: Site) -> bool:
+    """A leader is asked for another voter set, which no voter wants and no operator."""
+    leader = site.leader()
+    if leader is None or leader.replica is None:
+        return False
+    kind = site.cluster.network.stranger.forge_change(leader)
+    site.cluster.happened(f"forged-{kind}")
+    return True

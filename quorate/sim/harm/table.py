@@ -60,6 +60,7 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "roll-back": identities.roll_back,
     "clone": identities.clone,
     "forge-request": strangers.forge_request,
+    "forge-change": strangers.forge_change,
     "wall-step": times.wall_step,
     "strobe": times.strobe,
     "drift": times.drift,

@@ -53,6 +53,7 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | trim-waits | 630.5 |
 | resumed-downloads | ADR 50 |
 | pauses | docs/protocol.md, back-off |
+| proven-changes | ADR 52 |
 | leader-replays | requirements 630.1, 595: a leader answers writes from its own image |
 
 What needs no file of its own: *vote persisted
@@ -94,6 +95,7 @@ from quorate.sim.invariants.pauses import Pauses
 from quorate.sim.invariants.producer_blocks import ProducerBlocks
 from quorate.sim.invariants.producers_own import JudgedInOrder, OwnContent
 from quorate.sim.invariants.promises import Promises
+from quorate.sim.invariants.proven_changes import ProvenChanges
 from quorate.sim.invariants.read_rounds import ReadRounds
 from quorate.sim.invariants.reads import ConfirmedReads
 from quorate.sim.invariants.relay_paths import RelayPaths
@@ -161,6 +163,7 @@ ALL: tuple[type[Invariant], ...] = (
     LeaderReplays,
     ResumedDownloads,
     Pauses,
+    ProvenChanges,
 )
 
 

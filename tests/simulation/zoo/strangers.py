@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.sim.options import Options
 from quorum.core import (
     epoch_claims,
+    own_entry,
     refusals,
     responses,
     transitions,
@@ -56,6 +57,11 @@ def endpoints_from_messages(patch: Patch) -> None:
         patch.setattr(module, "learn_endpoints", learn)
 
 
+def anybody_changes_the_voters(patch: Patch) -> None:
+    """A leader takes up a change of the voters from whoever asks in a voter's name."""
+    patch.setattr(own_entry, "_doubt", lambda request: "")
+
+
 _FORGED = Options("garbage")
 
 BUGS = (
@@ -69,7 +75,7 @@ BUGS = (
     Bug(
         "fresh-voter-takes-an-epoch",
         fresh_voter_takes_an_epoch,
-        ("rightly-barred", "liveness"),
+        ("rightly-barred", "epochs", "liveness"),
         "this project: a vote request before the bootstrap disqualifies every disk",
         options=_FORGED,
     ),
@@ -83,15 +89,22 @@ BUGS = (
     Bug(
         "any-leader-is-followed",
         any_leader_is_followed,
-        ("committed-on-majority",),
+        ("committed-on-majority", "rightly-barred"),
         "this project: forged records of a stranger were served",
         options=_FORGED,
     ),
     Bug(
         "endpoints-from-messages",
         endpoints_from_messages,
-        ("no-crash", "committed-on-majority"),
+        ("no-crash", "committed-on-majority", "rightly-barred"),
         "this project: made-up answers set a sound log aside, forged records were served",
+        options=_FORGED,
+    ),
+    Bug(
+        "anybody-changes-the-voters",
+        anybody_changes_the_voters,
+        ("proven-changes",),
+        "this project: a stranger was a voter's address, voted in its name and lost commits",
         options=_FORGED,
     ),
 )

@@ -11,8 +11,16 @@ from grpc._cython import cygrpc
 
 from quorate import log_limit
 from quorate.log_limit import LineLimit
-from quorate.logs import LimitedHandler, _JsonLines, _TextLines, leave_out_gone_callers
+from quorate.logs import (
+    LimitedHandler,
+    _JsonLines,
+    _TextLines,
+    leave_out_gone_callers,
+    log_event,
+)
 from quorate.visible_text import visible, visible_json
+from quorum.core.events import OwnEntryAnswered
+from quorum.errors import ErrorCode
 
 FORGED = (
     "evil\n2026-01-01T00:00:00.000Z CRITICAL quorate.server event=forged\r\x1b[2K\x1b]0;t\x07"
@@ -117,3 +125,16 @@ def test_a_caller_who_is_gone_leaves_no_trace_of_grpc(caplog: pytest.LogCaptureF
         except Exception:
             logger.exception("raised in core")
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError]
+
+
+def test_an_entry_that_an_operator_has_to_change_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What another attempt may bring about is not."""
+    caplog.set_level(logging.INFO, "quorum.core")
+    log_event(OwnEntryAnswered(ErrorCode.INVALID_REQUEST, "not certain who asks"))
+    log_event(OwnEntryAnswered(ErrorCode.REQUEST_TIMED_OUT, "another change is under way"))
+    log_event(OwnEntryAnswered(ErrorCode.NONE, ""))
+    levels = [each.levelname for each in caplog.records]
+    assert levels == ["WARNING", "INFO", "INFO"]
+    assert 'message="not certain who asks"' in caplog.text

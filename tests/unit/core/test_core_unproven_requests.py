@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,18 @@ from quorum.core.events import ReplicaRegressed
 from quorum.core.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages import Message, Request
 from quorum.core.notices import ConnectionRefused
+from quorum.core.progress import ReplicaProgress
 from quorum.core.roles import Follower
 from quorum.core.transitions import follow_hint
 from quorum.core.vote_messages import VoteRequest
+from quorum.core.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from quorum.errors import ErrorCode
-from quorum.types import ReplicaKey
+from quorum.types import Endpoint, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
 
@@ -181,3 +189,38 @@ def test_an_epoch_that_it_is_said_to_lead_is_left_behind_without_a_vote() -> Non
     follow_hint(core, 2, 3, (), reason="a peer says so")
     assert (core.epoch, core.leader_id, core.election.voted) == (3, -1, key(2))
     assert follow_hint(core, 2, 3, (), reason="and again")
+
+
+STRANGERS = (Endpoint("CONTROLLER", "stranger", 1),)
+CHANGES = (
+    (2, UpdateVoterRequest(9, CLUSTER, Voter(key(2), STRANGERS), 1)),
+    (7, AddVoterRequest(9, CLUSTER, Voter(key(7), STRANGERS), 1)),
+    (2, RemoveVoterRequest(9, CLUSTER, ReplicaKey(2, b"another disk of2"), key(2), 1)),
+)
+
+
+@pytest.mark.parametrize(("author", "change"), CHANGES, ids=lambda each: type(each).__name__)
+def test_no_stranger_changes_the_voters(author: int, change: Any) -> None:
+    """It is told what an operator can do; nothing is sent to the address that it names."""
+    cluster = led()
+    cluster.crash(2)
+    before = cluster[1].voters
+    receive(cluster, 1, author, replace(change, is_unproven=True))
+    answer = cluster.sent_by(1, VoterChangeResponse)[-1]
+    assert answer.error is ErrorCode.INVALID_REQUEST
+    assert "quorate quorum update-voter" in answer.message
+    assert (cluster[1].voters, cluster[1].pending_change) == (before, None)
+    # Of the replica itself it is taken up.
+    receive(cluster, 1, author, change)
+    assert cluster[1].pending_change is not None or cluster[1].voters != before
+
+
+def test_what_a_stranger_acknowledged_lets_nobody_trim_the_log() -> None:
+    progress = ReplicaProgress(key(2), is_voter=True, live_since_ms=0)
+    progress.note_fetch(20, now_ms=1, leader_end=40, is_proven=False)
+    assert progress.trim_position == 20
+    progress.note_fetch(26, now_ms=2, leader_end=40)
+    progress.note_fetch(40, now_ms=3, leader_end=40, is_proven=False)
+    assert progress.trim_position == 26
+    progress.note_fetch(24, now_ms=4, leader_end=40, is_proven=False)
+    assert progress.trim_position == 24

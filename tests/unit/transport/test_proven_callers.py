@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
+import pytest
 
 from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.fetch_messages import FetchRequest
-from quorum.core.voter_messages import RemoveVoterRequest
+from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from quorum.transport.framing import encode_frame
 from quorum.transport.hello import (
     Hello,
@@ -22,7 +23,7 @@ from quorum.transport.hello import (
 )
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
 from quorum.transport.speakers import Speaker, Speakers
-from quorum.types import ReplicaKey
+from quorum.types import ReplicaKey, Voter
 from tests.support.peer_harness import CLUSTER, Replica, fetch, key, replica, run
 
 VOTER = Hello(CLUSTER, key(2), b"", process_id=b"the process of voter 2")
@@ -182,19 +183,46 @@ def test_a_record_that_confirms_a_hint_shows_this_process_to_the_peer() -> None:
     run(scenario())
 
 
-def test_a_removal_is_marked() -> None:
-    """Anybody can name the number of a voter and a disk of his own."""
+OTHER = ReplicaKey(2, b"another disk of2")
+CHANGES = (
+    (OTHER, RemoveVoterRequest(5, CLUSTER, OTHER, key(2), 1)),
+    (key(2), UpdateVoterRequest(5, CLUSTER, Voter(key(2)), 1)),
+    (key(30), AddVoterRequest(5, CLUSTER, Voter(key(30)), 1)),
+)
+
+
+@pytest.mark.parametrize(("author", "change"), CHANGES, ids=lambda each: type(each).__name__)
+def test_a_change_of_the_voters_is_marked(author: ReplicaKey, change: Any) -> None:
+    """Anybody can name the number of a voter and a disk or an address of his own."""
 
     async def scenario() -> None:
         async with replica(1) as leader, replica(2, hello=VOTER) as voter:
             leader.network.set_peers({2: voter.address})
-            other = ReplicaKey(2, b"another disk of2")
-            async with stream(leader, Hello(CLUSTER, other, b"", process_id=b"a")) as (call, _):
-                await call.write(encode_frame(RemoveVoterRequest(5, CLUSTER, other, key(2), 1)))
+            async with stream(leader, Hello(CLUSTER, author, b"", process_id=b"a")) as (call, _):
+                await call.write(encode_frame(change))
                 await leader.handler.until(lambda: bool(leader.handler.received))
                 ((_, message),) = leader.handler.received
-                assert isinstance(message, RemoveVoterRequest)
+                assert isinstance(message, type(change))
                 assert message.is_unproven
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("is_hint", [False, True])
+def test_who_is_met_at_a_server_of_the_configuration_is_proven(is_hint: bool) -> None:
+    """A voter that moved there, or a replica that wants to vote; not where a message named it."""
+
+    async def scenario() -> None:
+        change = UpdateVoterRequest(5, CLUSTER, Voter(key(2)), 1)
+        async with replica(1) as leader, replica(2, hello=VOTER) as voter:
+            leader.network.set_peers({2: "127.0.0.1:1"})
+            leader.network.set_peers({-2: voter.address}, is_hint=is_hint)
+            leader.network.send(-2, fetch(1, 9))
+            await voter.handler.until(lambda: bool(voter.handler.received))
+            async with stream(leader, VOTER) as (call, _):
+                await call.write(encode_frame(change))
+                await leader.handler.until(lambda: bool(leader.handler.received))
+                assert leader.handler.received[-1][1].is_unproven is is_hint
 
     run(scenario())
 

@@ -11,11 +11,14 @@ send 9->1 RemoveVoter epoch=1 [voter=9] [disk=0] [own_disk=1]
 
 Give node 1 a request made up by the script, as if from node 9 (-1 for a plain consumer), cut
 links or not. ``cluster=other`` makes it one of another cluster, ``from_disk=1`` one of another disk
-under that number, ``voter_disk=1`` one that is meant for another disk of the receiver. The answer
-is printed and delivered to nobody.
+under that number, ``voter_disk=1`` one that is meant for another disk of the receiver, and
+``proven=no`` one of which nothing shows who sent it. The answer is printed and delivered to nobody.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.made_up import made_up
@@ -30,6 +33,10 @@ def run(world: World, args: Arguments) -> None:
     sender, to = args.number_in("a node", sender_text), args.number_in("a node", to_text)
     world.running(to)
     world.injected += 1
-    request = made_up(kind, world.injected, sender, to, args)
+    request: Any = made_up(kind, world.injected, sender, to, args)
+    if args.text("proven") == "no":
+        if not hasattr(request, "is_unproven"):
+            raise ScenarioError(f"send: nobody asks whether a {kind} is proven")
+        request = replace(request, is_unproven=True)
     args.finish()
     world.receive(sender, to, request)
