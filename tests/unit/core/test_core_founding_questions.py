@@ -1,0 +1,118 @@
+"""Questions of a bootstrap voter: whom it asks, how often, and what no answer may move."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorum.core.founding import _draw_life_id, why_not_founded, why_not_vote
+from quorum.core.founding_messages import FoundingRequest
+from quorum.core.notices import RequestFailed
+from quorum.core.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import ZERO_UUID
+from tests.support.core_cluster import CoreCluster
+from tests.support.core_disk import Disk
+from tests.unit.core.test_core_founding import (
+    answer,
+    core,
+    founding,
+    fresh,
+    life,
+    question,
+    receive,
+    request,
+    tell,
+    whole_roster,
+)
+
+
+def questions(cluster: CoreCluster, to: int) -> int:
+    sent = [each for each in cluster.sent if each[:2] == (1, to)]
+    return len([each for each in sent if isinstance(each[2], FoundingRequest)])
+
+
+def pass_time(cluster: CoreCluster, ms: int) -> None:
+    cluster.now_ms += ms
+    cluster.tick(1)
+
+
+def test_only_those_are_named_that_are_waited_for() -> None:
+    """Not one that has agreed, and not one that the operator does without."""
+    cluster = fresh((1, 2, 3, 4))
+    core(cluster, 1).found_without = frozenset({4})
+    assert "[2, 3]" in why_not_founded(core(cluster, 1))
+    tell(cluster, 2, whole_roster(cluster))
+    assert "[3]" in why_not_founded(core(cluster, 1))
+
+
+def test_an_observer_waits_for_no_founding_to_vote() -> None:
+    """It has promised nothing, and may be a voter by a record that it lacks."""
+    cluster = CoreCluster(observers=(9,), disks={9: Disk(is_fresh=True)})
+    assert why_not_vote(core(cluster, 9)) == ""
+
+
+def test_a_voter_that_has_agreed_is_asked_no_more() -> None:
+    cluster = fresh()
+    tell(cluster, 2, whole_roster(cluster))
+    before = questions(cluster, 2)
+    receive(cluster, 1, 2, request(cluster, roster=whole_roster(cluster)))
+    for _ in range(10):
+        pass_time(cluster, 1_000)
+    assert questions(cluster, 2) == before
+    assert questions(cluster, 3) > 2
+
+
+def test_a_question_that_fails_is_asked_again_after_its_pause_and_no_other() -> None:
+    cluster = fresh()
+    asked = question(cluster, 1, 2).request_id
+    for request_id in (asked + 1000, asked):
+        failure = RequestFailed(2, request_id)
+        cluster.call(1, lambda node, fact=failure: node.notice(cluster.now_ms, fact))
+        pass_time(cluster, cluster.config.retry_backoff_ms - 1)
+        assert questions(cluster, 2) == 1
+    pass_time(cluster, 1)
+    assert (questions(cluster, 2), questions(cluster, 3)) == (2, 1)
+    fired = cluster[1].timers_fired
+    assert (fired[Timer.FOUNDING_RETRY], fired[Timer.FOUNDING_REQUEST]) == (1, 0)
+
+
+def test_a_question_without_an_answer_counts_as_one_timeout_and_one_retry() -> None:
+    cluster = fresh((1, 2))
+    pass_time(cluster, cluster.config.request_timeout_ms)
+    assert questions(cluster, 2) == 1
+    pass_time(cluster, cluster.config.retry_backoff_ms)
+    assert questions(cluster, 2) == 2
+    fired = cluster[1].timers_fired
+    assert (fired[Timer.FOUNDING_RETRY], fired[Timer.FOUNDING_REQUEST]) == (1, 1)
+
+
+def test_a_roster_without_the_life_of_its_sender_is_not_looked_at() -> None:
+    cluster = fresh()
+    tell(cluster, 2, whole_roster(cluster), life_id=ZERO_UUID)
+    assert founding(cluster, 1).roster == ()
+
+
+def test_a_question_that_is_refused_is_no_reason_to_ask() -> None:
+    """Its sender is a voter, and node 1 waits for its pause to end; the roster is out of order."""
+    cluster = fresh()
+    tell(cluster, 2, (), life_id=life(cluster, 2))
+    before = questions(cluster, 2)
+    receive(cluster, 1, 2, request(cluster, roster=whole_roster(cluster)[::-1]))
+    assert answer(cluster, 1).error is ErrorCode.INVALID_REQUEST
+    assert questions(cluster, 2) == before
+
+
+@pytest.mark.parametrize("drawn", [0, 1, (1 << 128) - 1])
+def test_whatever_is_drawn_is_a_life(drawn: int) -> None:
+    """Sixteen zero bytes mean that there is none."""
+
+    class Drawn(random.Random):
+        def getrandbits(self, bits: int) -> int:
+            assert bits == 128
+            return drawn
+
+    state = core(fresh(), 1)
+    state.rng = Drawn()
+    assert _draw_life_id(state) == max(1, drawn).to_bytes(16, "big") != ZERO_UUID
