@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test verify fix proto proto-check bench chaos evidence nightly
+.PHONY: help setup demo test test-long verify fix proto proto-check bench chaos evidence nightly
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
@@ -15,8 +15,11 @@ setup: ## Make .venv and install into it, if that is not done yet
 demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
 	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
 
-test: setup ## Run the tests that every change must pass, two at a time where they wait
+test: setup ## Run the tests that people wait for, two at a time where they wait (about five minutes)
 	@$(PY) -m $(if $(ARGS),pytest $(ARGS),tests.gate)
+
+test-long: setup ## Run what `make test` leaves out: chaos, kills, damages, long simulations (under 25 minutes)
+	@$(PY) -m tests.gate test-long
 
 verify: setup proto-check ## Check style, types, imports, stubs and house rules; writes nothing
 	@$(PY) -m ruff check .

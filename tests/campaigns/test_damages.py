@@ -19,7 +19,8 @@ from tests.campaigns.forked import ForkedProcesses
 from tests.campaigns.harm_judge import Outcome, Start, judged
 from tests.campaigns.report import Report
 
-SHORT_DAMAGES = 12
+SHORT_DAMAGES = 30
+DEFECT_DAMAGES = 24
 WHOLE_DAMAGES = 400
 MARK = Path("d/high-watermark")
 SEGMENT = Path("d/00000000000000000000.log")
@@ -143,7 +144,7 @@ def campaign(folder: Path, damages: int, defect: str = "") -> Report:
         return asyncio.run(run.run())
 
 
-@pytest.mark.nightly
+@pytest.mark.long
 @pytest.mark.integration
 def test_a_short_campaign_loses_nothing(tmp_path: Path) -> None:
     report = campaign(tmp_path / "cluster", SHORT_DAMAGES)
@@ -157,8 +158,8 @@ def test_the_whole_campaign_loses_nothing(tmp_path: Path) -> None:
     assert report.is_good, "\n".join(report.lines())
 
 
-@pytest.mark.nightly
+@pytest.mark.long
 @pytest.mark.integration
 def test_repairs_in_silence_are_noticed(tmp_path: Path) -> None:
-    report = campaign(tmp_path / "cluster", 2 * SHORT_DAMAGES, "repairs_in_silence")
+    report = campaign(tmp_path / "cluster", DEFECT_DAMAGES, "repairs_in_silence")
     assert any("without a word" in each for each in report.problems), "\n".join(report.lines())

@@ -9,6 +9,9 @@ import pytest
 from tests.campaigns import environment
 from tests.campaigns.environment import NotPossibleError, Seen, faults, run_faults
 
+OF_THE_NIGHT = ("memory_limit", "descriptors")
+"""The longest; with too few descriptors a cluster is tried by ``test_descriptors.py`` as well."""
+
 
 def test_a_fault_without_an_effect_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,8 +49,13 @@ def run(folder: Path, name: str) -> None:
     assert seen.problems == []
 
 
-@pytest.mark.nightly
 @pytest.mark.integration
-@pytest.mark.parametrize("name", list(faults()))
-def test_a_fault_of_the_night(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in OF_THE_NIGHT else pytest.mark.long)
+        for name in faults()
+    ],
+)
+def test_a_fault_has_its_effect_and_loses_nothing(tmp_path: Path, name: str) -> None:
     run(tmp_path, name)

@@ -185,6 +185,7 @@ def test_the_whole_campaign_changes_nothing(tmp_path: Path) -> None:
 _SERVICE = "/quorum.v1."
 
 
+@pytest.mark.long
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("defect", "method", "words"),

@@ -18,7 +18,7 @@ from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result, Run
 from tests.chaos.schedule import Kind
 from tests.chaos.tally import Tally
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SHORT_SECONDS = 180.0
 SHORT_FAULTS_MIN = 30

@@ -61,7 +61,7 @@ async def ask_all(cluster: ChaosCluster, stop: asyncio.Event) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kind_of_fault_has_its_effect(tmp_path: Path) -> None:
     async def main() -> list[str]:
         missed = []
@@ -90,7 +90,7 @@ def test_every_kind_of_fault_has_its_effect(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Kind.ISOLATE, Kind.ISOLATE_RESET])
 def test_a_cut_leader_is_deposed(tmp_path: Path, kind: Kind) -> None:
     async def main() -> None:

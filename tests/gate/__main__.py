@@ -1,19 +1,22 @@
-"""All tests that every change must pass, on both processors of a small machine.
+"""All tests of a lane, on both processors of a small machine.
 
-``python -m tests.gate`` runs them in three ways, each pytest in a process of its own:
+``python -m tests.gate`` runs those of ``make test``, ``python -m tests.gate test-long`` those that
+take minutes (``lanes.py`` says which), in three ways, each pytest in a process of its own:
 
-- Tests that only compute or talk to themselves run one after the other, at the lowest priority, so
-  that they take the time that is left.
+- Tests that only compute or talk to themselves run in two processes, those of units and the others,
+  at the lowest priority, so that they take the time that is left.
 - Tests with real processes mostly wait. Their files run two at a time, from one queue.
 - Tests marked ``alone`` judge latencies or deadlines. They run when the queue is empty, one after
   the other, beside nothing but tests of the lowest priority.
 
 A test belongs to the second kind by its folder, and to the first if no other takes it, so none is
-left out. The output of a process is shown when it fails; its last line, when it ends.
+left out. The output of a process is shown when it fails; its last line, when it ends. The last
+lines say how many tests are left to other commands, and to which.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
 import os
 import queue
@@ -28,6 +31,8 @@ from concurrent import futures
 from pathlib import Path
 
 import pytest
+
+from tests.gate.lanes import LEFT_OUT, Lane
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("campaigns", "chaos", "integration", "interop", "spark")
@@ -44,23 +49,38 @@ LONGEST = (
     "tests/chaos/test_effects.py",
 )
 """Taken from the queue first, so that none of them is the last one, running by itself."""
+COMPUTING = (
+    ("unit", ("tests/unit",)),
+    ("others", ("tests", *(f"--ignore=tests/{each}" for each in ("unit", *FOLDERS)))),
+)
+"""Processes for those that only compute: a name, and what pytest is told."""
 AT_A_TIME = 2
 LOWEST_PRIORITY = 19
 SUMMARY = re.compile(r" in \d+\.\d\ds\b")
 COUNT = re.compile(r"(\d+) (passed|failed|error|skipped)")
-EVERY_CHANGE = "not nightly and not bench"
+FILE_WITH_TESTS = re.compile(r"^(\S+\.py): \d+$", re.M)
+GOOD = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 class Gate:
     """Use it once: ``run``. Leaves what the tests write in ``folder``."""
 
-    def __init__(self, folder: Path, root: Path = ROOT, longest: tuple[str, ...] = LONGEST) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        root: Path = ROOT,
+        longest: tuple[str, ...] = LONGEST,
+        lane: Lane = Lane.TEST,
+    ) -> None:
         self._folder = folder
         self._root = root
+        self._lane = lane
         self._longest = longest
         self._began = time.monotonic()
         self._failed: list[str] = []
+        self._has_computed = False
         self._counts: collections.Counter[str] = collections.Counter()
+        self._left: collections.Counter[str] = collections.Counter()
         self._shown = threading.Lock()
         self._queue: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -71,15 +91,18 @@ class Gate:
             OSError: A process could not be started, or its output not be shown.
         """
         files = files_with_processes(self._root, self._longest)
-        for file in files:
-            self._queue.put(file)
         # Else nobody would hear of a thread that ends with an exception, and leaves files undone.
-        with futures.ThreadPoolExecutor(1 + AT_A_TIME) as threads:
-            computing = threads.submit(self._compute)
+        with futures.ThreadPoolExecutor(len(COMPUTING) + AT_A_TIME) as threads:
+            computing = [threads.submit(self._compute, *each) for each in COMPUTING]
+            for file in self._of_the_lane(files):
+                self._queue.put(file)
             for waiting in [threads.submit(self._work) for _ in range(AT_A_TIME)]:
                 waiting.result()
-            self._pytest("alone", f"alone and {EVERY_CHANGE}", sorted({*map(_folder_of, files)}))
-            computing.result()
+            self._pytest("alone", "alone", _folders_of(files))
+            for each in computing:
+                each.result()
+        if not self._has_computed:
+            self._failed.append("computing")
         return self._failed
 
     @property
@@ -89,9 +112,26 @@ class Gate:
         bad = count["failed"] + count["error"]
         return f"{count['passed']} passed, {bad} failed, {count['skipped']} skipped"
 
-    def _compute(self) -> None:
-        ignored = [f"--ignore=tests/{each}" for each in FOLDERS]
-        self._pytest("computing", EVERY_CHANGE, ["tests", *ignored], priority=LOWEST_PRIORITY)
+    @property
+    def left_out(self) -> list[str]:
+        """How many tests are in the other lanes, and the commands that run them."""
+        return [f"{self._left[each]} left out: make {each}" for each in Lane if self._left[each]]
+
+    def _of_the_lane(self, files: list[str]) -> list[str]:
+        """Those with tests of the lane; all, if one cannot be imported: its own run says why."""
+        if not files:
+            return []
+        run = self._start("which", ["--collect-only", "-qq", *_folders_of(files)])
+        if run.returncode not in GOOD:
+            return files
+        with self._shown:
+            self._count_left_out(run.stdout)
+        found = set(FILE_WITH_TESTS.findall(run.stdout))
+        return [each for each in files if each in found]
+
+    def _compute(self, name: str, what: tuple[str, ...]) -> None:
+        if (self._root / what[0]).is_dir():
+            self._pytest(name, "", [*what], priority=LOWEST_PRIORITY)
 
     def _work(self) -> None:
         while True:
@@ -99,15 +139,39 @@ class Gate:
                 file = self._queue.get_nowait()
             except queue.Empty:
                 return
-            self._pytest(file, f"not alone and {EVERY_CHANGE}", [file])
+            self._pytest(file, "not alone", [file])
 
     def _pytest(self, name: str, marks: str, what: list[str], *, priority: int = 0) -> None:
+        began = time.monotonic()
+        run = self._start(name, ["-m", marks, *what], priority=priority)
+        took = time.monotonic() - began
+        with self._shown:
+            # A file may have nothing but tests that are alone.
+            if run.returncode not in GOOD:
+                self._failed.append(name)
+                print(run.stdout)
+            summary = _summary(run.stdout)
+            for count, kind in COUNT.findall(summary):
+                self._counts[kind] += int(count)
+            if priority:
+                # Those of the others were counted when their files were looked for.
+                self._count_left_out(run.stdout)
+                self._has_computed |= run.returncode != pytest.ExitCode.NO_TESTS_COLLECTED
+            now = time.monotonic() - self._began
+            print(f"{now:5.0f} s  {name}: {summary} ({took:.0f} s)", flush=True)
+
+    def _count_left_out(self, output: str) -> None:
+        for count, lane in LEFT_OUT.findall(output):
+            self._left[lane] += int(count)
+
+    def _start(
+        self, name: str, arguments: list[str], *, priority: int = 0
+    ) -> subprocess.CompletedProcess[str]:
         # Runs that clear away one another's temporary folders fail now and then.
         place = self._folder / name.replace("/", "-")
-        command = [sys.executable, "-m", "pytest", "-m", marks, *what]
-        command += ["--basetemp", str(place), "-o", f"cache_dir={place}.cache"]
-        began = time.monotonic()
-        run = subprocess.run(
+        command = [sys.executable, "-m", "pytest", "-p", "tests.gate.lanes", "--lane", self._lane]
+        command += [*arguments, "--basetemp", str(place), "-o", f"cache_dir={place}.cache"]
+        return subprocess.run(
             command,
             cwd=self._root,
             stdin=subprocess.DEVNULL,
@@ -118,20 +182,6 @@ class Gate:
             check=False,
             preexec_fn=(lambda: os.nice(priority)) if priority else None,
         )
-        took = time.monotonic() - began
-        # A file may have nothing but nightly tests; of those that compute there are always some.
-        is_good = run.returncode == pytest.ExitCode.OK or (
-            run.returncode == pytest.ExitCode.NO_TESTS_COLLECTED and not priority
-        )
-        with self._shown:
-            if not is_good:
-                self._failed.append(name)
-                print(run.stdout)
-            summary = _summary(run.stdout)
-            for count, kind in COUNT.findall(summary):
-                self._counts[kind] += int(count)
-            now = time.monotonic() - self._began
-            print(f"{now:5.0f} s  {name}: {summary} ({took:.0f} s)", flush=True)
 
 
 def files_with_processes(root: Path, longest: tuple[str, ...]) -> list[str]:
@@ -157,17 +207,22 @@ def _summary(output: str) -> str:
     return next((each for each in reversed(lines) if SUMMARY.search(each)), lines[-1])
 
 
-def _folder_of(file: str) -> str:
-    return "/".join(file.split("/")[:2])
+def _folders_of(files: list[str]) -> list[str]:
+    return sorted({"/".join(each.split("/")[:2]) for each in files})
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.gate")
+    lanes = (Lane.TEST, Lane.LONG)
+    parser.add_argument("lane", nargs="?", type=Lane, choices=lanes, default=Lane.TEST)
+    lane = parser.parse_args().lane
     with tempfile.TemporaryDirectory(prefix="quorate-gate-") as folder:
-        gate = Gate(Path(folder))
+        gate = Gate(Path(folder), lane=lane)
         failed = gate.run()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{used.ru_utime + used.ru_stime:.0f} s of processor time")
-    print(gate.totals)
+    for line in (*gate.left_out, gate.totals):
+        print(line)
     if failed:
         print(f"FAILED: {', '.join(failed)}")
     return 1 if failed else 0

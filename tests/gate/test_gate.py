@@ -10,14 +10,20 @@ from typing import Any
 import pytest
 
 from tests.gate.__main__ import FOLDERS, LONGEST, ROOT, Gate, files_with_processes
+from tests.gate.lanes import Lane
 
 GOOD = "def test_good() -> None: pass\n"
 BAD = "def test_bad() -> None: assert False\n"
 ALONE = f"import pytest\n{GOOD}\n@pytest.mark.alone\n{BAD}"
 CONFIGURATION = """
 [tool.pytest.ini_options]
-markers = ["alone: ", "nightly: ", "bench: "]
+markers = ["alone: ", "long: ", "nightly: ", "bench: "]
 """
+
+
+@pytest.fixture(autouse=True)
+def _the_plugin_is_found_in_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
@@ -52,29 +58,62 @@ def test_every_kind_of_run_reports_its_failures(
     """Of tests that compute, files with processes, tests that run alone; what is good passes."""
     files = {
         "tests/unit/test_a.py": BAD,
+        "tests/property/test_e.py": BAD,
         "tests/chaos/test_b.py": BAD,
         "tests/spark/test_c.py": GOOD,
         "tests/integration/deep/test_d.py": ALONE,
     }
-    assert failed(tmp_path, files) == {"computing", "tests/chaos/test_b.py", "alone"}
-    assert capfd.readouterr().out.count("def test_bad() -> None: assert False") == 3
+    assert failed(tmp_path, files) == {"unit", "others", "tests/chaos/test_b.py", "alone"}
+    assert capfd.readouterr().out.count("def test_bad() -> None: assert False") == 4
 
 
-def test_nightly_tests_are_left_out_and_a_file_of_only_these_is_no_failure(tmp_path: Path) -> None:
+def test_the_long_lane_runs_what_the_other_leaves_out_and_each_counts_it(tmp_path: Path) -> None:
+    marked = [f"\n@pytest.mark.{mark}\n{GOOD}" for mark in ("long", "alone\n@pytest.mark.long")]
+    files = {
+        "tests/unit/test_a.py": f"import pytest\n{GOOD}{marked[0].replace('good', 'long')}",
+        "tests/chaos/test_b.py": f"import pytest\n{marked[0]}{marked[1].replace('good', 'late')}",
+        "tests/spark/test_c.py": GOOD,
+        "tests/interop/test_d.py": f"import pytest\n@pytest.mark.nightly\n{BAD}",
+    }
+    root = write(tmp_path, files)
+    for lane, totals, left in (
+        (Lane.TEST, "2 passed", ["3 left out: make test-long", "1 left out: make nightly"]),
+        (Lane.LONG, "3 passed", ["2 left out: make test", "1 left out: make nightly"]),
+    ):
+        gate = Gate(tmp_path / lane, root, (), lane)
+        assert gate.run() == []
+        assert gate.totals == f"{totals}, 0 failed, 0 skipped"
+        assert gate.left_out == left
+
+
+@pytest.mark.long
+def test_no_process_is_started_for_a_file_without_tests_of_the_lane(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     nightly = f"import pytest\n@pytest.mark.nightly\n{BAD}"
-    files = {"tests/unit/test_a.py": GOOD, "tests/chaos/test_b.py": nightly}
+    files = {
+        "tests/unit/test_a.py": GOOD,
+        "tests/chaos/test_b.py": nightly,
+        "tests/chaos/test_c.py": GOOD,
+    }
     assert failed(tmp_path, files) == set()
+    out = capfd.readouterr().out
+    assert "tests/chaos/test_c.py: " in out
+    assert "test_b.py" not in out
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_imported_is_a_failure(tmp_path: Path) -> None:
     files = {"tests/unit/test_a.py": GOOD, "tests/interop/test_b.py": "import no_such_module\n"}
     assert failed(tmp_path, files) == {"tests/interop/test_b.py", "alone"}
 
 
+@pytest.mark.long
 def test_no_computing_tests_at_all_are_a_failure(tmp_path: Path) -> None:
     assert failed(tmp_path, {"tests/chaos/test_b.py": GOOD}) == {"computing"}
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_be_started_does_not_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +130,7 @@ def test_a_run_that_cannot_be_started_does_not_pass(
         failed(tmp_path, {"tests/unit/test_a.py": GOOD, "tests/chaos/test_b.py": GOOD})
 
 
+@pytest.mark.long
 def test_a_file_may_be_named_either_way(tmp_path: Path) -> None:
     files = {"tests/unit/test_a.py": GOOD, "tests/chaos/b_test.py": BAD}
     assert failed(tmp_path, files) == {"tests/chaos/b_test.py"}

@@ -16,7 +16,7 @@ from quorate.demo.local_cluster import LocalNode
 from tests.integration.processes import ROOT, Processes, running
 from tests.integration.traffic import write_configs
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 CHANGED = "voter_set_changed"
 LOOK_SECONDS = 0.0005

@@ -32,6 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
         yield cluster
 
 
+@pytest.mark.long
 @ROWS
 def test_a_short_attack_is_not_noticed(cluster: Processes, attack: Attack) -> None:
     found = run_attack(cluster, attack, calm_seconds=1.0, seconds=SHORT_SECONDS)

@@ -82,6 +82,7 @@ def assert_sound_again(cluster: Processes, value: str) -> None:
     assert config_value(cluster) == value
 
 
+@pytest.mark.long
 def test_a_segment_damaged_in_its_middle(cluster: Processes) -> None:
     """Set aside under another name, reported with file and position, and fetched again."""
     node = a_follower(cluster)
@@ -180,6 +181,7 @@ def test_the_leaders_disk_is_full(filling: Processes) -> None:
     assert_sound_again(filling, "30")
 
 
+@pytest.mark.long
 def test_every_disk_is_full(filling: Processes) -> None:
     """Nobody can write: clients are told so in time; what was acknowledged is there afterwards."""
     cluster = filling

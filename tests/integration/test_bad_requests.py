@@ -139,6 +139,7 @@ def call(channel: grpc.Channel, method: MethodDescriptor, data: bytes) -> grpc.S
     return grpc.StatusCode.OK
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS, ids=path_of)
 def test_noise_to_a_method(cluster: Processes, method: MethodDescriptor) -> None:
     """Every answer is a judgement of ours: nothing unexpected was raised, nothing went away."""

@@ -136,6 +136,7 @@ def test_a_reserved_directory_id(cluster: Processes, node: LocalNode, tmp_path: 
     assert not (fresh / "meta.properties").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harm", ["flipped", "emptied", "cut", "garbage"])
 @pytest.mark.parametrize("name", ["meta.properties", "__cluster_metadata-0/partition.metadata"])
 def test_a_damaged_identity_is_damage_and_no_wrong_usage(
@@ -154,6 +155,7 @@ def test_a_damaged_identity_is_damage_and_no_wrong_usage(
     assert_refused(refuse(cluster, node), Exit.DAMAGED, path.name, "operations/recover.md")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["future", "flipped", "empty", "torn", "a folder"])
 def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: str) -> None:
     """A node that may forget its vote may vote twice, so it does not start."""

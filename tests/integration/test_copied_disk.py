@@ -12,7 +12,7 @@ from quorate.demo.local_cluster import LocalNode
 from quorate.demo.ports import free_ports
 from tests.integration.processes import Processes, running
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 REFUSED = "quorate_raft_clones_refused"
 OBSERVED_S = 6.0

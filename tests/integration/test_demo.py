@@ -103,6 +103,7 @@ def _number(process: psutil.Process) -> str:
     return next(part for part in process.cmdline() if "node-" in part)
 
 
+@pytest.mark.long
 def test_a_step_that_fails_says_which_and_why_and_leaves_nothing_running(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_step_that_fails_says_which_and_why_and_leaves_nothing_running(
     assert servers(folder) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_demo_that_is_stopped_stops_its_servers(folder: Path, number: signal.Signals) -> None:
     """Goal: a closed terminal leaves nothing behind. Method: the signal comes while servers run."""

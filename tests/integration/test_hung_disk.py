@@ -14,7 +14,7 @@ from tests.integration import hanging_disk
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import config_value, wait_equal_images, write_configs
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 STALL_MS = 1000
 SETTINGS: dict[str, object] = {

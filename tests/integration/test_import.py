@@ -192,6 +192,7 @@ def test_the_sample_is_read_directly_as_well(tmp_path: Path, sample: Path) -> No
         assert rows["history"] == SAMPLE_END_OFFSET
 
 
+@pytest.mark.long
 def test_it_goes_on_where_it_stopped(tmp_path: Path, sample: Path, replay_digest: str) -> None:
     """The importer dies, then the leader, then everything loses power; not a batch is missing,
     none comes twice, and nobody else writes in between."""
@@ -226,6 +227,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, sample: Path, replay_digest
         cluster.until("equal images", lambda: digests(cluster) == {replay_digest})
 
 
+@pytest.mark.long
 def test_a_leader_that_dies_does_not_end_the_import(
     tmp_path: Path, sample: Path, replay_digest: str
 ) -> None:

@@ -23,7 +23,7 @@ from tests.integration.kill_campaign import FILESYSTEM, NO_SYNC, Campaign
 from tests.integration.kill_schedule import Round, Victims, draw_rounds
 from tests.integration.processes import running
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 ROUNDS_WITHOUT_SYNC_MAX = 3
 SETTINGS: dict[str, object] = {

@@ -31,7 +31,7 @@ from quorum.transport.security import TlsFiles
 from quorum.v1 import commands_pb2 as wire
 from tests.integration.processes import Processes
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 AGE_MS = 300
 GRACE_MS = 50

@@ -20,7 +20,7 @@ from tests.integration.kill_schedule import Round, Victims
 from tests.integration.processes import Processes, running
 from tests.integration.run_queue import RunQueue
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SEED = 1
 TURNS = 2

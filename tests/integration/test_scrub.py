@@ -11,7 +11,7 @@ from quorate.demo.local_cluster import LocalNode
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import config_value, wait_equal_images, write_configs, write_many
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 16 << 10,

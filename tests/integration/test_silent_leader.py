@@ -21,7 +21,7 @@ from quorum.config import QuorumConfig
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import write_configs
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.alone]
 
 DEATHS = 5
 CAN_WRITE = "quorate_raft_can_write"

@@ -16,7 +16,7 @@ from quorate.demo.local_cluster import LocalNode
 from tests.integration.processes import Processes
 from tests.integration.traffic import config_value, wait_equal_images, write_configs
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 
 @contextlib.contextmanager

@@ -80,6 +80,7 @@ async def use(queue: RunQueue, client: Client, value: str) -> None:
     await watch.aclose()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_a_stranger_on_the_dead_leaders_port(
     cluster: Processes, queue: RunQueue, tmp_path: Path, stranger: Any

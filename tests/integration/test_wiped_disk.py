@@ -11,7 +11,7 @@ import pytest
 from quorate.demo.local_cluster import LocalNode
 from tests.integration.processes import Processes, running
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 VOTES_OF = 'quorate_raft_votes_total{kind="%s",verdict="granted"}'
 SILENCE_S = 8.0

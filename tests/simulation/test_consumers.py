@@ -24,7 +24,6 @@ def test_consumers_read_look_up_and_reset() -> None:
         assert sum(getattr(each.counts, name) for each in outcomes) > 0, name
 
 
-@pytest.mark.slow
 def test_a_position_is_not_given_up_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Break it: a replica calls a position out of range that it merely does not have yet."""
     check_position = LogRange.check_position

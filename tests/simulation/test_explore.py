@@ -133,7 +133,9 @@ def _stale_voters(patch: Patch) -> None:
         (SMALL, replicating.own_unflushed_end_counts, "committed-on-majority"),
         (SMALL, replicating.last_epoch_not_compared, "committed-on-majority"),
         (SMALL, _obeys_former_leaders, "stale-epoch"),
-        (MODELS["checkpoint"], _stale_voters, "leader-completeness"),
+        pytest.param(
+            MODELS["checkpoint"], _stale_voters, "leader-completeness", marks=pytest.mark.long
+        ),
         pytest.param(
             MODELS["removals"],
             membership.change_before_own_commit,
@@ -223,6 +225,7 @@ def test_a_refused_candidate_does_not_stand_beyond_the_last_epoch() -> None:
     assert max(node.epoch for node in report.space.table.locals) == model.epochs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [

@@ -100,11 +100,13 @@ def test_writes_at_once_or_lost_reach_the_same_states() -> None:
     assert _compare(replace(CRASHES, epochs=1, records=0), _all_but_knowledge) > 300
 
 
+@pytest.mark.long
 def test_late_requests_reach_the_same_states() -> None:
     """Nobody crashes: what a deposed node has sent arrives in both alike."""
     assert _compare(replace(RECORDS, epochs=1, records=1, late=LATE_ALL), _everything) > 300
 
 
+@pytest.mark.long
 def test_late_requests_and_crashes_reach_the_same_states() -> None:
     """The same, or the same with more under way: a request that a crash of its receiver would
     have destroyed stays, because a crash that loses no more than that is left out. What may come

@@ -70,9 +70,15 @@ def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(healing, "check_end", lambda cluster, members: None)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_blind")
-@pytest.mark.parametrize("install", BROKEN, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "install",
+    [
+        pytest.param(each, marks=[pytest.mark.long] if noticed.is_crowded else [])
+        for each, noticed in BROKEN.items()
+    ],
+    ids=lambda each: each.__name__,
+)
 def test_clients_notice(install: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds in order, until the history alone shows that something is wrong, and how.
 

@@ -14,6 +14,7 @@ from quorate.sim.episode import run
 from quorate.sim.lanes import LaneReport, run_lane, run_seed
 from quorate.sim.options import Options
 
+QUICK_SEEDS = 10
 CI_SEEDS = 100
 NIGHTLY_SEEDS = 2_000
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,13 @@ def _assert_clean(report: LaneReport) -> None:
     assert not report.shortfalls(), f"{report.shortfalls()}; {report.counts}"
 
 
+def test_a_few_seeds_are_clean() -> None:
+    """Too few to ask how much has happened."""
+    report = run_lane(range(1, 1 + QUICK_SEEDS))
+    assert not report.failures, "\n\n".join(text for _, text in report.failures[:3])
+
+
+@pytest.mark.long
 def test_the_seeds_of_this_lane_are_clean(request: pytest.FixtureRequest) -> None:
     """Run the first seeds, or those asked for; nothing may fail and enough must have happened."""
     seed = request.config.getoption("--sim-seed")

@@ -48,7 +48,7 @@ def _rows() -> dict[str, Row]:
     return {row.name: row for row in published()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_it_is_found_from_the_published_seed_on(bug: Bug) -> None:
     """Break the replica, draw seeds from the one that showed it; mend it and run them again."""

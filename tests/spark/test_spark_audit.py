@@ -41,7 +41,7 @@ from tests.support.kafka_directory import KafkaDirectory
 
 TOPIC_ID = bytes(15) + b"\x09"
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,7 @@ def test_the_source_gives_what_the_reader_gives(spark: Any, log: AuditLog) -> No
     assert control == sum(row["is_control"] for row in expected)
 
 
+@pytest.mark.long
 def test_state_as_of_equals_replay(spark: Any, log: AuditLog, exported: AuditTables) -> None:
     """Over the export, over the log, and by the source's own option."""
     from_log = tables_of_log(spark, log.home)
@@ -158,6 +159,7 @@ def leaders(image: MetadataImage) -> dict[tuple[str, int], tuple[int, int]]:
     }
 
 
+@pytest.mark.long
 def test_the_leadership_timeline_equals_replay(log: AuditLog, exported: AuditTables) -> None:
     rows = as_dicts(leadership_timeline(exported))
     start = plan_source(log.home).start_offset
@@ -179,6 +181,7 @@ def test_the_leadership_timeline_equals_replay(log: AuditLog, exported: AuditTab
     assert (turn["principal"], turn["reason"]) == ("User:controller", "no heartbeat")
 
 
+@pytest.mark.long
 def test_config_changes_say_who_and_from_what_to_what(log: AuditLog, exported: AuditTables) -> None:
     values: dict[tuple[str, ...], str | None] = {}
     rows = as_dicts(config_changes(exported))
@@ -197,6 +200,7 @@ def test_config_changes_say_who_and_from_what_to_what(log: AuditLog, exported: A
         assert image.configs.value(names[kind], name, config) == value
 
 
+@pytest.mark.long
 def test_a_stream_follows_the_log_and_stops_at_truncation(spark: Any, tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "node", segment_bytes=2000)
     log.elect(1)
@@ -216,6 +220,7 @@ def test_a_stream_follows_the_log_and_stops_at_truncation(spark: Any, tmp_path: 
         follow(spark, log.home, tmp_path, limit=12)
 
 
+@pytest.mark.long
 def test_a_question_may_take_in_what_is_not_known_to_be_committed(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -230,6 +235,7 @@ def test_a_question_may_take_in_what_is_not_known_to_be_committed(
     assert [row.value for row in config_changes(everything).collect()] == ["5"]
 
 
+@pytest.mark.long
 def test_spark_names_the_damage_of_a_log(spark: Any, tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "node")
     log.elect(1, voters=(1,))

@@ -84,7 +84,9 @@ def test_too_little_happening_fails(
         (("--seeds", "2"), "2 seeds are fewer than 50"),
         (("--seeds", "50", "--voters", "1"), "only in clusters of the usual shape"),
         (("--seeds", "2", "--observers", "0"), "usual shape everything may happen; 2 seeds"),
-        (("--seeds", "50"), "storms of 20 events are shorter than 1000"),
+        pytest.param(
+            ("--seeds", "50"), "storms of 20 events are shorter than 1000", marks=pytest.mark.long
+        ),
     ],
 )
 def test_minima_that_are_not_enforced_are_not_shown_as_if_they_were(

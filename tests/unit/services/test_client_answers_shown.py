@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quorate.services.answers import ANSWERS, HEALTH_AND_REFLECTION, client_refusals
 from quorum.v1 import admin_pb2, metadata_pb2
 from tests.support.refusals import shown_by
@@ -22,6 +24,7 @@ def test_every_method_has_a_row() -> None:
     assert sorted(ANSWERS) == sorted([*names, HEALTH_AND_REFLECTION])
 
 
+@pytest.mark.long
 def test_every_refusal_is_shown(tmp_path: Path) -> None:
     """Goal: no row that nobody has seen. Method: what the tests beside this one make it send."""
     found = shown_by("tests/unit/services", tmp_path / "refusals")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quorum.answered import Form, Refusal, Service
 from quorum.transport.answers import OWN_CODES, STATUSES, kind_of
 from quorum.v1 import raft_pb2
@@ -19,6 +21,7 @@ def test_every_method_has_a_row() -> None:
     assert set(STATUSES) == {*methods, "Exchange"}
 
 
+@pytest.mark.long
 def test_every_refusal_of_the_transport_is_shown(tmp_path: Path) -> None:
     """Goal: no row that nobody has seen. Method: what the tests beside this one make it send."""
     listed = {
