@@ -206,6 +206,7 @@ def test_every_disk_is_full(filling: Processes) -> None:
     assert_sound_again(cluster, "30")
 
 
+@pytest.mark.long
 def test_little_space_left_is_said_before_it_is_too_late(tmp_path: Path) -> None:
     with running(tmp_path, voters=1) as cluster:
         (node,) = cluster.voters

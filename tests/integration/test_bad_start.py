@@ -225,6 +225,7 @@ def test_a_configuration_that_is_not_toml(cluster: Processes, node: LocalNode, t
     assert_refused(ended, Exit.USAGE, str(node.config_path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", ["client", "metrics"])
 def test_a_port_in_use(cluster: Processes, node: LocalNode, which: str) -> None:
     port = node.port if which == "client" else node.metrics_port

@@ -94,7 +94,7 @@ class Node:
         return self.process.returncode
 
 
-@pytest.fixture(scope="module", params=["native", "kafka"])
+@pytest.fixture(scope="module", params=["native", pytest.param("kafka", marks=pytest.mark.long)])
 def node(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Node]:

@@ -133,6 +133,7 @@ def dumped(cluster: Processes, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
+@pytest.mark.long
 def test_the_whole_sample(tmp_path: Path, sample: Path, replay_digest: str) -> None:
     """Every source batch is one batch of the same records, the images equal a direct replay,
     and the tools read both directories."""

@@ -252,6 +252,7 @@ def test_what_is_nested_too_deeply_to_write_back_is_refused(in_structure):
     assert outcomes == {"refused", "kept"}
 
 
+@pytest.mark.long
 def test_no_bytes_raise_anything_else():
     """Noise, also behind beginnings of values: nearly all of it is refused, and nothing escapes."""
     outcomes = Counter()

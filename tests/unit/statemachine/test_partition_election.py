@@ -181,6 +181,7 @@ def partitions(draw):
     return replicas, isr, elr, leader, last_known, removing
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(
     partitions(),

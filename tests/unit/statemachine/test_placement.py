@@ -82,6 +82,7 @@ def clusters(draw):
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(clusters(), st.integers(1, 9), st.integers(1, 40), st.integers(0, 9))
 def test_hard_rules_hold_for_any_cluster(brokers, factor, count, seed):

@@ -149,6 +149,7 @@ def test_every_message_type_is_generated() -> None:
     assert set(MESSAGES) == set(Message.__args__)
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(messages, st.randoms(use_true_random=False))
 def test_mutated_frames_decode_or_are_refused(message: Message, rng: random.Random) -> None:
@@ -175,6 +176,7 @@ def test_mutated_frames_decode_or_are_refused(message: Message, rng: random.Rand
     assert decode_frame(encode_frame(decoded)) == decoded
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("parse", "known"),
     [(decode_frame, frozenset(framing._DECODERS)), (decode_hello, frozenset({framing.HELLO}))],
