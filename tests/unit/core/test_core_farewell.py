@@ -111,6 +111,16 @@ def test_an_answer_counts_once() -> None:
     assert len(told(cluster, 2)) == 2
 
 
+def test_an_answer_to_nothing_ends_no_farewell() -> None:
+    """0 numbers no request, and stands for none while the next one waits for its pause."""
+    cluster = resigned()
+    answer(cluster, 2, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = EndQuorumEpochResponse(0, ErrorCode.NONE, 1, 1)
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, response))
+    pass_time(cluster, cluster.config.retry_backoff_ms)
+    assert len(told(cluster, 2)) == 2
+
+
 def test_an_answer_of_a_later_epoch_ends_the_farewell() -> None:
     cluster = resigned()
     answer(cluster, 2, leader_id=2, epoch=2)

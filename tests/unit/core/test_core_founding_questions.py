@@ -7,7 +7,7 @@ import random
 import pytest
 
 from quorum.core.founding import _draw_life_id, why_not_founded, why_not_vote
-from quorum.core.founding_messages import FoundingRequest
+from quorum.core.founding_messages import FoundingRequest, FoundingResponse
 from quorum.core.notices import RequestFailed
 from quorum.core.timers import Timer
 from quorum.errors import ErrorCode
@@ -86,6 +86,16 @@ def test_a_question_without_an_answer_counts_as_one_timeout_and_one_retry() -> N
     assert questions(cluster, 2) == 2
     fired = cluster[1].timers_fired
     assert (fired[Timer.FOUNDING_RETRY], fired[Timer.FOUNDING_REQUEST]) == (1, 1)
+
+
+def test_an_answer_to_nothing_tells_nothing() -> None:
+    """0 numbers no request, and stands for none while the next question waits for its pause."""
+    cluster = fresh()
+    tell(cluster, 2, (), life_id=ZERO_UUID)
+    response = FoundingResponse(0, ErrorCode.NONE, -1, 0, life(cluster, 2), whole_roster(cluster))
+    receive(cluster, 1, 2, response)
+    assert founding(cluster, 1).roster == ()
+    assert core(cluster, 1).inquiries[2].life_id == ZERO_UUID
 
 
 def test_a_roster_without_the_life_of_its_sender_is_not_looked_at() -> None:

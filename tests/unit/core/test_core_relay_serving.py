@@ -39,13 +39,17 @@ class RelayNode:
         self.upstream, self.path = path[0].id if path else 1, path
         self.hear(committed)
 
-    def hear(self, committed: int) -> list[tuple[int, FetchResponse]]:
-        """Let the leader's answer come, directly or through relays; return what leaves."""
+    def hear(self, committed: int, *, age_ms: int = -1) -> list[tuple[int, FetchResponse]]:
+        """Let the leader's answer come, directly or through relays; return what leaves.
+
+        ``age_ms``: how long ago the leader was certainly followed by a majority.
+        """
         sends = [*self.output.immediate, *self.output.after_persist]
         fetch = [each.message for each in sends if isinstance(each.message, FetchRequest)][-1]
         answer = FetchResponse(
-            fetch.request_id, ErrorCode.NONE, 1, 1, committed, path=self.path, contact_age_ms=0
-        )
+            fetch.request_id, ErrorCode.NONE, 1, 1, committed, path=self.path, contact_age_ms=0,
+            leader_age_ms=age_ms,
+        )  # fmt: skip
         self.output = self.node.receive(self.now_ms, self.upstream, answer)
         assert self.node.high_watermark == committed
         return answers(self.output)
@@ -93,6 +97,17 @@ def test_a_relay_that_nobody_fetches_from_keeps_no_clock() -> None:
         deadline_ms = relay.output.next_deadline_ms
         assert deadline_ms is not None
         assert (deadline_ms == relay.now_ms + 1_000) == has_observer
+
+
+def test_an_answer_is_as_old_as_what_the_leader_said_and_since_then() -> None:
+    """And of unknown age where the leader itself could not say."""
+    for age_ms, told_ms in ((-1, -1), (0, 130), (20, 150)):
+        relay = RelayNode()
+        relay.now_ms += 30
+        relay.hear(3, age_ms=age_ms)
+        relay.now_ms += 100
+        ((_, answer),) = relay.ask(fetch_offset=1)
+        assert answer.leader_age_ms == told_ms
 
 
 def test_records_below_the_high_watermark_are_served_at_once_and_no_others() -> None:

@@ -11,7 +11,7 @@ from quorum.core.epoch_claims import RESPONSE_RAISE_MAX
 from quorum.core.events import DownloadEnded, MessageIgnored
 from quorum.core.fetch_messages import FetchRequest
 from quorum.core.messages import Message
-from quorum.core.notices import SnapshotFrozen
+from quorum.core.notices import SnapshotFrozen, SnapshotRejected
 from quorum.core.output import AbandonDownload, BeginDownload, WriteChunk
 from quorum.core.read_messages import ReadRound
 from quorum.core.received_records import VotersAt
@@ -132,6 +132,8 @@ def test_a_chunk_after_the_end_of_its_download_is_dropped() -> None:
     cluster.call(1, lambda node: node.notice(cluster.now_ms, frozen))
     assert not cluster[1].is_downloading
     assert chunk(cluster, request=request).persist == []
+    # Whose file it was is left alone.
+    assert last_sent(cluster) == (3, FetchRequest)
 
 
 @pytest.mark.parametrize("slices", [1, 3])
@@ -193,3 +195,18 @@ def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_inst
     cluster.tick(1)
     assert DownloadEnded(reached, "the log already reaches it") in cluster.members[1].events
     assert (cluster[1].log_end_offset, cluster[1].snapshots) == (3, (reached,))
+
+
+def test_a_rejected_file_leaves_the_fetch_that_is_under_way_alone() -> None:
+    """That one is a sign of life to the leader, and its answer may bring the next snapshot."""
+    cluster = following()
+    name_snapshot(cluster)
+    cluster.slow_disks.add(1)
+    chunk(cluster, bytes(10))
+    pass_time(cluster, cluster.config.fetch_timeout_ms // 4)
+    assert last_sent(cluster) == (2, FetchRequest)
+    before = len(cluster.sent)
+    rejected = SnapshotRejected(SNAPSHOT, "checksum")
+    cluster.call(1, lambda node: node.notice(cluster.now_ms, rejected))
+    assert len(cluster.sent) == before
+    assert BeginDownload(SNAPSHOT) in name_snapshot(cluster).persist
