@@ -110,6 +110,13 @@ def test_an_answer_is_as_old_as_what_the_leader_said_and_since_then() -> None:
         assert answer.leader_age_ms == told_ms
 
 
+def test_who_fetches_from_a_relay_is_seen_there_as_an_observer() -> None:
+    relay = RelayNode()
+    relay.ask(fetch_offset=1)
+    (view,) = relay.node.tree().downstream
+    assert (view.key, view.is_voter, view.log_end_offset) == (key(8), False, 1)
+
+
 def test_records_below_the_high_watermark_are_served_at_once_and_no_others() -> None:
     ((_, answer),) = RelayNode().ask(fetch_offset=1)
     assert (answer.serve_offset, answer.serve_end_offset, answer.leader_id) == (1, 3, 1)
