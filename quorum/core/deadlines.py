@@ -116,12 +116,24 @@ def _of_others(core: CoreState) -> Iterator[int]:
 def _of_campaign(core: CoreState, role: Prospective | Candidate) -> Iterator[int]:
     yield role.election_deadline_ms
     yield role.retry_ms
-    if isinstance(role, Prospective) and core.now_ms < role.yield_until_ms:
-        yield role.yield_until_ms
+    if isinstance(role, Prospective):
+        if core.now_ms < role.yield_until_ms:
+            yield role.yield_until_ms
+        if not role.fail_fast:
+            yield from _of_search(core)
     if asks_voters(core, role):
         for ballot in role.ballots.values():
             if ballot.granted is None:
                 yield ballot.due_ms
+
+
+def _of_search(core: CoreState) -> Iterator[int]:
+    flight = core.in_flight
+    if flight is None:
+        for server in core.bootstrap:
+            yield core.peers.ready_ms(server)
+    elif flight.deadline_ms is not None:
+        yield flight.deadline_ms
 
 
 def _of_fetching(core: CoreState) -> Iterator[int]:

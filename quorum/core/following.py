@@ -19,6 +19,7 @@ from quorum.core.leader_search import (
     is_search,
     is_search_to_end,
     learn_from_search,
+    server_to_ask,
     set_search_aside,
     whom_to_ask,
 )
@@ -80,6 +81,21 @@ def pursue_fetch(core: CoreState) -> None:
         _ask(core)
     if core.in_flight is not None and core.download is not None:
         ask_ahead(core, core.download)
+
+
+def pursue_search(core: CoreState) -> None:
+    """While this replica campaigns, keep a question to a bootstrap server under way."""
+    flight = core.in_flight
+    if flight is not None and flight.deadline_ms is not None and core.now_ms >= flight.deadline_ms:
+        core.fired(Timer.FETCH_REQUEST)
+        core.peer_failed(flight.peer)
+        core.in_flight = flight = None
+    if flight is None and not core.chain.condemned:
+        server = server_to_ask(core)
+        if server is not None:
+            if core.peers.ready_ms(server):
+                core.fired(Timer.FETCH_RETRY)
+            _fetch_from(core, server)
 
 
 def _ask(core: CoreState) -> None:

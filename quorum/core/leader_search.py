@@ -11,6 +11,8 @@ See: docs/protocol.md (Finding the leader); ADR 38; KIP-595, KIP-853 (bootstrap 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quorum.core.fetch_messages import FetchResponse
 from quorum.core.peers import InFlight
 from quorum.core.relaying import may_go_direct, relay_to_ask
@@ -57,11 +59,20 @@ def _peer_to_search(core: CoreState) -> NodeId | None:
     """
     role = core.role
     leader_id = role.leader_id if isinstance(role, Follower) else None
-    ready = [
-        peer
-        for peer in discovery_peers(core)
-        if peer != leader_id and core.now_ms >= core.peers.ready_ms(peer)
-    ]
+    return _one_of(core, [peer for peer in discovery_peers(core) if peer != leader_id])
+
+
+def server_to_ask(core: CoreState) -> NodeId | None:
+    """The bootstrap server to be asked by a replica that campaigns; None when there is none.
+
+    The voters of its own log say who leads when they answer its vote requests. If all of them were
+    replaced while it was away, only a bootstrap server knows.
+    """
+    return _one_of(core, core.bootstrap)
+
+
+def _one_of(core: CoreState, peers: Sequence[NodeId]) -> NodeId | None:
+    ready = [peer for peer in peers if core.now_ms >= core.peers.ready_ms(peer)]
     if not ready:
         return None
     least = min(core.peers.failures(peer) for peer in ready)

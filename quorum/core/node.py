@@ -390,6 +390,8 @@ class RaftNode:
             case Prospective():
                 snapshot_install.install_if_ready(core)
                 election.pursue_prospective(core, role)
+                if core.role is role and not role.fail_fast:
+                    following.pursue_search(core)
             case Candidate():
                 election.pursue_candidate(core, role)
             case Resigned():
