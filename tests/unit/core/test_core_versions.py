@@ -217,7 +217,7 @@ def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
     runs(cluster, 3, 5)
     cluster.sent.clear()
     cluster.cut |= {(3, 1)}
-    cluster.advance(2_500)
+    cluster.advance(1_500)
     cluster.cut.clear()
     cluster.advance(5_000)
     told = [
