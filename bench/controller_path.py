@@ -21,7 +21,7 @@ from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, RequestContext
 from quorum.batch import with_position
-from quorum.core.output import LeadershipChanged
+from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, SnapshotId, VersionRange
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, InitProducerId

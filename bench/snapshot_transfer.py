@@ -23,8 +23,8 @@ from crc32c import crc32c
 from grpc import aio
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import Message
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.clock import SystemClock

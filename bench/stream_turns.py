@@ -25,9 +25,9 @@ import grpc
 from crc32c import crc32c
 from grpc import aio
 
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.transport.framing import decode_frame, encode_frame
 from quorum.transport.hello import Hello

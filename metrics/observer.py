@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from metrics.families import Families
-from quorum.core import events
+from quorum.core.contract import events
 from quorum.errors import ErrorCode
 
 COMMITS_WAITING_MAX = 10_000

@@ -20,7 +20,7 @@ from typing import TextIO
 
 from quorate.log_limit import LINE_CHARACTERS_MAX, LineLimit
 from quorate.visible_text import visible, visible_json
-from quorum.core import events
+from quorum.core.contract import events
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, uuid_to_text
 

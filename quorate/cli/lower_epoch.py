@@ -11,7 +11,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorum.core.refusals import EPOCH_MAX
+from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem

@@ -29,7 +29,7 @@ from quorate.controller.publishing import CheckpointProgress, Published, Subscri
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorate.controller.speculation import Speculation, position_of
 from quorate.controller.waits import OffsetWaits
-from quorum.core.output import LeadershipChanged
+from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import (
     ErrorCode,
     QuorateError,

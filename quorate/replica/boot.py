@@ -25,8 +25,8 @@ from quorate.replica.unknown_end import floor_for_unknown_end
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import KRaftVersion, Voters
-from quorum.core.notices import DurableState, PartialDownload
-from quorum.core.received_records import VotersAt
+from quorum.core.contract.local_events import DurableState, PartialDownload
+from quorum.core.messages.received_records import VotersAt
 from quorum.errors import ElectionStateError, LogDamagedError, SnapshotCorruptError
 from quorum.log.config import LogConfig
 from quorum.log.damage import Loss, quarantine

@@ -16,8 +16,8 @@ from quorate.controller.controller import Controller
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoint_proof import CheckpointProof
 from quorate.replica.checkpoint_space import CheckpointSpace
-from quorum.core.events import CheckpointFailed, Event
-from quorum.core.notices import SnapshotCreated, SnapshotRemoved
+from quorum.core.contract.events import CheckpointFailed, Event
+from quorum.core.contract.local_events import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver

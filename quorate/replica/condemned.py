@@ -1,6 +1,7 @@
 """Setting aside a log that was found wrong although all its checksums are right.
 
-A former life lost a dispute about its history (``quorum.core.dispute``) and stopped. Before this
+A former life lost a dispute about its history (``quorum.core.integrity.divergence_resolution``) and
+stopped. Before this
 one loads anything, what differs goes: segments from the first offset that differs on, and the
 checkpoints made of an image that had it. The vote floor comes first, as with damage.
 

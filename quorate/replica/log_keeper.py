@@ -10,8 +10,8 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 
 from quorate.replica.paced_files import PacedFiles, PacedStop
-from quorum.core.notices import LogVerified, Notice
-from quorum.core.output import VerifyLog
+from quorum.core.contract.local_events import LogVerified, Notice
+from quorum.core.contract.output import VerifyLog
 from quorum.errors import StorageError
 from quorum.log.config import LogConfig
 from quorum.log.verify import Verified, verify_log

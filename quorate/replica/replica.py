@@ -21,11 +21,16 @@ from quorate.replica.boot import Stores
 from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
 from quorate.replica.log_keeper import LogKeeper
 from quorum.config import QuorumConfig
-from quorum.core.events import Event
-from quorum.core.messages import Message
-from quorum.core.node import RaftNode
-from quorum.core.notices import FeatureLevels, ListenerEndpoints, Notice, ReplayStopped
-from quorum.core.upstream import NO_RELAYS, RelayPlan
+from quorum.core.contract.events import Event
+from quorum.core.contract.local_events import (
+    FeatureLevels,
+    ListenerEndpoints,
+    Notice,
+    ReplayStopped,
+)
+from quorum.core.messages.message_types import Message
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
 from quorum.runtime.operator_requests import OnSettled

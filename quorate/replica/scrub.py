@@ -7,7 +7,7 @@ Every batch of the log below the flushed end and every checkpoint is read again 
   life ends with a vote floor stored, and the next sets the segment aside and fetches it anew;
 * a damaged checkpoint: it is set aside, and a new one of the present image is written.
 
-See: docs/operations/runbooks.md (Rot-found); ``quorum.core.condemnation``.
+See: docs/operations/runbooks.md (Rot-found); ``quorum.core.integrity.quarantine``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from quorate.replica.replica import Replica
-from quorum.core.notices import DamageFound
+from quorum.core.contract.local_events import DamageFound
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.config import LogConfig
 from quorum.log.verify import verify_log

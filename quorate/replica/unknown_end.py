@@ -10,7 +10,7 @@ The vote floor is then the beginning of the next epoch, whatever the log holds. 
 acknowledged here is of no later epoch than the remembered one; whoever comes to lead a later one is
 elected by a majority that this replica is not part of, and therefore has it. Sooner than by a
 record of a later epoch the floor is reached at the end of the leader's log
-(``quorum.core.durability``).
+(``quorum.core.replication.durability``).
 
 See: ADR 7, 20 and 39.
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from metrics.observer import Observer
 from quorate.controller.requests import Answer, OnAnswer
-from quorum.core.output import LeadershipChanged
+from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import ErrorCode
 from quorum.runtime.ports import Listener
 from quorum.types import SnapshotId

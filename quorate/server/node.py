@@ -39,10 +39,10 @@ from quorate.server.served_node import ReplicaNode
 from quorate.server.worker import Worker
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
-from quorum.core.events import Event
-from quorum.core.messages import Message
-from quorum.core.notices import ConnectionRefused, RequestFailed, ShutDown
-from quorum.core.upstream import RelayPlan
+from quorum.core.contract.events import Event
+from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, ShutDown
+from quorum.core.messages.message_types import Message
+from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ListenError, StorageError
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock

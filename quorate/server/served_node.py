@@ -23,16 +23,16 @@ from quorate.services.ports import (
     ReplicaStatus,
     VoterChange,
 )
-from quorum.core.notices import TransferLeadership
-from quorum.core.pending_change import ChangeKind
-from quorum.core.progress import ReplicaView
+from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.state.pending_change import ChangeKind
+from quorum.core.state.replica_progress import ReplicaView
 from quorum.runtime.voter_changes import answer_of
 from quorum.types import Endpoint, NodeId
 
 if TYPE_CHECKING:
     from quorate.replica.replica import Replica
-    from quorum.core.notices import Notice
-    from quorum.core.output import RequestSettled, VoterChangeAnswered
+    from quorum.core.contract.local_events import Notice
+    from quorum.core.contract.output import RequestSettled, VoterChangeAnswered
     from quorum.ports import Clock
     from statemachine.commands import Command, FeatureRange
 

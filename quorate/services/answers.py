@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quorum.answered import Form, Refusal, Service, tell
-from quorum.core.answers import OPERATOR_ANSWERS, Codes
-from quorum.core.notices import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
+from quorum.core.contract.local_events import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
+from quorum.core.contract.response_errors import OPERATOR_ANSWERS, Codes
 from quorum.errors import ErrorCode as Code
 
 _NONE: Codes = frozenset()

@@ -10,7 +10,7 @@ from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, leader_hint, require_leader
 from quorate.services.ports import Outcome, ServedNode, VoterChange
-from quorum.core.pending_change import ChangeKind
+from quorum.core.state.pending_change import ChangeKind
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, ReplicaKey, Voter
 from quorum.v1 import admin_pb2, common_pb2

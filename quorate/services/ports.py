@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.controller.requests import OnAnswer, RequestContext
-from quorum.core.pending_change import ChangeKind
+from quorum.core.state.pending_change import ChangeKind
 from quorum.errors import ErrorCode
 from quorum.types import (
     ZERO_UUID,

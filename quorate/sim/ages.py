@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from quorate.sim.invariants.violation import Violation
-from quorum.core.currency import Currency
+from quorum.core.liveness.freshness import Currency
 from quorum.types import NodeId
 
 RATE_MIN = 900

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from quorate.sim.member import Member
 from quorate.sim.population import Population
-from quorum.core.node import RaftNode
+from quorum.core.node.raft_node import RaftNode
 from quorum.types import NodeId, ReplicaKey, Voter
 
 

@@ -20,8 +20,8 @@ from quorate.sim.invariants.violation import Violation
 from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import KEEP_ALL
 from quorate.sim.population import Population
-from quorum.core.messages import Message
-from quorum.core.notices import RequestFailed
+from quorum.core.contract.local_events import RequestFailed
+from quorum.core.messages.message_types import Message
 from quorum.transport.speakers import Speaker, Speakers
 from quorum.types import NodeId
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from quorum.core.chain_messages import ChainDigestRequest
-from quorum.core.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.founding_messages import FoundingRequest
-from quorum.core.messages import Message, Request
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.chain_messages import ChainDigestRequest
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import OffsetAndEpoch, ReplicaKey
 
 _NO_EPOCH_OF_OURS = (1 << 31) - 1

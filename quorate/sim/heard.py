@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.sim.invariants.violation import Violation
 from quorate.sim.node_disk import NodeDisk
 from quorate.sim.surroundings import Surroundings
-from quorum.core.events import (
+from quorum.core.contract.events import (
     GAVE_WAY,
     DownloadEnded,
     DownloadStarted,

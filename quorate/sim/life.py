@@ -21,10 +21,10 @@ from quorate.sim.memory_filesystem import PowerLost
 from quorate.sim.node_disk import NodeDisk
 from quorate.sim.surroundings import Surroundings
 from quorate.sim.trace import describe
-from quorum.core.events import Event
-from quorum.core.held_fetches import NEVER_MS
-from quorum.core.messages import Message
-from quorum.core.notices import Notice, ShutDown
+from quorum.core.contract.events import Event
+from quorum.core.contract.local_events import Notice, ShutDown
+from quorum.core.messages.message_types import Message
+from quorum.core.state.held_fetches import NEVER_MS
 from quorum.errors import DiskFullError, LogCondemnedError, StorageError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId

@@ -13,8 +13,8 @@ from quorate.sim.life import Life, Links
 from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode
 from quorate.sim.node_disk import NodeDisk
 from quorate.sim.surroundings import Surroundings
-from quorum.core.messages import Message
-from quorum.core.notices import Notice
+from quorum.core.contract.local_events import Notice
+from quorum.core.messages.message_types import Message
 from quorum.types import NodeId, ReplicaKey, Uuid, Voter
 
 

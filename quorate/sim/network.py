@@ -11,9 +11,9 @@ from quorate.sim.garbage import garbled
 from quorate.sim.member import Member
 from quorate.sim.stranger import ADDRESS, Stranger
 from quorate.sim.surroundings import Surroundings
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.messages import Message, Request
-from quorum.core.notices import ConnectionRefused, RequestFailed
+from quorum.core.contract.local_events import ConnectionRefused, RequestFailed
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.message_types import Message, Request
 from quorum.types import NO_NODE, NodeId
 
 _REQUESTS = frozenset(get_args(Request))

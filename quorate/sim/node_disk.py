@@ -85,7 +85,8 @@ class NodeDisk:
     def reformat(self, directory_id: Uuid, voters: tuple[Voter, ...]) -> None:
         """An empty disk, formatted by the very same command as the one before it.
 
-        The node is barred from voting as soon as it meets anybody (``quorum.core.founding``). The
+        The node is barred from voting as soon as it meets anybody
+        (``quorum.core.election.bootstrapping``). The
         witness has to be told by ``reformatted``.
         """
         self.fs = MemoryFileSystem()

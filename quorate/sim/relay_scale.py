@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.messages import Message
-from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState
-from quorum.core.output import Append, HighWatermarkAdvanced, Output
-from quorum.core.received_records import ReceivedRecords, VotersAt
-from quorum.core.upstream import RelayPlan
+from quorum.core.contract.local_events import DurableState
+from quorum.core.contract.output import Append, HighWatermarkAdvanced, Output
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.upstream import RelayPlan
 from quorum.transport.framing import encode_frame
 from quorum.types import (
     LOG_BEGINNING,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from quorum.config import QuorumConfig
-from quorum.core.upstream import NO_RELAYS, RelayPlan
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.types import NodeId
 
 ALIAS = -100

@@ -18,19 +18,23 @@ from quorate.replica.replica import Replica
 from quorate.sim.member import Member
 from quorate.sim.surroundings import ANONYMOUS, STRANGER, Surroundings
 from quorum.batch import encode_batch
-from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
-from quorum.core.epoch_messages import (
+from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.founding_messages import FoundingRequest
-from quorum.core.messages import Message, Request
-from quorum.core.versions import OWN_KRAFT_VERSIONS
-from quorum.core.vote_messages import VoteRequest, VoteResponse
-from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+)
+from quorum.core.voters.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
 from quorum.types import (
     NO_NODE,

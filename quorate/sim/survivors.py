@@ -18,7 +18,7 @@ from quorate.sim.cluster import Cluster
 from quorate.sim.dice import Dice
 from quorate.sim.harm.processes import CRASH_MODES
 from quorate.sim.member import Member
-from quorum.core.node import RaftNode
+from quorum.core.node.raft_node import RaftNode
 from quorum.types import NodeId, OffsetAndEpoch
 
 _SEEDS = 1 << 64

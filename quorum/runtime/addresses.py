@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core.output import LeaderEndpoints, PeerEndpoints, VotersChanged
+from quorum.core.contract.output import LeaderEndpoints, PeerEndpoints, VotersChanged
 from quorum.types import NodeId
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorum.core.chain_messages import ChainDigestResponse
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message
+from quorum.core.messages.chain_messages import ChainDigestResponse
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message
 from quorum.errors import ErrorCode, StorageError
 from quorum.ports import LogStore
 from quorum.types import NO_NODE, DigestAt

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from quorum.batch import scan_batches
 from quorum.control import encode_control_batch
-from quorum.core.output import Append
+from quorum.core.contract.output import Append
 from quorum.ports import Clock
 
 

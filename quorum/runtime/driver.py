@@ -20,10 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from quorum.batch import with_position
-from quorum.core.events import Event, MessageIgnored
-from quorum.core.messages import Message
-from quorum.core.node import RaftNode
-from quorum.core.notices import (
+from quorum.core.contract.events import Event, MessageIgnored
+from quorum.core.contract.local_events import (
     DurableState,
     LeaseChanged,
     Notice,
@@ -31,7 +29,7 @@ from quorum.core.notices import (
     Resign,
     SnapshotRemoved,
 )
-from quorum.core.output import (
+from quorum.core.contract.output import (
     Append,
     CondemnLog,
     Effect,
@@ -52,7 +50,9 @@ from quorum.core.output import (
     VoterChangeAnswered,
     VotersChanged,
 )
-from quorum.core.snapshot_messages import FetchSnapshotResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
+from quorum.core.node.raft_node import RaftNode
 from quorum.errors import LogCondemnedError, invariant
 from quorum.ports import Clock, LogStore, SnapshotStore
 from quorum.runtime.addresses import addresses_in

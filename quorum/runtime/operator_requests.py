@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeAlias
 
-from quorum.core.output import RequestSettled
+from quorum.core.contract.output import RequestSettled
 
 OnSettled: TypeAlias = Callable[[RequestSettled], None]
 

@@ -13,8 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from quorum.core.notices import Notice, SnapshotFrozen, SnapshotRejected, SnapshotRemoved
-from quorum.core.output import (
+from quorum.core.contract.local_events import (
+    Notice,
+    SnapshotFrozen,
+    SnapshotRejected,
+    SnapshotRemoved,
+)
+from quorum.core.contract.output import (
     AbandonDownload,
     AdvanceLogStart,
     Append,
@@ -28,7 +33,7 @@ from quorum.core.output import (
     Truncate,
     WriteChunk,
 )
-from quorum.core.received_records import VotersAt
+from quorum.core.messages.received_records import VotersAt
 from quorum.errors import DiskFullError, SnapshotCorruptError
 from quorum.ports import ElectionStore, LogStore, SnapshotStore
 from quorum.runtime.ports import WriteDone, WriteGroup

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from quorum.core.messages import Message
-from quorum.core.notices import Notice
-from quorum.core.output import Effect, LeadershipChanged
+from quorum.core.contract.local_events import Notice
+from quorum.core.contract.output import Effect, LeadershipChanged
+from quorum.core.messages.message_types import Message
 from quorum.types import NodeId, SnapshotId
 from quorum.values import value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from quorum.core.output import Promise
+from quorum.core.contract.output import Promise
 
 
 class Promises:

@@ -1,7 +1,7 @@
 """Whether a node comes when it meant to: how a standstill of its process shows.
 
 Whatever enters the node next, a timer or a message, finds the deadline that the core last asked
-for long over. The core is told before anything else (``quorum.core.standstill``).
+for long over. The core is told before anything else (``quorum.core.liveness.process_pause``).
 """
 
 from __future__ import annotations

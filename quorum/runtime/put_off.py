@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from quorum.core.notices import Notice
-from quorum.core.output import HighWatermarkAdvanced, Progress
+from quorum.core.contract.local_events import Notice
+from quorum.core.contract.output import HighWatermarkAdvanced, Progress
 
 GATHERED_RECORDS_MAX: Final = 32
 """Committed records for which there is nothing more to be won by waiting for others."""

@@ -11,10 +11,10 @@ from crc32c import crc32c
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import Voters
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.messages import Message
-from quorum.core.received_records import ReceivedRecords, VotersAt
-from quorum.core.snapshot_messages import FetchSnapshotResponse
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import CorruptBatchError
 from quorum.types import EpochStart
 

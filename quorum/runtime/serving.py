@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from crc32c import crc32c
 
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.messages import Message
-from quorum.core.notices import SnapshotRemoved
-from quorum.core.snapshot_messages import FetchSnapshotResponse
+from quorum.core.contract.local_events import SnapshotRemoved
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import ErrorCode, StorageError
 from quorum.ports import SnapshotStore
 

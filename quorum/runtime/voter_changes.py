@@ -1,6 +1,7 @@
 """Changes of the voter set that callers on this node wait for: a token each, and its answer.
 
-See: ``quorum.core.notices`` for what may be asked, ``VoterChangeAnswered`` for what it means.
+See: ``quorum.core.contract.local_events`` for what may be asked, ``VoterChangeAnswered`` for what
+it means.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
-from quorum.core.notices import AddVoter, Notice, RemoveVoter, UpdateVoter
-from quorum.core.output import VoterChangeAnswered
+from quorum.core.contract.local_events import AddVoter, Notice, RemoveVoter, UpdateVoter
+from quorum.core.contract.output import VoterChangeAnswered
 from quorum.types import ReplicaKey, Voter
 
 OnAnswer = Callable[[VoterChangeAnswered], None]

@@ -1,6 +1,7 @@
 """What RaftService may answer besides success: the whole table, and the way out of every refusal.
 
-The core's codes are in ``quorum/core/answers.py``. The transport adds ``OWN_CODES``, and the
+The core's codes are in ``quorum/core/contract/response_errors.py``. The transport adds
+``OWN_CODES``, and the
 statuses that end calls and streams before or behind the core; those carry no code.
 
 See: docs/protocol.md, "What a service refuses".
@@ -16,9 +17,9 @@ import grpc
 from grpc import aio
 
 from quorum.answered import Form, Refusal, Service, tell
-from quorum.core.answers import ANSWERS, RELAY_ANSWERS, Codes
-from quorum.core.messages import Request
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.contract.response_errors import ANSWERS, RELAY_ANSWERS, Codes
+from quorum.core.messages.message_types import Request
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.transport.link import EXCHANGE_METHOD
 

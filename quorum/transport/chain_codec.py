@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorum.core.chain_messages import CHAIN_OFFSETS_MAX, ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.chain_messages import (
+    CHAIN_OFFSETS_MAX,
+    ChainDigestRequest,
+    ChainDigestResponse,
+)
 from quorum.errors import PeerProtocolError
 from quorum.transport.codec import (
     cluster_id_from_pb,

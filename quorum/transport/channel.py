@@ -12,7 +12,7 @@ import contextlib
 from collections import deque
 from dataclasses import dataclass
 
-from quorum.core.messages import Message, Request
+from quorum.core.messages.message_types import Message, Request
 from quorum.errors import PeerProtocolError
 from quorum.transport.backoff import Backoff
 from quorum.transport.conversation import Conversation, Ended, Ending

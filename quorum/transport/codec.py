@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from quorum.core.epoch_messages import (
+from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.read_messages import ReadRound
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport import version_codec
 from quorum.transport.limits import (

@@ -17,7 +17,7 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 from quorum.errors import PeerProtocolError
 from quorum.transport.framing import ALIVE_FRAME, GOODBYE, PROBE, decode_frame
 from quorum.transport.hello import (

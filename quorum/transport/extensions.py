@@ -12,8 +12,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from quorum.core.fetch_messages import Subtree
-from quorum.core.relay import LINKS_MAX
+from quorum.core.messages.fetch_messages import Subtree
+from quorum.core.state.relay_table import LINKS_MAX
 from quorum.errors import PeerProtocolError
 from quorum.transport.version_codec import NAME_CHARACTERS_MAX, RANGES_MAX
 from quorum.types import ReplicaKey, VersionRange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from quorum.core.founding_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
 from quorum.errors import PeerProtocolError
 from quorum.transport.codec import (
     cluster_id_from_pb,

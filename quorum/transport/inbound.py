@@ -10,10 +10,14 @@ from typing import Any, Final, TypeAlias
 import grpc
 from grpc import aio
 
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message, Request, Response
-from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message, Request, Response
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+)
 from quorum.errors import PeerProtocolError, QuorumUsageError
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (

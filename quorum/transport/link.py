@@ -13,7 +13,7 @@ import grpc
 from grpc import aio
 
 from quorum.config import QuorumConfig
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 from quorum.supervisor import Supervisor
 from quorum.transport.complaints import Complaints
 from quorum.transport.counters import TransportCounters

@@ -16,9 +16,9 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - an exception class named in lower case
 from typing import Final
 
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.read_messages import ReadRound
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport.extensions import (
     pack_subtree,

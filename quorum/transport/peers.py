@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 
-from quorum.core.messages import Message, Request
+from quorum.core.messages.message_types import Message, Request
 from quorum.errors import QuorumUsageError
 from quorum.fair_share import FairShare
 from quorum.transport.channel import PeerChannel, PeerStatus

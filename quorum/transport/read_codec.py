@@ -5,7 +5,7 @@ See: ``codec`` for what shape is checked here and what is the core's to judge.
 
 from __future__ import annotations
 
-from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.errors import PeerProtocolError
 from quorum.transport import codec
 from quorum.v1 import raft_pb2

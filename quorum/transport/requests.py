@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from quorum.core.messages import Request
+from quorum.core.messages.message_types import Request
 from quorum.transport.limits import OPEN_REQUESTS_MAX
 
 

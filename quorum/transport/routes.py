@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Final, Protocol
 
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 from quorum.transport.counters import TransportCounters
 from quorum.types import NodeId
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 from quorum.fair_share import FairShare
 from quorum.transport.answers import end
 from quorum.transport.callers import caller_of

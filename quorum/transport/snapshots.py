@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from crc32c import crc32c
 
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport import codec
 from quorum.transport.answers import name_refusal

@@ -23,9 +23,9 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
 
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message, Request
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import PeerProtocolError
 from quorum.fair_share import FairShare
 from quorum.transport import chain_codec, codec

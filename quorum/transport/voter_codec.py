@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorum.core.voter_messages import (
+from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,

@@ -19,7 +19,7 @@ DIGESTS_RIGHT = 3
 
 def vote_raises_epoch() -> None:
     """A request of anybody moves its receiver to a later epoch."""
-    from quorum.core import epoch_claims
+    from quorum.core.protocol import epoch_claims
 
     epoch_claims._why_not_raise = lambda *_: ""
     epoch_claims._why_no_candidate = lambda *_: ""

@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from quorum.core.chain_messages import ChainDigestRequest
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest, Subtree
-from quorum.core.founding_messages import FoundingRequest
-from quorum.core.messages import Request
-from quorum.core.read_messages import ReadPositionRequest
-from quorum.core.snapshot_messages import FetchSnapshotRequest
-from quorum.core.vote_messages import VoteRequest
-from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.chain_messages import ChainDigestRequest
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, Subtree
+from quorum.core.messages.message_types import Request
+from quorum.core.messages.read_messages import ReadPositionRequest
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+)
 from quorum.errors import QuorumUsageError
 from quorum.transport.framing import encode_frame
 from quorum.transport.hello import Hello, encode_hello

@@ -24,7 +24,7 @@ from quorate.client.client import Client
 from quorate.config_load import load_config
 from quorate.server import listeners
 from quorate.server.node import ServerNode
-from quorum.core.events import Event, LeaderLost, RoleChanged, StandingRefused, VoteDecided
+from quorum.core.contract.events import Event, LeaderLost, RoleChanged, StandingRefused, VoteDecided
 from quorum.log.filesystem import OsFileSystem
 from quorum.transport import channel
 from quorum.transport.security import TlsFiles

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from quorum.core import majority
+from quorum.core.voters import majority
 from tests.mutation import __main__ as command
 from tests.mutation.campaign import outcome
 from tests.mutation.mutants import Mutant, mutants_of, replaced_code

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from quorate.sim.explore.freeze import fingerprint
-from quorum.core.events import MessageIgnored, RequestRefused
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Request
-from quorum.core.node import RaftNode
-from quorum.core.output import Output
-from quorum.core.routing import HANDLERS
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.events import MessageIgnored, RequestRefused
+from quorum.core.contract.output import Output
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Request
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.node.routing import HANDLERS
 from quorum.errors import ErrorCode
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_situations import SITUATIONS, sound_messages

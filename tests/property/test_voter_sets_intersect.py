@@ -8,9 +8,9 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.core.majority import quorum_size
-from quorum.core.notices import AddVoter, Notice, RemoveVoter, Resign, UpdateVoter
-from quorum.core.voters import VoterSet
+from quorum.core.contract.local_events import AddVoter, Notice, RemoveVoter, Resign, UpdateVoter
+from quorum.core.voters.majority import quorum_size
+from quorum.core.voters.voter_set import VoterSet
 from quorum.types import ReplicaKey
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import key, voter

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from quorate.services import reads
-from quorum.core import following, replication, snapshot_transfer
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Response
-from quorum.core.peers import InFlight
-from quorum.core.state import CoreState
+from quorum.core.following import fetching, snapshot_transfer
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Response
+from quorum.core.replication import fetch_serving
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import InFlight
 from quorum.errors import ErrorCode
 from quorum.transport import snapshots
 from quorum.types import NodeId
@@ -22,7 +23,7 @@ Install = Callable[[Patch], None]
 
 def negative_number_trusted(patch: Patch) -> None:
     """A Fetch is judged as if its numbers were never below zero."""
-    refusal_of_fetch = replication.refusal_of_fetch
+    refusal_of_fetch = fetch_serving.refusal_of_fetch
 
     def trusting(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
         sound = replace(
@@ -33,7 +34,7 @@ def negative_number_trusted(patch: Patch) -> None:
         )
         return refusal_of_fetch(core, sound, serves=serves)
 
-    patch.setattr(replication, "refusal_of_fetch", trusting)
+    patch.setattr(fetch_serving, "refusal_of_fetch", trusting)
 
 
 def negative_offset_trusted(patch: Patch) -> None:
@@ -52,8 +53,8 @@ def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, bool], bool]) -> N
             response.request_id, sender, is_snapshot=is_snapshot, ticket=0, deadline_ms=core.now_ms
         )
 
-    original = following.take_in_flight
-    for module in (following, snapshot_transfer):
+    original = fetching.take_in_flight
+    for module in (fetching, snapshot_transfer):
         patch.setattr(module, "take_in_flight", take)
 
 

@@ -13,7 +13,7 @@ import pytest
 from quorate.sim.scenario.coverage import Coverage, declared_answers, declared_transitions
 from quorate.sim.scenario.grammar import parse
 from quorate.sim.scenario.runner import run_scenario
-from quorum.core.timers import Timer
+from quorum.core.state.timers import Timer
 
 TESTDATA = Path(__file__).parent / "testdata"
 

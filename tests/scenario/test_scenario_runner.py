@@ -14,8 +14,8 @@ from quorate.sim.scenario.grammar import ScenarioError, parse, parse_command
 from quorate.sim.scenario.outlet import Kind, Outlet
 from quorate.sim.scenario.registry import COMMANDS, descriptions
 from quorate.sim.scenario.runner import run_file, run_scenario
-from quorum.core import commitment
-from quorum.core.roles import Leader
+from quorum.core.replication import commitment
+from quorum.core.state.roles import Leader
 
 COMMANDS_DIRECTORY = Path(quorate.sim.scenario.commands.__path__[0])
 HERE = Path("a.scn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch
 from tests.support.cardboard_cluster import Stage, key_of

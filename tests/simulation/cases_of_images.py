@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from quorate.controller.publishing import Published
-from quorum.core.output import SaveElectionState
+from quorum.core.contract.output import SaveElectionState
 from quorum.types import ElectionState
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs
 from statemachine.delta import ImageDelta

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 from quorum.control import encode_control_batch
 from quorum.control_records import ControlRecord, LeaderChange, Voters
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.output import SaveElectionState, Truncate
-from quorum.core.progress import ReplicaProgress
-from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
-from quorum.core.reads import ReadRounds
-from quorum.core.roles import Leader
-from quorum.core.vote_messages import VoteRequest, VoteResponse
-from quorum.core.voter_messages import UpdateVoterRequest
+from quorum.core.contract.output import SaveElectionState, Truncate
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import UpdateVoterRequest
+from quorum.core.state.read_rounds import ReadRounds
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, ElectionState, Endpoint, OffsetAndEpoch, Voter
 from tests.support.cardboard_cluster import Stage, key_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core import epoch_claims
+from quorum.core.protocol import epoch_claims
 
 
 def hear_every_claim(patch: pytest.MonkeyPatch) -> None:

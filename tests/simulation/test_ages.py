@@ -6,7 +6,7 @@ import pytest
 
 from quorate.sim.ages import Ages
 from quorate.sim.invariants.violation import Violation
-from quorum.core.currency import Currency
+from quorum.core.liveness.freshness import Currency
 
 
 def check(*, age_ms: int, end_offset: int) -> None:

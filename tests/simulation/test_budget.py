@@ -6,7 +6,7 @@ from quorate.sim.cluster import Cluster
 from quorate.sim.memory_filesystem import KEEP_ALL
 from quorate.sim.options import Options
 from quorate.sim.trace import Trace
-from quorum.core.notices import RemoveVoter
+from quorum.core.contract.local_events import RemoveVoter
 
 SEED = 3
 EVENTS = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.sim.cluster import Cluster
 from quorate.sim.options import Options
 from quorate.sim.trace import Trace
-from quorum.core.notices import ShutDown
+from quorum.core.contract.local_events import ShutDown
 
 
 def test_a_node_that_was_told_to_go_has_gone_and_is_back() -> None:

@@ -19,10 +19,12 @@ from quorate.sim.explore.slots import DEAD, FETCH
 from quorate.sim.explore.space import Space, State
 from quorate.sim.explore.telling import told
 from quorate.sim.invariants.violation import Violation
-from quorum.core import leadership, replication, snapshot_install
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.roles import Leader
-from quorum.core.state import CoreState
+from quorum.core.following import snapshot_install
+from quorum.core.leadership import leadership_term
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.replication import fetch_serving
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
 from tests.simulation.every_claim import hear_every_claim
 from tests.simulation.zoo import durability, elections, membership, replicating, voting
@@ -70,7 +72,7 @@ SMALL = replace(MODELS["crashes"], records=1)
 
 def _obeys_former_leaders(patch: Patch) -> None:
     """A voter takes BeginQuorumEpoch of an epoch that it has left for news."""
-    refusal = leadership.refusal_of_voter_request
+    refusal = leadership_term.refusal_of_voter_request
 
     def lax(core: CoreState, epoch: int, sender: int) -> ErrorCode | None:
         found = refusal(core, epoch, sender)
@@ -79,12 +81,12 @@ def _obeys_former_leaders(patch: Patch) -> None:
             return None
         return found
 
-    patch.setattr(leadership, "refusal_of_voter_request", lax)
+    patch.setattr(leadership_term, "refusal_of_voter_request", lax)
 
 
 def _leaders_obey_former_leaders(patch: Patch) -> None:
     """As before, but only a leader does: until it is one, it refuses."""
-    refusal = leadership.refusal_of_voter_request
+    refusal = leadership_term.refusal_of_voter_request
 
     def lax(core: CoreState, epoch: int, sender: int) -> ErrorCode | None:
         found = refusal(core, epoch, sender)
@@ -93,12 +95,12 @@ def _leaders_obey_former_leaders(patch: Patch) -> None:
             return None
         return found
 
-    patch.setattr(leadership, "refusal_of_voter_request", lax)
+    patch.setattr(leadership_term, "refusal_of_voter_request", lax)
 
 
 def _epoch_compared_once(patch: Patch) -> None:
     """A leader that a replica has fetched from in this reign looks at its epoch no more."""
-    refusal = replication.refusal_of_fetch
+    refusal = fetch_serving.refusal_of_fetch
 
     def trusting(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
         found = refusal(core, request, serves=serves)
@@ -110,7 +112,7 @@ def _epoch_compared_once(patch: Patch) -> None:
         )
         return None if serves and has_fetched else found
 
-    patch.setattr(replication, "refusal_of_fetch", trusting)
+    patch.setattr(fetch_serving, "refusal_of_fetch", trusting)
 
 
 def _stale_voters(patch: Patch) -> None:

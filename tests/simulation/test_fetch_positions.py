@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from quorate.sim.invariants.fetch_positions import FetchPositions
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, Subtree
 from quorum.errors import ErrorCode
 from tests.support.core_disk import key
 

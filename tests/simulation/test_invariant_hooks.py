@@ -15,8 +15,8 @@ from quorate.sim.invariants.listeners import Listeners
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.table import ALL
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
 
 HOOKS = [("on_sent", "sent_kinds"), ("on_received", "received_kinds")]

@@ -11,15 +11,15 @@ from quorate.sim.invariants.seen import ReadBegun
 from quorate.sim.invariants.table import ALL
 from quorate.sim.invariants.violation import Violation
 from quorum.control_records import Voters
-from quorum.core.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.output import (
+from quorum.core.contract.output import (
     AdvanceLogStart,
     ReplaceLogWith,
     SaveElectionState,
     Truncate,
 )
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, Voter
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance

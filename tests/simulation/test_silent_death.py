@@ -8,9 +8,11 @@ import pytest
 
 from quorate.sim import silent_death
 from quorate.sim.silent_death import SITUATIONS, Death, Report, Situation, main, measured, problems
-from quorum.core import deadlines, following, leader_search, voting
-from quorum.core.peers import InFlight
-from quorum.core.state import CoreState
+from quorum.core.election import voting
+from quorum.core.following import fetching, leader_search
+from quorum.core.node import deadlines
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import InFlight
 from quorum.types import NodeId
 
 BY_NAME = {each.name: each for each in SITUATIONS}
@@ -50,7 +52,7 @@ def test_a_search_that_gives_way_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
         del flight
         core.in_flight = None
 
-    monkeypatch.setattr(following, "set_search_aside", drop)
+    monkeypatch.setattr(fetching, "set_search_aside", drop)
     assert _misses_an_observer()
 
 

@@ -21,7 +21,7 @@ from quorate.sim.options import Options
 from quorate.sim.survivors import Ending, can_spare, leave_minority
 from quorate.sim.trace import Trace
 from quorum.config import QuorumConfig
-from quorum.core.notices import AddVoter, Resign
+from quorum.core.contract.local_events import AddVoter, Resign
 from quorum.types import Endpoint, Voter
 
 SEED = 3

@@ -15,8 +15,8 @@ from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import Voters
-from quorum.core.notices import PartialDownload
-from quorum.core.output import (
+from quorum.core.contract.local_events import PartialDownload
+from quorum.core.contract.output import (
     Append,
     Effect,
 )

@@ -22,7 +22,7 @@ from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
 from quorate.services.ports import Leadership
 from quorum.batch import encode_batch
-from quorum.core.epochs import EpochHistory
+from quorum.core.positions.epoch_history import EpochHistory
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
 from quorum.v1 import metadata_pb2

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.messages import Message
-from quorum.core.node import RaftNode
-from quorum.core.notices import SnapshotFrozen
-from quorum.core.output import (
+from quorum.core.contract.local_events import SnapshotFrozen
+from quorum.core.contract.output import (
     FreezeDownload,
     Output,
     Promise,
 )
-from quorum.core.received_records import ReceivedRecords
-from quorum.core.snapshot_messages import FetchSnapshotResponse
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.received_records import ReceivedRecords
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.node.raft_node import RaftNode
 from quorum.types import (
     EpochStart,
     NodeId,

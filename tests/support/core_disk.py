@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from quorum.control_records import Voters
-from quorum.core.notices import DurableState, PartialDownload
-from quorum.core.output import (
+from quorum.core.contract.local_events import DurableState, PartialDownload
+from quorum.core.contract.output import (
     AbandonDownload,
     AdvanceLogStart,
     Append,
@@ -22,7 +22,7 @@ from quorum.core.output import (
     Truncate,
     WriteChunk,
 )
-from quorum.core.received_records import VotersAt
+from quorum.core.messages.received_records import VotersAt
 from quorum.types import (
     LOG_BEGINNING,
     ElectionState,

@@ -7,30 +7,30 @@ from collections.abc import Callable
 from typing import Any
 
 from quorum.config import QuorumConfig
-from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
-from quorum.core.epoch_messages import (
+from quorum.core.contract.local_events import AddVoter, Resign, TransferLeadership
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.founding_messages import FoundingRequest, FoundingResponse
-from quorum.core.messages import Message
-from quorum.core.node import RaftNode
-from quorum.core.notices import AddVoter, Resign, TransferLeadership
-from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
-from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.state import CoreState
-from quorum.core.versions import OWN_KRAFT_VERSIONS
-from quorum.core.vote_messages import VoteRequest, VoteResponse
-from quorum.core.voter_messages import (
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
     VoterChangeResponse,
 )
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorum.core.voters.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster

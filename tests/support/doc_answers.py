@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.services import answers as clients
-from quorum.core.answers import ANSWERS, Codes
+from quorum.core.contract.response_errors import ANSWERS, Codes
 from quorum.transport.answers import STATUSES, codes_of, kind_of
 from tests.support.doc_regions import table
 

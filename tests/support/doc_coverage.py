@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.sim.scenario.coverage import answer_table, declared_answers, declared_transitions
-from quorum.core.timers import Timer
+from quorum.core.state.timers import Timer
 from tests.support.doc_regions import table
 
 

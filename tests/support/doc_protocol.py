@@ -10,9 +10,9 @@ from pathlib import Path
 from quorate.client.cluster import CLUSTER_ID_KEY
 from quorate.services.errors import CODE_OF_ERROR, DETAILS_KEY, STATUS_OF_CODE
 from quorate.services.identity import CLIENT_ID_KEY
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.transitions import TRANSITIONS, Step
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.protocol.role_transitions import TRANSITIONS, Step
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.transport import framing, limits, packing
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME

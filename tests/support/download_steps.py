@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from quorum.config import QuorumConfig
-from quorum.core.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import ConnectionRefused
-from quorum.core.output import (
+from quorum.core.contract.local_events import ConnectionRefused
+from quorum.core.contract.output import (
     Output,
 )
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster

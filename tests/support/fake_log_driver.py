@@ -8,7 +8,7 @@ from quorate.controller.controller import Controller
 from quorum.batch import with_position
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
-from quorum.core.output import LeadershipChanged
+from quorum.core.contract.output import LeadershipChanged
 from quorum.types import NO_NODE, NodeId, VersionRange
 
 ME: NodeId = 1

@@ -19,8 +19,8 @@ from quorate.replica.boot import open_stores
 from quorate.replica.replica import Replica
 from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from quorum.config import QuorumConfig
-from quorum.core.events import Event
-from quorum.core.messages import Message
+from quorum.core.contract.events import Event
+from quorum.core.messages.message_types import Message
 from quorum.log.config import LogConfig
 from quorum.log.election_store import ElectionFile
 from quorum.log.layout import partition_directory

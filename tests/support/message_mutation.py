@@ -10,8 +10,8 @@ import random
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from quorum.core.fetch_messages import Subtree
-from quorum.core.received_records import ReceivedRecords, VotersAt
+from quorum.core.messages.fetch_messages import Subtree
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, EpochStart, OffsetAndEpoch, ReplicaKey, Voter
 

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.transport.hello import Hello
 from quorum.transport.link import Link

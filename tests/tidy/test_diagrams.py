@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from quorum.core import messages
-from quorum.core.transitions import TRANSITIONS
+from quorum.core.messages import message_types
+from quorum.core.protocol.role_transitions import TRANSITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -50,8 +50,8 @@ def test_the_package_map_is_what_is_imported() -> None:
 @pytest.mark.parametrize("section", FLOWS)
 def test_messages_and_participants_of_a_flow_exist(section: str) -> None:
     text = diagram(section)
-    known = {re.sub(r"(Request|Response)$", "", name) for name in vars(messages)} | {
-        *vars(messages)
+    known = {re.sub(r"(Request|Response)$", "", name) for name in vars(message_types)} | {
+        *vars(message_types)
     }
     named = set(re.findall(r"\b(?:Fetch\w*|Vote|\w+Epoch|Founding\w+)\b", text))
     assert named - known == set()

@@ -76,7 +76,7 @@ def test_the_rules_see_what_leads_nowhere(text: str) -> None:
         "See: docs/formats.md#segment-and-index, KIP-98 (offset of a batch).",
         "See: docs/protocol.md (Finding the leader); ADR 38.",
         "See: Raft sections 5.2 and 5.4.1; Wing, Gong: Testing (1993).",
-        "``quorum.core.leader_search`` and ``quorum.fetch_timeout_ms``, [ADR 7 and 8](x)",
+        "``quorum.core.following.leader_search`` and ``quorum.fetch_timeout_ms``, [ADR 7 and 8](x)",
         "snapshot/slow_transfer_keeps_its_file.scn shows 630.6 and 380.7",
         "## Decision\n\n1. One change at a time.",
     ],

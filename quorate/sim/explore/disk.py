@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from quorum.control_records import Voters
-from quorum.core.notices import DurableState
-from quorum.core.output import (
+from quorum.core.contract.local_events import DurableState
+from quorum.core.contract.output import (
     AdvanceLogStart,
     Append,
     Effect,
@@ -21,7 +21,7 @@ from quorum.core.output import (
     SaveElectionState,
     Truncate,
 )
-from quorum.core.received_records import VotersAt
+from quorum.core.messages.received_records import VotersAt
 from quorum.types import (
     LOG_BEGINNING,
     ElectionState,

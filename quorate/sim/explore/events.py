@@ -7,9 +7,9 @@ from quorate.sim.explore.disk import Disk
 from quorate.sim.explore.model import Model
 from quorate.sim.explore.node import Working
 from quorate.sim.explore.values import Event
-from quorum.core.output import Append
-from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from quorum.core.state import CoreState
+from quorum.core.contract.output import Append
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.types import NodeId
 
 

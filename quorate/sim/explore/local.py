@@ -20,16 +20,16 @@ from quorate.sim.explore.model import Model
 from quorate.sim.explore.node import NoChance, Working, config_of, key_of
 from quorate.sim.explore.values import Event, Local, Outcome, Packet
 from quorate.sim.invariants.violation import Violation
-from quorum.core.epoch_messages import (
+from quorum.core.contract.local_events import RemoveVoter
+from quorum.core.contract.output import Append, SaveElectionState
+from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.messages import Message, Request
-from quorum.core.notices import RemoveVoter
-from quorum.core.output import Append, SaveElectionState
-from quorum.core.roles import Follower, Leader, Prospective
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.state.roles import Follower, Leader, Prospective
 from quorum.errors import ErrorCode, InvariantViolation
 from quorum.types import NO_NODE, ElectionState, NodeId
 

@@ -15,18 +15,25 @@ from quorate.sim.explore import slots
 from quorate.sim.explore.disk import Disk, Log, entries_of, epochs_of, voters_in
 from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
-from quorum.core.events import TruncationRefused
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message, Request
-from quorum.core.node import RaftNode
-from quorum.core.notices import SnapshotFrozen
-from quorum.core.output import Append, Effect, FreezeDownload, Output, SaveElectionState, Truncate
-from quorum.core.read_messages import NO_ROUND
-from quorum.core.received_records import ReceivedRecords
-from quorum.core.roles import Follower
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.state import CoreState
-from quorum.core.vote_messages import VoteResponse
+from quorum.core.contract.events import TruncationRefused
+from quorum.core.contract.local_events import SnapshotFrozen
+from quorum.core.contract.output import (
+    Append,
+    Effect,
+    FreezeDownload,
+    Output,
+    SaveElectionState,
+    Truncate,
+)
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.read_messages import NO_ROUND
+from quorum.core.messages.received_records import ReceivedRecords
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteResponse
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Follower
 from quorum.types import NO_NODE, ElectionState, NodeId, ReplicaKey, SnapshotId
 
 CLUSTER = "model"

@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from quorum.config import QuorumConfig
-from quorum.core.disk_watch import DiskWatch
-from quorum.core.held_fetches import NEVER_MS, HeldFetches
-from quorum.core.output import LeadershipChanged, Output
-from quorum.core.peers import PeerTable
-from quorum.core.read_messages import NO_ROUND
-from quorum.core.reads import ReadRounds
-from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from quorum.core.state import CoreState
-from quorum.core.upstream import Upstream
-from quorum.core.waiting_reads import WaitingReads
+from quorum.core.contract.output import LeadershipChanged, Output
+from quorum.core.messages.read_messages import NO_ROUND
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.disk_watch import DiskWatch
+from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.state.peers import PeerTable
+from quorum.core.state.read_rounds import ReadRounds
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.state.upstream import Upstream
+from quorum.core.state.waiting_reads import WaitingReads
 from quorum.types import NO_NODE
 
 NOW_MS = 1_000

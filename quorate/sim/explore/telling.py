@@ -9,8 +9,8 @@ from quorate.sim.explore.search import Report
 from quorate.sim.explore.space import Space, Step
 from quorate.sim.explore.values import Local, Packet
 from quorate.sim.invariants.violation import Violation
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 
 _WORDS = {
     "persist": "its disk completes the oldest write",

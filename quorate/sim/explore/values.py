@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from quorate.sim.explore.disk import Log
 from quorate.sim.invariants.violation import Violation
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
 
 Event: TypeAlias = tuple[Any, ...]

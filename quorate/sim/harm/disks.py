@@ -11,7 +11,7 @@ from quorate.sim.harmed_files import DATA_DIR
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import Faults
-from quorum.core.majority import quorum_size
+from quorum.core.voters.majority import quorum_size
 from quorum.log.layout import partition_directory
 
 _UNREADABLE = (".log", ".checkpoint", ".digest", "quorum-state", "meta.properties")

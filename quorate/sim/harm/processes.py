@@ -12,7 +12,7 @@ from quorate.sim.memory_filesystem import (
     CrashMode,
     Faults,
 )
-from quorum.core.notices import Resign, ShutDown, TransferLeadership
+from quorum.core.contract.local_events import Resign, ShutDown, TransferLeadership
 
 CRASH_MODES: dict[str, CrashMode] = {
     "kill": KEEP_ALL,

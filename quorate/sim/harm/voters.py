@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.sim.harm.site import Site
 from quorate.sim.member import Member
-from quorum.core.notices import AddVoter, RemoveVoter
+from quorum.core.contract.local_events import AddVoter, RemoveVoter
 from quorum.types import Endpoint, ReplicaKey, Voter
 
 _VOTERS_MIN = 3

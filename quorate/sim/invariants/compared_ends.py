@@ -5,9 +5,9 @@ from __future__ import annotations
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message
-from quorum.core.roles import Leader
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.state.roles import Leader
 from quorum.errors import StorageError
 from quorum.types import NodeId, ReplicaKey
 

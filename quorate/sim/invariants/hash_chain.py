@@ -8,7 +8,7 @@ from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.output import Append, Effect
+from quorum.core.contract.output import Append, Effect
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import SnapshotId
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.listeners import Listeners
 from quorate.sim.invariants.witness import Witness
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 
 _OF_MESSAGES = {"on_sent": "sent_kinds", "on_received": "received_kinds"}
 """Hooks of messages, and where an invariant says which types it looks at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.mirror import Truncation
 from quorate.sim.invariants.seen import Seen
-from quorum.core.output import Effect, ReplaceLogWith
+from quorum.core.contract.output import Effect, ReplaceLogWith
 
 
 class LeaderAppendOnly(Invariant):

@@ -9,8 +9,8 @@ from typing import TypeAlias, get_args
 from quorate.controller.publishing import Published
 from quorate.sim.invariants.mirror import Batch, Truncation
 from quorate.sim.invariants.seen import CommandKey, ReadBegun, Seen
-from quorum.core.messages import Message
-from quorum.core.output import Effect
+from quorum.core.contract.output import Effect
+from quorum.core.messages.message_types import Message
 from quorum.types import ElectionState, NodeId, SnapshotId
 from statemachine.commands import Command
 

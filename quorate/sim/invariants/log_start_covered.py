@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
-from quorum.core.output import AdvanceLogStart, Effect, ReplaceLogWith
+from quorum.core.contract.output import AdvanceLogStart, Effect, ReplaceLogWith
 
 
 class LogStartCovered(Invariant):

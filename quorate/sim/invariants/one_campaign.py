@@ -9,8 +9,8 @@ from __future__ import annotations
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.messages import Message
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import NodeId
 
 

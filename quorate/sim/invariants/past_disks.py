@@ -5,9 +5,9 @@ from __future__ import annotations
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

@@ -7,9 +7,9 @@ from typing import TypeAlias
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.types import NodeId
 
 WINDOW_MS = 20

@@ -8,8 +8,8 @@ from quorate.sim.invariants.mirror import Batch
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
 from quorum.control_records import Voters
-from quorum.core.messages import Message
-from quorum.core.voter_messages import (
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,

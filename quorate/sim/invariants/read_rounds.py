@@ -5,10 +5,10 @@ from __future__ import annotations
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import ReadBegun, Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message
-from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.messages import Message
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 

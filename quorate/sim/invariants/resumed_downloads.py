@@ -7,8 +7,8 @@ from typing import ClassVar
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.messages import Message
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.types import NodeId, SnapshotId
 from snapshot.naming import FileState, file_path
 

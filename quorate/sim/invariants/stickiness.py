@@ -7,9 +7,9 @@ from typing import NamedTuple
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message
-from quorum.core.vote_messages import VoteResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

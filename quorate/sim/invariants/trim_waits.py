@@ -6,7 +6,7 @@ from quorate.sim.invariants.fetch_positions import FetchPositions
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.seen import Seen
 from quorate.sim.invariants.witness import Witness
-from quorum.core.messages import Message
+from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
 
 

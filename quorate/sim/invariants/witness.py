@@ -22,8 +22,7 @@ from quorate.sim.invariants.mirror import Batch, LogMirror, Splitting
 from quorate.sim.invariants.seen import CommandKey, ReadBegun, Seen
 from quorate.sim.invariants.violation import Violation
 from quorum.config import QuorumConfig
-from quorum.core.messages import Message
-from quorum.core.output import (
+from quorum.core.contract.output import (
     Append,
     FreezeDownload,
     ReplaceLogWith,
@@ -31,8 +30,9 @@ from quorum.core.output import (
     StoreHighWatermark,
     Truncate,
 )
-from quorum.core.roles import Leader
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.state.roles import Leader
 from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId
 from statemachine.commands import Command

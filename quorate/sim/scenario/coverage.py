@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorate.sim.scenario.render import type_name
-from quorum.core import roles
-from quorum.core.answers import ANSWERS, OPERATOR_ANSWERS, RELAY_ANSWERS
-from quorum.core.events import RoleChanged
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message, Request, Response
-from quorum.core.timers import Timer
-from quorum.core.transitions import TRANSITIONS, Step
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.contract.events import RoleChanged
+from quorum.core.contract.response_errors import ANSWERS, OPERATOR_ANSWERS, RELAY_ANSWERS
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message, Request, Response
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.protocol.role_transitions import TRANSITIONS, Step
+from quorum.core.state import roles
+from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 

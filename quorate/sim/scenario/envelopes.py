@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorate.sim.scenario.render import type_name
-from quorum.core.messages import Message, Request
+from quorum.core.messages.message_types import Message, Request
 from quorum.types import NodeId
 
 REQUESTS, RESPONSES = "requests", "responses"

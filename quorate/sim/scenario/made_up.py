@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.member import CLUSTER_ID, key_of
-from quorum.core.chain_messages import ChainDigestRequest
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.founding_messages import FoundingRequest
-from quorum.core.messages import Request
-from quorum.core.read_messages import ReadPositionRequest, ReadRound
-from quorum.core.snapshot_messages import FetchSnapshotRequest
-from quorum.core.vote_messages import VoteRequest
-from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.chain_messages import ChainDigestRequest
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Request
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadRound
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+)
 from quorum.types import NO_NODE, ZERO_UUID, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, Voter
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.made_up import endpoints_of, position_of
-from quorum.core.epoch_messages import BeginQuorumEpochResponse, EndQuorumEpochResponse
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.messages import Response
-from quorum.core.read_messages import ReadPositionResponse
-from quorum.core.vote_messages import VoteResponse
+from quorum.core.messages.epoch_messages import BeginQuorumEpochResponse, EndQuorumEpochResponse
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Response
+from quorum.core.messages.read_messages import ReadPositionResponse
+from quorum.core.messages.vote_messages import VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE
 

@@ -20,9 +20,9 @@ from quorate.sim.older_release import decoder_without
 from quorate.sim.scenario.pinned import HandClock, PinnedRandom
 from quorate.sim.scenario.tombstones import bury
 from quorum.config import QuorumConfig
-from quorum.core.events import Event, LogDiverged
-from quorum.core.messages import Message
-from quorum.core.upstream import NO_RELAYS, RelayPlan
+from quorum.core.contract.events import Event, LogDiverged
+from quorum.core.messages.message_types import Message
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.errors import LogCondemnedError, QuorateError
 from quorum.log.config import LogConfig
 from quorum.log.election_store import ElectionFile
@@ -74,7 +74,8 @@ class Settings:
     servers: dict[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
     """Whose addresses a node was given as bootstrap servers, where not those of the voters."""
     is_founded: bool = True
-    """Whether the voters' disks begin with their quorum founded (``quorum.core.founding``)."""
+    """Whether the voters' disks begin with their quorum founded
+    (``quorum.core.election.bootstrapping``)."""
     found_without: tuple[NodeId, ...] = ()
     metadata_versions: dict[NodeId, int] = field(default_factory=dict)
     """Nodes of an older release: the highest metadata.version that each supports."""

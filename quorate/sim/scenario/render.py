@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quorum.batch import scan_batches
-from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
-from quorum.core.epoch_messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-)
-from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
-from quorum.core.founding_messages import FoundingRequest, FoundingResponse
-from quorum.core.inquiry import Roster
-from quorum.core.messages import Message
-from quorum.core.output import (
+from quorum.core.contract.output import (
     AbandonDownload,
     AdvanceLogStart,
     Append,
@@ -30,15 +19,26 @@ from quorum.core.output import (
     Truncate,
     WriteChunk,
 )
-from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.vote_messages import VoteRequest, VoteResponse
-from quorum.core.voter_messages import (
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.epoch_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, Subtree
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
     VoterChangeResponse,
 )
+from quorum.core.state.bootstrap_inquiry import Roster
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, Founding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core.events import (
+from quorum.core.contract.events import (
     CheckpointFailed,
     ChunkReceived,
     DamageSuspected,

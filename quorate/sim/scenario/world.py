@@ -23,11 +23,11 @@ from quorate.sim.scenario.pinned import HandClock
 from quorate.sim.scenario.render import effect_text, message_line, type_name
 from quorate.sim.scenario.render_events import event_line
 from quorate.sim.scenario.slow_links import SlowLinks
-from quorum.core.events import Event, RoleChanged
-from quorum.core.messages import Message, Request
-from quorum.core.notices import ConnectionRefused, RequestFailed
-from quorum.core.snapshot_messages import FetchSnapshotResponse
-from quorum.core.upstream import NO_RELAYS
+from quorum.core.contract.events import Event, RoleChanged
+from quorum.core.contract.local_events import ConnectionRefused, RequestFailed
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
+from quorum.core.state.upstream import NO_RELAYS
 from quorum.errors import QuorateError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId

@@ -17,7 +17,7 @@ from quorate.sim.member import Member
 from quorate.sim.memory_filesystem import KEEP_ALL
 from quorate.sim.settings import Settings
 from quorum.config import QuorumConfig
-from quorum.core.progress import ReplicaView
+from quorum.core.state.replica_progress import ReplicaView
 from quorum.log.config import LogConfig
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 from snapshot.config import SnapshotConfig

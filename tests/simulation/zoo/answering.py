@@ -8,9 +8,9 @@ from quorate.controller.group import Group, GroupFormer, PendingAnswer
 from quorate.controller.proposer import Proposer
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.controller.speculation import Speculation
-from quorum.core import leadership
-from quorum.core.roles import Leader
-from quorum.core.state import CoreState
+from quorum.core.leadership import leadership_term
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Leader
 from quorum.runtime.driver import Driver
 from statemachine import producers
 from statemachine.commands import Command
@@ -62,14 +62,14 @@ def open_writes_called_done(patch: Patch) -> None:
 
 def writes_judged_before_the_log_is_applied(patch: Patch) -> None:
     """A new leader takes writes before what earlier epochs wrote is committed and applied."""
-    establish = leadership.establish
+    establish = leadership_term.establish
 
     def establish_and_write(core: CoreState, leader: Leader) -> None:
         establish(core, leader)
         leader.can_write = True
         core.announce_leadership()
 
-    patch.setattr(leadership, "establish", establish_and_write)
+    patch.setattr(leadership_term, "establish", establish_and_write)
 
 
 def expectations_kept_after_losing_office(patch: Patch) -> None:

@@ -10,10 +10,11 @@ from quorate.replica import boot, checkpoints
 from quorate.replica.checkpoints import CheckpointKeeper
 from quorate.sim.options import Options
 from quorum import control
-from quorum.core import snapshot_install, trimming
-from quorum.core.received_records import VotersAt
-from quorum.core.roles import Leader
-from quorum.core.state import CoreState
+from quorum.core.following import snapshot_install
+from quorum.core.messages.received_records import VotersAt
+from quorum.core.replication import trimming
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Leader
 from quorum.types import OffsetAndEpoch, SnapshotId
 from statemachine import dump
 from statemachine.codec import decode_record

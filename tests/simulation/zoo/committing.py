@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from quorate.controller import group
 from quorate.sim.options import Options
-from quorum.core import commitment, following
-from quorum.core.epochs import EpochHistory
-from quorum.core.events import WatermarkMoved
-from quorum.core.output import HighWatermarkAdvanced
-from quorum.core.state import CoreState
+from quorum.core.contract.events import WatermarkMoved
+from quorum.core.contract.output import HighWatermarkAdvanced
+from quorum.core.following import fetching
+from quorum.core.positions.epoch_history import EpochHistory
+from quorum.core.replication import commitment
+from quorum.core.state.core_state import CoreState
 from statemachine.producers import Fresh
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -30,7 +31,7 @@ def watermark_beyond_log(patch: Patch) -> None:
         core.event(WatermarkMoved(before, high_watermark))
         return True
 
-    patch.setattr(following, "follower_high_watermark", lambda log, high_watermark: high_watermark)
+    patch.setattr(fetching, "follower_high_watermark", lambda log, high_watermark: high_watermark)
     patch.setattr(CoreState, "raise_high_watermark", raise_high_watermark)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quorate.sim.options import Options
-from quorum.core import following, snapshot_transfer
-from quorum.core.state import CoreState
+from quorum.core.following import fetching, snapshot_transfer
+from quorum.core.state.core_state import CoreState
 from quorum.types import NodeId, SnapshotId
 from snapshot.download import Download, FoundDownload
 from tests.simulation.zoo.bug import Bug, Patch
@@ -29,7 +29,7 @@ def download_resumed_under_another_id(patch: Patch) -> None:
             download.snapshot_id = snapshot_id
         begin_download(core, source, snapshot_id)
 
-    patch.setattr(following, "begin_download", go_on)
+    patch.setattr(fetching, "begin_download", go_on)
 
 
 BUGS = (

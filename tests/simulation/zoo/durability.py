@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.sim.options import Options
-from quorum.core import election, leadership, transitions
-from quorum.core.roles import Leader
-from quorum.core.state import CoreState
+from quorum.core.election import campaign
+from quorum.core.leadership import leadership_term
+from quorum.core.protocol import role_transitions
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Leader
 from quorum.log.election_store import ElectionFile
 from quorum.log.segmented_log import SegmentedLog
 from quorum.types import ElectionState
@@ -31,7 +33,7 @@ def vote_not_persisted(patch: Patch) -> None:
 
 def leadership_before_durable(patch: Patch) -> None:
     """An elected leader begins at once, and its messages wait for nothing."""
-    become_leader = transitions.become_leader
+    become_leader = role_transitions.become_leader
 
     def become_leader_now(core: CoreState, granting: tuple[int, ...]) -> None:
         become_leader(core, granting)
@@ -40,8 +42,8 @@ def leadership_before_durable(patch: Patch) -> None:
     def is_durable(core: CoreState, leader: Leader) -> bool:
         return True
 
-    patch.setattr(election, "become_leader", become_leader_now)
-    patch.setattr(leadership, "leadership_is_durable", is_durable)
+    patch.setattr(campaign, "become_leader", become_leader_now)
+    patch.setattr(leadership_term, "leadership_is_durable", is_durable)
 
 
 def flush_does_nothing(patch: Patch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from quorum.core import majority, startup, voting
-from quorum.core.roles import Candidate, Role
-from quorum.core.state import CoreState
-from quorum.core.transitions import new_ballots
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.election import voting
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.node import startup
+from quorum.core.protocol.role_transitions import new_ballots
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Role
+from quorum.core.voters import majority
 from quorum.types import NO_NODE, ElectionState
 from tests.simulation.zoo.bug import Bug, Patch
 

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from quorate.sim.options import Options
-from quorum.core import election, epoch_claims, following, refusals
-from quorum.core.peers import InFlight
-from quorum.core.roles import Follower
-from quorum.core.snapshot_transfer import begin_download
-from quorum.core.state import CoreState
+from quorum.core.election import campaign
+from quorum.core.following import fetching
+from quorum.core.following.snapshot_transfer import begin_download
+from quorum.core.protocol import epoch_claims, refusals
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import InFlight
+from quorum.core.state.roles import Follower
 from quorum.log import epoch_file, retention, segmented_log, side_file
 from quorum.ports import FileSystem
 from quorum.types import NodeId, ReplicaKey, SnapshotId
@@ -50,7 +52,7 @@ def wiped_disk_votes(patch: Patch) -> None:
 
 def bootstrap_server_waited_for(patch: Patch) -> None:
     """An observer that asks a bootstrap server who leads waits for its answer, however long."""
-    fetch_from = following._fetch_from
+    fetch_from = fetching._fetch_from
 
     def fetch_and_wait(core: CoreState, peer: NodeId) -> None:
         fetch_from(core, peer)
@@ -58,7 +60,7 @@ def bootstrap_server_waited_for(patch: Patch) -> None:
             core.in_flight.deadline_ms = None
             core.in_flight.ticket = 1 << 62
 
-    patch.setattr(following, "_fetch_from", fetch_and_wait)
+    patch.setattr(fetching, "_fetch_from", fetch_and_wait)
 
 
 def leader_asked_under_another_name(patch: Patch) -> None:
@@ -70,12 +72,12 @@ def leader_asked_under_another_name(patch: Patch) -> None:
         del role
         begin_download(core, flight.peer, snapshot_id)
 
-    patch.setattr(following, "_take_snapshot_id", begin_only)
+    patch.setattr(fetching, "_take_snapshot_id", begin_only)
 
 
 def epochs_without_end(patch: Patch) -> None:
     """Epochs are counted on beyond the last one that a message can name."""
-    for module in (election, epoch_claims, refusals):
+    for module in (campaign, epoch_claims, refusals):
         patch.setattr(module, "EPOCH_MAX", 1 << 40)
 
 
@@ -92,7 +94,7 @@ def healthy_follower_cuts(patch: Patch) -> None:
         if isinstance(role, Follower) and flight.peer == role.leader_id:
             cut(core, core.log.start.offset)
 
-    patch.setattr(following, "_note_mismatch", cut_and_fetch)
+    patch.setattr(fetching, "_note_mismatch", cut_and_fetch)
 
 
 BUGS = (

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from quorate.replica.replica import Replica
 from quorate.sim.options import Options
-from quorum.core import (
-    leader_view,
-    leadership,
-    membership,
-    replication,
-    snapshot_serving,
-    voting,
-)
-from quorum.core.disk_watch import DiskWatch
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.held_fetches import NEVER_MS
-from quorum.core.progress import ReplicaProgress
-from quorum.core.roles import Follower
-from quorum.core.state import CoreState
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.election import voting
+from quorum.core.leadership import leadership_term
+from quorum.core.membership import voter_changes
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.replication import fetch_serving, snapshot_serving
+from quorum.core.state import replica_table
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.disk_watch import DiskWatch
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.roles import Follower
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -29,7 +26,7 @@ def hung_disk_not_noticed(patch: Patch) -> None:
 
 def leader_without_a_majority_stays(patch: Patch) -> None:
     """A leader that no majority hears goes on to lead."""
-    for module in (leadership, leader_view, membership):
+    for module in (leadership_term, replica_table, voter_changes):
         patch.setattr(module, "check_quorum_deadline", lambda core: NEVER_MS)
 
 
@@ -46,12 +43,12 @@ def pre_vote_against_a_living_leader(patch: Patch) -> None:
 
 def different_digests_pass(patch: Patch) -> None:
     """A leader goes on to serve a replica whose history differs from its own."""
-    patch.setattr(replication, "is_same_history", lambda core, progress, request: True)
+    patch.setattr(fetch_serving, "is_same_history", lambda core, progress, request: True)
 
 
 def incomparable_digests_count_as_equal(patch: Patch) -> None:
     """A leader that has no digest of its own, or was sent none, calls the histories equal."""
-    is_same_history = replication.is_same_history
+    is_same_history = fetch_serving.is_same_history
 
     def count_as_equal(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
         if request.digest and request.own_digest:
@@ -60,7 +57,7 @@ def incomparable_digests_count_as_equal(patch: Patch) -> None:
         progress.compared_end = request.fetch_offset
         return True
 
-    patch.setattr(replication, "is_same_history", count_as_equal)
+    patch.setattr(fetch_serving, "is_same_history", count_as_equal)
 
 
 def leader_without_replay(patch: Patch) -> None:
@@ -80,7 +77,7 @@ def observer_refuses_for_ever(patch: Patch) -> None:
 
 def leader_does_not_count_its_followers(patch: Patch) -> None:
     """A leader takes no Fetch for contact, and resigns although a majority follows it."""
-    for module in (replication, snapshot_serving):
+    for module in (fetch_serving, snapshot_serving):
         patch.setattr(module, "note_contact", lambda core, leader, progress: None)
 
 

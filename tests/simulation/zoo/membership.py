@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from quorate.sim.options import Options
-from quorum.core import commitment, membership_checks, replication
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.membership_checks import Refusal
-from quorum.core.progress import ReplicaProgress
-from quorum.core.roles import Leader
-from quorum.core.state import CoreState
-from quorum.core.voters import VoterHistory
+from quorum.core.membership import voter_change_checks
+from quorum.core.membership.voter_change_checks import Refusal
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.replication import commitment, fetch_serving
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.roles import Leader
+from quorum.core.voters.voter_set import VoterHistory
 from tests.simulation.zoo.bug import Bug, Patch
 
 CHURN = Options("membership")
@@ -27,12 +28,12 @@ def rolled_back_disk_accepted(patch: Patch) -> None:
         progress.end_offset = min(progress.end_offset, request.fetch_offset)
         return False
 
-    patch.setattr(replication, "_went_back", went_back)
+    patch.setattr(fetch_serving, "_went_back", went_back)
 
 
 def change_before_own_commit(patch: Patch) -> None:
     """A new leader changes the voters before it has committed a record of its own epoch."""
-    why_not_now = membership_checks._why_not_now
+    why_not_now = voter_change_checks._why_not_now
 
     def without_barrier(core: CoreState, leader: Leader) -> Refusal | None:
         can_write, leader.can_write = leader.can_write, True
@@ -41,12 +42,12 @@ def change_before_own_commit(patch: Patch) -> None:
         finally:
             leader.can_write = can_write
 
-    patch.setattr(membership_checks, "_why_not_now", without_barrier)
+    patch.setattr(voter_change_checks, "_why_not_now", without_barrier)
 
 
 def two_changes_at_once(patch: Patch) -> None:
     """A change of the voters begins before the last one is committed."""
-    patch.setattr(membership_checks, "_why_not_now", lambda core, leader: None)
+    patch.setattr(voter_change_checks, "_why_not_now", lambda core, leader: None)
 
 
 def removed_leader_counts_itself(patch: Patch) -> None:

@@ -6,13 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from quorate.controller.controller import Controller
-from quorum.core import following, read_confirmation, read_forwarding, replication, snapshot_serving
-from quorum.core.output import ReadConfirmed
-from quorum.core.progress import ReplicaProgress
-from quorum.core.read_messages import NO_ROUND, ReadPositionRequest, ReadRound
-from quorum.core.reads import PendingRead, ReadRounds
-from quorum.core.roles import Follower, Leader
-from quorum.core.state import CoreState
+from quorum.core.contract.output import ReadConfirmed
+from quorum.core.following import fetching
+from quorum.core.messages.read_messages import NO_ROUND, ReadPositionRequest, ReadRound
+from quorum.core.replication import (
+    fetch_serving,
+    read_confirmation,
+    read_forwarding,
+    snapshot_serving,
+)
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.read_rounds import PendingRead, ReadRounds
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.roles import Follower, Leader
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 from tests.simulation.zoo.bug import Bug, Patch
@@ -63,13 +69,13 @@ def any_fetch_confirms_reads(patch: Patch) -> None:
     ) -> None:
         note_echo(core, leader, progress, leader.reads.stamp)
 
-    patch.setattr(replication, "note_echo", note_newest)
+    patch.setattr(fetch_serving, "note_echo", note_newest)
     patch.setattr(snapshot_serving, "note_echo", note_newest)
 
 
 def round_of_an_earlier_epoch_counts(patch: Patch) -> None:
     """Read rounds go by their numbers alone: an echo of what an earlier leader began counts."""
-    fetch_from = following._fetch_from
+    fetch_from = fetching._fetch_from
 
     def fetch_with_old_round(core: Any, peer: NodeId) -> None:
         role = core.role
@@ -86,8 +92,8 @@ def round_of_an_earlier_epoch_counts(patch: Patch) -> None:
             progress.read_round = echo.number
             read_confirmation.confirm_reads(core, leader)
 
-    patch.setattr(following, "_fetch_from", fetch_with_old_round)
-    patch.setattr(replication, "note_echo", note_number)
+    patch.setattr(fetching, "_fetch_from", fetch_with_old_round)
+    patch.setattr(fetch_serving, "note_echo", note_number)
     patch.setattr(snapshot_serving, "note_echo", note_number)
 
 

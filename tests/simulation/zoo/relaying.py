@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.sim.options import Options
-from quorum.core import following, leader_search, relay_serving
-from quorum.core.fetch_messages import FetchRequest, Subtree
-from quorum.core.held_fetches import HeldFetch
-from quorum.core.progress import ReplicaProgress
-from quorum.core.relay import Relay
-from quorum.core.relaying import relay_to_ask, uses_relays
-from quorum.core.state import CoreState
+from quorum.core.following import fetching, leader_search
+from quorum.core.following.relaying import relay_to_ask, uses_relays
+from quorum.core.messages.fetch_messages import FetchRequest, Subtree
+from quorum.core.replication import relay_serving
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import HeldFetch
+from quorum.core.state.relay_table import Relay
+from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.types import Epoch, NodeId
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -108,7 +109,7 @@ def silent_relay_and_leader_asked_by_turns(patch: Patch) -> None:
         relay = relay_to_ask(core)
         return whom_to_ask(core) if relay is None else relay
 
-    patch.setattr(following, "whom_to_ask", relay_before_search)
+    patch.setattr(fetching, "whom_to_ask", relay_before_search)
 
 
 BUGS = (

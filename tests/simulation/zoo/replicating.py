@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from quorum.core import commitment, following, replication
-from quorum.core.classification import SERVE, FetchAnswer
-from quorum.core.log_view import LogView
-from quorum.core.output import LogTruncated, Truncate
-from quorum.core.roles import Leader
-from quorum.core.state import CoreState
+from quorum.core.contract.output import LogTruncated, Truncate
+from quorum.core.following import fetching
+from quorum.core.positions.fetch_classification import SERVE, FetchAnswer
+from quorum.core.positions.log_view import LogView
+from quorum.core.replication import commitment, fetch_serving
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Leader
 from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
 from tests.simulation.zoo.bug import Bug, Patch
 
 
 def last_epoch_not_compared(patch: Patch) -> None:
     """A leader serves a replica by offset alone, whatever epoch its last record is of."""
-    classify_fetch = replication.classify_fetch
+    classify_fetch = fetch_serving.classify_fetch
 
     def by_offset(
         log: LogView, latest: SnapshotId | None, offset: int, last_fetched_epoch: Epoch
@@ -23,8 +24,8 @@ def last_epoch_not_compared(patch: Patch) -> None:
             return SERVE
         return classify_fetch(log, latest, offset, last_fetched_epoch)
 
-    patch.setattr(replication, "classify_fetch", by_offset)
-    patch.setattr(replication, "is_same_history", lambda core, progress, request: True)
+    patch.setattr(fetch_serving, "classify_fetch", by_offset)
+    patch.setattr(fetch_serving, "is_same_history", lambda core, progress, request: True)
 
 
 def observers_count(patch: Patch) -> None:
@@ -57,8 +58,8 @@ def cut_to_the_high_watermark(patch: Patch) -> None:
         if end_offset < core.log.end_offset:
             cut(core, end_offset)
 
-    patch.setattr(following, "_resolve_divergence", resolve)
-    patch.setattr(following, "_problem_with_divergence", lambda core, point: "")
+    patch.setattr(fetching, "_resolve_divergence", resolve)
+    patch.setattr(fetching, "_problem_with_divergence", lambda core, point: "")
 
 
 def cut(core: CoreState, end_offset: int) -> None:
@@ -75,7 +76,7 @@ def divergence_keeps_too_much(patch: Patch) -> None:
     def by_leaders_end(log: LogView, leader_said: OffsetAndEpoch) -> int:
         return min(leader_said.offset, log.end_offset)
 
-    patch.setattr(following, "truncation_point", by_leaders_end)
+    patch.setattr(fetching, "truncation_point", by_leaders_end)
 
 
 BUGS = (

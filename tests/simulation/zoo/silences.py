@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from quorum.core import deadlines, following, leader_search, voting
-from quorum.core.peers import InFlight
-from quorum.core.state import CoreState
+from quorum.core.election import voting
+from quorum.core.following import fetching, leader_search
+from quorum.core.node import deadlines
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import InFlight
 from quorum.types import NodeId
 from tests.simulation.experiments.silence import DISTANT_OBSERVERS, FAR_APART
 from tests.simulation.zoo.bug import Bug, Patch
@@ -23,7 +25,7 @@ def search_gives_way_to_the_leader(patch: Patch) -> None:
         del flight
         core.in_flight = None
 
-    patch.setattr(following, "set_search_aside", drop)
+    patch.setattr(fetching, "set_search_aside", drop)
 
 
 def bootstrap_servers_only(patch: Patch) -> None:

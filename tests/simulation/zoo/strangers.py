@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from quorate.sim.options import Options
-from quorum.core import (
-    epoch_claims,
-    own_entry,
-    refusals,
-    responses,
-    transitions,
-)
-from quorum.core.output import LeaderEndpoints
-from quorum.core.state import CoreState
+from quorum.core.contract.output import LeaderEndpoints
+from quorum.core.membership import self_registration
+from quorum.core.protocol import epoch_claims, refusals, responses, role_transitions
+from quorum.core.state.core_state import CoreState
 from quorum.types import Endpoint, Epoch, ReplicaKey
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -53,13 +48,13 @@ def endpoints_from_messages(patch: Patch) -> None:
             key = ReplicaKey(core.leader_id)
             core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
 
-    for module in (transitions, responses):
+    for module in (role_transitions, responses):
         patch.setattr(module, "learn_endpoints", learn)
 
 
 def anybody_changes_the_voters(patch: Patch) -> None:
     """A leader takes up a change of the voters from whoever asks in a voter's name."""
-    patch.setattr(own_entry, "_doubt", lambda request: "")
+    patch.setattr(self_registration, "_doubt", lambda request: "")
 
 
 _FORGED = Options("garbage")

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from quorate.replica import boot, condemned
-from quorum.core import durability, voting
-from quorum.core.messages import Message
-from quorum.core.output import Send
-from quorum.core.state import CoreState
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.output import Send
+from quorum.core.election import voting
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.replication import durability
+from quorum.core.state.core_state import CoreState
 from quorum.errors import LogDamagedError
 from quorum.log.damage import Loss, quarantine
 from quorum.log.election_store import ElectionFile

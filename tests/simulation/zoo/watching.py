@@ -15,7 +15,7 @@ from quorate.services.log_range import LogRange
 from quorate.services.watch_cursor import WatchCursor
 from quorate.sim.options import Options
 from quorum.batch import scan_batches
-from quorum.core.output import LeadershipChanged
+from quorum.core.contract.output import LeadershipChanged
 from quorum.v1.errors_pb2 import DivergenceHint
 from tests.simulation.experiments.lost_histories import LOST_HISTORIES
 from tests.simulation.zoo.bug import Bug, Patch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorate.cli.main import main
-from quorum.core.refusals import EPOCH_MAX
+from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem

@@ -19,7 +19,7 @@ from quorate.logs import (
     log_event,
 )
 from quorate.visible_text import visible, visible_json
-from quorum.core.events import OwnEntryAnswered
+from quorum.core.contract.events import OwnEntryAnswered
 from quorum.errors import ErrorCode
 
 FORGED = (

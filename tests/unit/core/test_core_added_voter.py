@@ -12,10 +12,10 @@ from itertools import chain, combinations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import AddVoter, ConnectionRefused, Notice, RemoveVoter
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.contract.local_events import AddVoter, ConnectionRefused, Notice, RemoveVoter
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.types import LOG_BEGINNING, NodeId
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import key, voter

@@ -5,9 +5,9 @@ Whoever gets such an answer may know nobody else (KIP-853, bootstrap servers).
 
 from __future__ import annotations
 
-from quorum.core.messages import Message
-from quorum.core.notices import ListenerEndpoints
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.contract.local_events import ListenerEndpoints
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.types import Endpoint
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import key, voter

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.notices import AddVoter, ListenerEndpoints, RemoveVoter
-from quorum.core.output import VoterChangeAnswered
-from quorum.core.voter_messages import AddVoterRequest
+from quorum.core.contract.local_events import AddVoter, ListenerEndpoints, RemoveVoter
+from quorum.core.contract.output import VoterChangeAnswered
+from quorum.core.messages.voter_messages import AddVoterRequest
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, ReplicaKey, Voter
 from tests.support.core_cluster import CoreCluster

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.core.classification import Diverging, NeedsSnapshot, Serve, classify_fetch
-from quorum.core.following import truncation_point
-from quorum.core.log_view import LogView
+from quorum.core.following.fetching import truncation_point
+from quorum.core.positions.fetch_classification import (
+    Diverging,
+    NeedsSnapshot,
+    Serve,
+    classify_fetch,
+)
+from quorum.core.positions.log_view import LogView
 from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
 from tests.support.core_disk import disk_with
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core.currency import Currency
+from quorum.core.liveness.freshness import Currency
 from tests.support.core_cluster import CoreCluster
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.condemnation import vote_floor_of
-from quorum.core.epoch_claims import _is_called_voter
-from quorum.core.membership_checks import why_not_supported
-from quorum.core.notices import DamageFound
-from quorum.core.output import VerifyLog
-from quorum.core.peers import PeerTable, backoff_ms
-from quorum.core.pending_change import ChangeKind
-from quorum.core.progress import ReplicaProgress
-from quorum.core.snapshot_shelf import SnapshotShelf
-from quorum.core.succession import successor_backoff_ms
-from quorum.core.versions import KRAFT_VERSION_NAME, why_not_run_with
+from quorum.core.contract.local_events import DamageFound
+from quorum.core.contract.output import VerifyLog
+from quorum.core.integrity.quarantine import vote_floor_of
+from quorum.core.leadership.resignation import successor_backoff_ms
+from quorum.core.membership.voter_change_checks import why_not_supported
+from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.protocol.epoch_claims import _is_called_voter
+from quorum.core.state.peers import PeerTable, backoff_ms
+from quorum.core.state.pending_change import ChangeKind
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.voters.versions import KRAFT_VERSION_NAME, why_not_run_with
 from quorum.types import (
     BOOTSTRAP_SNAPSHOT_ID,
     OffsetAndEpoch,

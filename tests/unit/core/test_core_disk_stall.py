@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from quorum.config import QuorumConfig
-from quorum.core.disk_watch import DiskWatch
-from quorum.core.events import DiskRecovered, DiskStalled, RoleChanged
-from quorum.core.held_fetches import NEVER_MS
-from quorum.core.notices import TransferLeadership
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.contract.events import DiskRecovered, DiskStalled, RoleChanged
+from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.state.disk_watch import DiskWatch
+from quorum.core.state.held_fetches import NEVER_MS
 from quorum.types import NodeId
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core.chain_messages import ChainDigestRequest, ChainDigestResponse
-from quorum.core.events import DisputeSettled, LogCondemned, TruncationRefused
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import LogVerified, RequestFailed
-from quorum.core.output import CondemnLog, SaveElectionState, VerifyLog
-from quorum.core.verdict import NOTHING, Difference, Held
+from quorum.core.contract.events import DisputeSettled, LogCondemned, TruncationRefused
+from quorum.core.contract.local_events import LogVerified, RequestFailed
+from quorum.core.contract.output import CondemnLog, SaveElectionState, VerifyLog
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.state.digest_tally import NOTHING, Difference, Held
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster, Member

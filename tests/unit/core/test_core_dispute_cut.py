@@ -7,9 +7,9 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.dispute import on_log_verified, open_dispute
-from quorum.core.notices import LogVerified
-from quorum.core.state import CoreState
+from quorum.core.contract.local_events import LogVerified
+from quorum.core.integrity.divergence_resolution import on_log_verified, open_dispute
+from quorum.core.state.core_state import CoreState
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_disk import key
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.chain_messages import ChainDigestRequest
-from quorum.core.notices import LogVerified, RequestFailed
+from quorum.core.contract.local_events import LogVerified, RequestFailed
+from quorum.core.messages.chain_messages import ChainDigestRequest
 from tests.unit.core.test_core_dispute import THEIRS, Table, begun
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.events import StandingRefused, VoteDecided
-from quorum.core.notices import ShutDown
-from quorum.core.output import Output, Promise, SaveElectionState
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.contract.events import StandingRefused, VoteDecided
+from quorum.core.contract.local_events import ShutDown
+from quorum.core.contract.output import Output, Promise, SaveElectionState
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core.epoch_claims import RAISES_MAX, RESPONSE_RAISE_MAX
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Request
-from quorum.core.notices import ConnectionRefused
-from quorum.core.output import LeaderEndpoints
-from quorum.core.refusals import EPOCH_MAX
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.local_events import ConnectionRefused
+from quorum.core.contract.output import LeaderEndpoints
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Request
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.protocol.epoch_claims import RAISES_MAX, RESPONSE_RAISE_MAX
+from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.core.epochs import EpochHistory
+from quorum.core.positions.epoch_history import EpochHistory
 from quorum.errors import InvariantViolation
 from quorum.types import EpochStart, OffsetAndEpoch
 

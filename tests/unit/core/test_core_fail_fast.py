@@ -7,10 +7,10 @@ from statistics import median
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.events import LeaderLost
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.notices import ConnectionRefused
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.events import LeaderLost
+from quorum.core.contract.local_events import ConnectionRefused
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE
 from tests.support.core_cluster import CoreCluster

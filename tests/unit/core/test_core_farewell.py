@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from quorum.core.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
-from quorum.core.notices import ConnectionRefused, RequestFailed, Resign, ShutDown
-from quorum.core.peers import backoff_ms
-from quorum.core.roles import Prospective
-from quorum.core.timers import Timer
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, Resign, ShutDown
+from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.state.peers import backoff_ms
+from quorum.core.state.roles import Prospective
+from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -6,12 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.events import LogDiverged, MessageIgnored, TruncationRefused
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import RequestFailed
-from quorum.core.output import Append, LogTruncated, Output, Promise, Truncate, VotersChanged
-from quorum.core.received_records import ReceivedRecords, VotersAt
+from quorum.core.contract.events import LogDiverged, MessageIgnored, TruncationRefused
+from quorum.core.contract.local_events import RequestFailed
+from quorum.core.contract.output import (
+    Append,
+    LogTruncated,
+    Output,
+    Promise,
+    Truncate,
+    VotersChanged,
+)
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster

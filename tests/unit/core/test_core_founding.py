@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from quorum.core.events import MessageIgnored, QuorumFounded, RosterAgreed, VotingBarred
-from quorum.core.founding import why_not_founded, why_not_vote
-from quorum.core.founding_messages import FoundingRequest, FoundingResponse
-from quorum.core.inquiry import Roster, without
-from quorum.core.peers import backoff_ms
-from quorum.core.state import CoreState
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.events import MessageIgnored, QuorumFounded, RosterAgreed, VotingBarred
+from quorum.core.election.bootstrapping import why_not_founded, why_not_vote
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.state.bootstrap_inquiry import Roster, without
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import backoff_ms
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, ElectionState, Founding, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from quorum.core.founding import _draw_life_id, why_not_founded, why_not_vote
-from quorum.core.founding_messages import FoundingRequest, FoundingResponse
-from quorum.core.notices import RequestFailed
-from quorum.core.timers import Timer
+from quorum.core.contract.local_events import RequestFailed
+from quorum.core.election.bootstrapping import _draw_life_id, why_not_founded, why_not_vote
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID
 from tests.support.core_cluster import CoreCluster

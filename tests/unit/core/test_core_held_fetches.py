@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
-from quorum.core.read_messages import ReadRound
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.state.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
 from quorum.types import NO_NODE, NodeId, ReplicaKey
 from tests.support.core_disk import key
 

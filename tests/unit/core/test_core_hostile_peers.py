@@ -7,27 +7,27 @@ from collections.abc import Sequence
 
 import pytest
 
-from quorum.core.epoch_messages import (
+from quorum.core.contract.events import MessageIgnored
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.events import MessageIgnored
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.founding_messages import FoundingRequest, FoundingResponse
-from quorum.core.inquiry import Roster
-from quorum.core.messages import Message
-from quorum.core.read_messages import ReadRound
-from quorum.core.received_records import ReceivedRecords, VotersAt
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.vote_messages import VoteRequest, VoteResponse
-from quorum.core.voter_messages import (
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
     VoterChangeResponse,
 )
+from quorum.core.state.bootstrap_inquiry import Roster
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, EpochStart, OffsetAndEpoch, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import Subtree
-from quorum.core.membership_checks import CAUGHT_UP_WITHIN_MS, why_not_caught_up
-from quorum.core.progress import ReplicaProgress
-from quorum.core.relay import LINKS_MAX, LINKS_REPEAT_MS, Relay
-from quorum.core.snapshot_shelf import SnapshotShelf
-from quorum.core.transfer import why_not
-from quorum.core.trimming import trim_target
+from quorum.core.leadership.transfer import why_not
+from quorum.core.membership.voter_change_checks import CAUGHT_UP_WITHIN_MS, why_not_caught_up
+from quorum.core.messages.fetch_messages import Subtree
+from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.replication.trimming import trim_target
+from quorum.core.state.relay_table import LINKS_MAX, LINKS_REPEAT_MS, Relay
+from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.types import OffsetAndEpoch, SnapshotId, Voter
 from tests.support.core_disk import key
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from quorum.control_records import KRaftVersion, LeaderChange, Voters
-from quorum.core.epoch_messages import (
+from quorum.core.contract.local_events import RequestFailed, Resign, ShutDown
+from quorum.core.contract.output import Append, LeadershipChanged
+from quorum.core.leadership.resignation import successor_backoff_ms
+from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
 )
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import RequestFailed, Resign, ShutDown
-from quorum.core.output import Append, LeadershipChanged
-from quorum.core.succession import successor_backoff_ms
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.errors import ErrorCode
 from quorum.types import EpochStart
 from tests.support.core_cluster import CLUSTER, CoreCluster

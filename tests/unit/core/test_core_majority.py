@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from quorum.core.majority import VoteResult, quorum_size, reached_by_majority, vote_result
+from quorum.core.voters.majority import VoteResult, quorum_size, reached_by_majority, vote_result
 
 
 @pytest.mark.parametrize("voter_count", range(1, 8))

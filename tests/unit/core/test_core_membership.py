@@ -6,10 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from quorum.core.events import VoterChangeEnded
-from quorum.core.notices import AddVoter, Notice, RemoveVoter, Resign, ShutDown, UpdateVoter
-from quorum.core.output import PeerEndpoints, VoterChangeAnswered
+from quorum.core.contract.events import VoterChangeEnded
+from quorum.core.contract.local_events import (
+    AddVoter,
+    Notice,
+    RemoveVoter,
+    Resign,
+    ShutDown,
+    UpdateVoter,
+)
+from quorum.core.contract.output import PeerEndpoints, VoterChangeAnswered
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, NodeId, ReplicaKey, Voter
 from tests.support.core_cluster import CoreCluster

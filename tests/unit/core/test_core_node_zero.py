@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.notices import Resign, ShutDown, TransferLeadership
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.local_events import Resign, ShutDown, TransferLeadership
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import NO_NODE
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import Disk, key

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from quorum.config import QuorumConfig
-from quorum.core.events import OwnEntryAnswered, OwnEntryAsked, VotesNoMore
-from quorum.core.notices import ListenerEndpoints, RemoveVoter, TransferLeadership
-from quorum.core.voter_messages import RemoveVoterRequest, UpdateVoterRequest, VoterChangeResponse
+from quorum.core.contract.events import OwnEntryAnswered, OwnEntryAsked, VotesNoMore
+from quorum.core.contract.local_events import ListenerEndpoints, RemoveVoter, TransferLeadership
+from quorum.core.messages.voter_messages import (
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, NodeId, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster

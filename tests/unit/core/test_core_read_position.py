@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.output import ReadConfirmed, ReadFailed
-from quorum.core.read_messages import ReadPositionRequest, ReadPositionResponse
-from quorum.core.refusals import OFFSET_MAX
+from quorum.core.contract.output import ReadConfirmed, ReadFailed
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.protocol.refusals import OFFSET_MAX
 from quorum.errors import ErrorCode
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_situations import SITUATIONS

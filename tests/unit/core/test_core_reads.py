@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import SnapshotCreated
-from quorum.core.output import Output, ReadConfirmed, ReadFailed
-from quorum.core.read_messages import ReadRound
-from quorum.core.roles import Leader
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.contract.local_events import SnapshotCreated
+from quorum.core.contract.output import Output, ReadConfirmed, ReadFailed
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.state.roles import Leader
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key

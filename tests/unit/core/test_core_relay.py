@@ -7,17 +7,17 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.classification import SERVE, Diverging
-from quorum.core.fetch_messages import FetchRequest, FetchResponse, Subtree
-from quorum.core.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
-from quorum.core.log_view import LogView
-from quorum.core.node import RaftNode
-from quorum.core.progress import ReplicaProgress
-from quorum.core.relay import LINKS_MAX, Relay
-from quorum.core.relay_serving import classify_committed
-from quorum.core.relaying import may_go_direct, relay_to_ask
-from quorum.core.state import CoreState
-from quorum.core.upstream import RelayPlan, Upstream
+from quorum.core.following.relaying import may_go_direct, relay_to_ask
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, Subtree
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.positions.fetch_classification import SERVE, Diverging
+from quorum.core.positions.log_view import LogView
+from quorum.core.replication.relay_serving import classify_committed
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import HELD_PER_VOTER_MAX, NEVER_MS, HeldFetch, HeldFetches
+from quorum.core.state.relay_table import LINKS_MAX, Relay
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.upstream import RelayPlan, Upstream
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import Disk, disk_with, key, voter

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.node import RaftNode
-from quorum.core.output import Output
-from quorum.core.relaying import problem_with_path, source_of_records
-from quorum.core.state import CoreState
-from quorum.core.upstream import RelayPlan
+from quorum.core.contract.output import Output
+from quorum.core.following.relaying import problem_with_path, source_of_records
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorum.core.events import RoleChanged
-from quorum.core.notices import ReplayStopped, TransferLeadership
+from quorum.core.contract.events import RoleChanged
+from quorum.core.contract.local_events import ReplayStopped, TransferLeadership
 from quorum.types import NodeId
 from tests.support.core_cluster import CoreCluster
 

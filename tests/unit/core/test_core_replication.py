@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.events import ReplicaRegressed
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.output import HighWatermarkAdvanced, Output, Send
-from quorum.core.timers import Timer
+from quorum.core.contract.events import ReplicaRegressed
+from quorum.core.contract.output import HighWatermarkAdvanced, Output, Send
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.events import DownloadEnded, DownloadStarted
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.notices import SnapshotRejected
-from quorum.core.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.contract.events import DownloadEnded, DownloadStarted
+from quorum.core.contract.local_events import SnapshotRejected
+from quorum.core.contract.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster

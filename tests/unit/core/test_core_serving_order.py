@@ -7,11 +7,11 @@ from itertools import count
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import SnapshotCreated
-from quorum.core.output import Output
-from quorum.core.serving_order import GATHERED_MAX
-from quorum.core.timers import Timer
+from quorum.core.contract.local_events import SnapshotCreated
+from quorum.core.contract.output import Output
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.replication.serving_order import GATHERED_MAX
+from quorum.core.state.timers import Timer
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
 

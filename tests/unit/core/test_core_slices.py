@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.download import Download
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.node import RaftNode
-from quorum.core.notices import RequestFailed
-from quorum.core.output import Output, WriteChunk
-from quorum.core.slices import ask_ahead
-from quorum.core.snapshot_messages import FetchSnapshotRequest
-from quorum.core.snapshot_transfer import pursue_download
+from quorum.core.contract.local_events import RequestFailed
+from quorum.core.contract.output import Output, WriteChunk
+from quorum.core.following.chunk_requests import ask_ahead
+from quorum.core.following.snapshot_transfer import pursue_download
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.node.raft_node import RaftNode
+from quorum.core.positions.download import Download
 from quorum.errors import ErrorCode
 from tests.support.download_steps import SNAPSHOT, asked, chunk, following, name_snapshot
 

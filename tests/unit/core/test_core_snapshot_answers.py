@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from quorum.core.download import FrozenSnapshot
-from quorum.core.epoch_claims import RESPONSE_RAISE_MAX
-from quorum.core.events import DownloadEnded, MessageIgnored
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message
-from quorum.core.notices import SnapshotFrozen, SnapshotRejected
-from quorum.core.output import AbandonDownload, BeginDownload, WriteChunk
-from quorum.core.read_messages import ReadRound
-from quorum.core.received_records import VotersAt
-from quorum.core.roles import Follower
-from quorum.core.snapshot_messages import FetchSnapshotRequest
-from quorum.core.state import CoreState
-from quorum.core.timers import Timer
+from quorum.core.contract.events import DownloadEnded, MessageIgnored
+from quorum.core.contract.local_events import SnapshotFrozen, SnapshotRejected
+from quorum.core.contract.output import AbandonDownload, BeginDownload, WriteChunk
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.received_records import VotersAt
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.positions.download import FrozenSnapshot
+from quorum.core.protocol.epoch_claims import RESPONSE_RAISE_MAX
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Follower
+from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster

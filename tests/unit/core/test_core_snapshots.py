@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.events import DownloadEnded, DownloadStarted, MessageIgnored, TruncationRefused
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.notices import SnapshotCreated, SnapshotFrozen, SnapshotRejected
-from quorum.core.output import (
+from quorum.core.contract.events import (
+    DownloadEnded,
+    DownloadStarted,
+    MessageIgnored,
+    TruncationRefused,
+)
+from quorum.core.contract.local_events import SnapshotCreated, SnapshotFrozen, SnapshotRejected
+from quorum.core.contract.output import (
     AbandonDownload,
     BeginDownload,
     FreezeDownload,
@@ -16,9 +20,10 @@ from quorum.core.output import (
     SnapshotInstalled,
     WriteChunk,
 )
-from quorum.core.received_records import VotersAt
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.received_records import VotersAt
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -7,11 +7,11 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.node import RaftNode
-from quorum.core.notices import DurableState, FeatureLevels
-from quorum.core.output import ReplaceLogWith, SnapshotInstalled
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.local_events import DurableState, FeatureLevels
+from quorum.core.contract.output import ReplaceLogWith, SnapshotInstalled
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.node.raft_node import RaftNode
 from quorum.errors import QuorumUsageError
 from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
-from quorum.core.events import GAVE_WAY, RoleChanged, TransferEnded, TransferStarted
-from quorum.core.notices import RequestFailed, Resign, ShutDown, TransferLeadership
-from quorum.core.output import Output, RequestSettled
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.contract.events import GAVE_WAY, RoleChanged, TransferEnded, TransferStarted
+from quorum.core.contract.local_events import RequestFailed, Resign, ShutDown, TransferLeadership
+from quorum.core.contract.output import Output, RequestSettled
+from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import NO_NODE, NodeId
 from tests.support.core_cluster import CLUSTER, CoreCluster

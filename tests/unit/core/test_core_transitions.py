@@ -7,10 +7,10 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core import transitions
-from quorum.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from quorum.core.state import CoreState
-from quorum.core.transitions import TRANSITIONS, Step
+from quorum.core.protocol import role_transitions
+from quorum.core.protocol.role_transitions import TRANSITIONS, Step
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.errors import InvariantViolation
 from tests.support.core_disk import key
 
@@ -38,9 +38,9 @@ def test_a_change_that_is_not_in_the_table_stops_the_node() -> None:
         config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=()
     )
     with pytest.raises(InvariantViolation, match="Unattached to Leader"):
-        transitions.become_leader(core, (1,))
+        role_transitions.become_leader(core, (1,))
     with pytest.raises(InvariantViolation, match="Unattached to Candidate"):
-        transitions.become_candidate(core, fail_fast=False, reason="test")
+        role_transitions.become_candidate(core, fail_fast=False, reason="test")
     assert isinstance(core.role, Unattached)
 
 
@@ -49,7 +49,7 @@ def test_a_vote_cannot_change_within_its_epoch() -> None:
     core = CoreState(
         config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=()
     )
-    transitions.become_unattached(core, 3, reason="test", voted=key(2))
+    role_transitions.become_unattached(core, 3, reason="test", voted=key(2))
     with pytest.raises(InvariantViolation, match="vote never changes"):
         core.save_election(type(core.election)(3, -1, key(3)))
     with pytest.raises(InvariantViolation, match="epoch never falls"):

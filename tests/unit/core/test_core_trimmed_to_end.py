@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorum.core.classification import SERVE, classify_fetch
-from quorum.core.log_view import LogView
+from quorum.core.positions.fetch_classification import SERVE, classify_fetch
+from quorum.core.positions.log_view import LogView
 from quorum.types import EpochStart, OffsetAndEpoch
 
 

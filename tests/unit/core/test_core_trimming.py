@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.notices import LeaseChanged, SnapshotCreated, SnapshotRemoved
-from quorum.core.output import AdvanceLogStart
+from quorum.core.contract.local_events import LeaseChanged, SnapshotCreated, SnapshotRemoved
+from quorum.core.contract.output import AdvanceLogStart
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import LOG_BEGINNING, NodeId, OffsetAndEpoch, SnapshotId
 from tests.support.core_cluster import CLUSTER, CoreCluster

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.notices import ConnectionRefused, RequestFailed, SnapshotCreated
+from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, SnapshotCreated
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster
 

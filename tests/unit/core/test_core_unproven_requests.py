@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.events import ReplicaRegressed
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages import Message, Request
-from quorum.core.notices import ConnectionRefused
-from quorum.core.progress import ReplicaProgress
-from quorum.core.roles import Follower
-from quorum.core.transitions import follow_hint
-from quorum.core.vote_messages import VoteRequest
-from quorum.core.voter_messages import (
+from quorum.core.contract.events import ReplicaRegressed
+from quorum.core.contract.local_events import ConnectionRefused
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
     VoterChangeResponse,
 )
+from quorum.core.protocol.role_transitions import follow_hint
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.roles import Follower
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster

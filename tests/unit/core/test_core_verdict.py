@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import pytest
 
-from quorum.core.verdict import NOTHING, UNKNOWN, Difference, Held
+from quorum.core.state.digest_tally import NOTHING, UNKNOWN, Difference, Held
 from quorum.types import DigestAt
 
 FLOOR = 10

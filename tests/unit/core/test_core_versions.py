@@ -6,13 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from quorum.core import following
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.notices import AddVoter, FeatureLevels, Notice, RequestFailed, UpdateVoter
-from quorum.core.output import VoterChangeAnswered
-from quorum.core.progress import VERSIONS_KNOWN_MS
-from quorum.core.versions import why_not_run_with, with_kraft_version
+from quorum.core.contract.local_events import (
+    AddVoter,
+    FeatureLevels,
+    Notice,
+    RequestFailed,
+    UpdateVoter,
+)
+from quorum.core.contract.output import VoterChangeAnswered
+from quorum.core.following import fetching
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.state.replica_progress import VERSIONS_KNOWN_MS
+from quorum.core.voters.versions import why_not_run_with, with_kraft_version
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, VersionRange
 from tests.support.core_cluster import CoreCluster
@@ -171,7 +177,7 @@ def test_a_leader_asks_voters_that_say_nothing_by_themselves(
 ) -> None:
     """Goal: levels rise only where all can follow. Method: one down at first, then replaced, of
     releases whose Fetch does not tell."""
-    monkeypatch.setattr(following, "versions_to_tell", lambda core, peer: ())
+    monkeypatch.setattr(fetching, "versions_to_tell", lambda core, peer: ())
     cluster = CoreCluster((1, 2, 3))
     for node_id, highest in ((1, 5), (2, 4), (3, 3)):
         runs(cluster, node_id, highest)

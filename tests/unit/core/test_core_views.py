@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.node import RaftNode
-from quorum.core.output import LeadershipChanged
+from quorum.core.contract.output import LeadershipChanged
+from quorum.core.node.raft_node import RaftNode
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_situations import SITUATIONS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CoreCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.voters import VoterHistory, VoterSet
+from quorum.core.voters.voter_set import VoterHistory, VoterSet
 from quorum.types import ZERO_UUID, ReplicaKey
 from tests.support.core_disk import key, voter
 

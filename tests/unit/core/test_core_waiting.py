@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorum.core.held_fetches import NEVER_MS
-from quorum.core.read_messages import ReadRound
-from quorum.core.reads import Asker, PendingRead, ReadRounds
-from quorum.core.waiting_reads import ForwardedRead, WaitingReads
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.read_rounds import Asker, PendingRead, ReadRounds
+from quorum.core.state.waiting_reads import ForwardedRead, WaitingReads
 
 
 def read(token: int) -> PendingRead:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from metrics import observer as observer_module
 from metrics.families import Families
 from metrics.observer import Observer
-from quorum.core.events import (
+from quorum.core.contract.events import (
     GAVE_WAY,
     ChunkReceived,
     DiskStalled,

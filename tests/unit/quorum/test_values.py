@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from quorum.core import events, output
-from quorum.core.messages import Message
-from quorum.core.read_messages import ReadRound
+from quorum.core.contract import events, output
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.read_messages import ReadRound
 from quorum.values import value
 
 

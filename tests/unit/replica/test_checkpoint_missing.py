@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.replica.checkpoints import REPLACE_EVERY_MS
-from quorum.core.notices import SnapshotRemoved
+from quorum.core.contract.local_events import SnapshotRemoved
 from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from tests.support.lone_replica import LoneReplica

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.replica.log_facts import LogFacts
 from quorate.replica.replica import Replica
-from quorum.core.epochs import EpochHistory
+from quorum.core.positions.epoch_history import EpochHistory
 from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quorate.replica import paced_files
-from quorum.core.notices import Notice
-from quorum.core.output import VerifyLog
+from quorum.core.contract.local_events import Notice
+from quorum.core.contract.output import VerifyLog
 from quorum.log.config import LogConfig
 from quorum.ports import File
 from tests.support.lone_replica import LoneReplica

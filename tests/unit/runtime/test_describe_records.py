@@ -9,7 +9,7 @@ import pytest
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import KRaftVersion, LeaderChange, Voters
-from quorum.core.received_records import VotersAt
+from quorum.core.messages.received_records import VotersAt
 from quorum.runtime.received import describe_records
 from quorum.types import Endpoint, EpochStart, ReplicaKey, Voter
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorum.batch import scan_batches
-from quorum.core.notices import UpdateVoter
-from quorum.core.output import Append, SaveElectionState
-from quorum.core.vote_messages import VoteRequest, VoteResponse
+from quorum.core.contract.local_events import UpdateVoter
+from quorum.core.contract.output import Append, SaveElectionState
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType

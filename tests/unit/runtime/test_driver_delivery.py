@@ -11,8 +11,8 @@ from metrics.observer import Observer
 from quorate.server.metering import CommandMeter
 from quorate.server.served_node import ReplicaNode
 from quorum.batch import encode_batch
-from quorum.core.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.runtime.clock import SystemClock
 from quorum.runtime.put_off import GATHERED_RECORDS_MAX, PutOff

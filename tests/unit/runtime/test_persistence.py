@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorate.sim.memory_filesystem import Faults, MemoryFileSystem
-from quorum.core.output import Append, SaveElectionState, StoreHighWatermark, Truncate
+from quorum.core.contract.output import Append, SaveElectionState, StoreHighWatermark, Truncate
 from quorum.errors import QuorumUsageError, StorageError
 from quorum.log.election_store import ElectionFile
 from quorum.log.recovery import open_log

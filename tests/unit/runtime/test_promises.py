@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.output import Promise
+from quorum.core.contract.output import Promise
 from quorum.runtime.flushed_end import FlushedEnd
 from quorum.runtime.promises import Promises
 from quorum.runtime.punctuality import Punctuality

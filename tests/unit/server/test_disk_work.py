@@ -22,7 +22,7 @@ from quorate.server import disk_work, scrubber
 from quorate.server.node import ServerNode
 from quorate.server.scrubber import Scrubber
 from quorate.sim.memory_filesystem import MemoryFileSystem
-from quorum.core.output import VerifyLog
+from quorum.core.contract.output import VerifyLog
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.persistence import Persistence

@@ -12,7 +12,7 @@ from quorate.config import ServerConfig
 from quorate.config_sections import ListenerConfig, MetricsConfig, NodeConfig
 from quorate.formatting import FormatPlan, format_directory
 from quorate.server.node import ServerNode
-from quorum.core.fetch_messages import FetchRequest
+from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.log.filesystem import OsFileSystem
 from quorum.types import Endpoint, ReplicaKey, Voter
 

@@ -15,7 +15,7 @@ from quorate.services.admission import ServiceLimits
 from quorate.services.errors import DETAILS_KEY
 from quorate.services.ports import Outcome
 from quorate.services.registration import HEALTH_WATCHES_MAX, ClientServices
-from quorum.core.answers import OPERATOR_ANSWERS
+from quorum.core.contract.response_errors import OPERATOR_ANSWERS
 from quorum.errors import CorruptBatchError, ErrorCode, StorageError
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.client import Client, RefusedError
 from quorate.services.ports import Outcome, VoterChange
-from quorum.core.pending_change import ChangeKind
+from quorum.core.state.pending_change import ChangeKind
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
 from quorum.v1 import common_pb2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.sim.memory_filesystem import Faults
-from quorum.core.output import (
+from quorum.core.contract.output import (
     BeginDownload,
     Effect,
     FreezeDownload,

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from quorum.config import ANSWERS_BYTES_MAX, PAYLOAD_BYTES_MAX, RELAY_HOPS_MAX, QuorumConfig
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.read_messages import ReadRound
-from quorum.core.snapshot_messages import FetchSnapshotResponse
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.transport.framing import encode_frame
 from quorum.transport.limits import (

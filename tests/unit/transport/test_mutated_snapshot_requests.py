@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.transport.codec import error_from_pb
 from quorum.transport.snapshots import serve_fetch_snapshot

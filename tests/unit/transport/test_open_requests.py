@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.transport import complaints as complaints_module
 from quorum.transport import requests as requests_module
 from quorum.transport.complaints import Complaints

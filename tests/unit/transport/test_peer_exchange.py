@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.vote_messages import VoteResponse
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteResponse
 from quorum.errors import ErrorCode
 from quorum.transport.hello import Hello
 from quorum.transport.limits import MESSAGE_BYTES_MAX

@@ -11,8 +11,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from quorum.core.fetch_messages import FetchResponse
-from quorum.core.vote_messages import VoteRequest
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.vote_messages import VoteRequest
 from quorum.errors import ConfigError
 from quorum.transport.hello import Hello
 from quorum.transport.node_names import NodeNames

@@ -10,9 +10,13 @@ from typing import Any
 import grpc
 import pytest
 
-from quorum.core.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.voter_messages import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+)
 from quorum.transport.framing import encode_frame
 from quorum.transport.hello import (
     Hello,

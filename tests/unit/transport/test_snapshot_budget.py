@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.core.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.message_types import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.transport.snapshots import divide_budget, response_budget, serve_fetch_snapshot
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC

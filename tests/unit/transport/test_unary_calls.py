@@ -10,9 +10,9 @@ import grpc
 import pytest
 from grpc import aio
 
-from quorum.core.fetch_messages import FetchRequest
-from quorum.core.messages import Message
-from quorum.core.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.transport.limits import CLIENT_OPTIONS
 from quorum.types import METADATA_TOPIC, NO_NODE
 from quorum.v1 import common_pb2, raft_pb2, raft_pb2_grpc

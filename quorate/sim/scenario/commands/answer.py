@@ -15,7 +15,7 @@ from quorate.sim.scenario.made_up_answers import made_up_answer
 from quorate.sim.scenario.outlet import Kind
 from quorate.sim.scenario.render import message_line, type_name
 from quorate.sim.scenario.world import World
-from quorum.core.messages import Request
+from quorum.core.messages.message_types import Request
 
 
 def run(world: World, args: Arguments) -> None:

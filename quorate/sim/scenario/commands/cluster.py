@@ -22,7 +22,7 @@ from quorate.sim.scenario.grammar import Arguments
 from quorate.sim.scenario.member import Settings
 from quorate.sim.scenario.world import World
 from quorum.config import QuorumConfig
-from quorum.core.upstream import RelayPlan
+from quorum.core.state.upstream import RelayPlan
 from quorum.log.config import LogConfig
 from snapshot.config import SnapshotConfig
 

@@ -11,7 +11,7 @@ from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.outlet import Kind
 from quorate.sim.scenario.render import message_line
 from quorate.sim.scenario.world import World
-from quorum.core.messages import Request
+from quorum.core.messages.message_types import Request
 
 
 def run(world: World, args: Arguments) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from quorate.sim.scenario.grammar import Arguments
 from quorate.sim.scenario.world import World
-from quorum.core.notices import Resign, ShutDown
+from quorum.core.contract.local_events import Resign, ShutDown
 
 
 def run(world: World, args: Arguments) -> None:

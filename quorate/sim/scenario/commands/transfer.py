@@ -9,8 +9,8 @@ from __future__ import annotations
 from quorate.sim.scenario.grammar import Arguments
 from quorate.sim.scenario.outlet import Kind
 from quorate.sim.scenario.world import World
-from quorum.core.notices import TransferLeadership
-from quorum.core.output import RequestSettled
+from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.contract.output import RequestSettled
 from quorum.types import NO_NODE
 
 

@@ -13,8 +13,8 @@ from quorate.sim.scenario.grammar import Arguments, ScenarioError
 from quorate.sim.scenario.member import key_of
 from quorate.sim.scenario.outlet import Kind
 from quorate.sim.scenario.world import World
-from quorum.core.notices import AddVoter, RemoveVoter, UpdateVoter
-from quorum.core.output import VoterChangeAnswered
+from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
+from quorum.core.contract.output import VoterChangeAnswered
 from quorum.types import Endpoint, ReplicaKey, Voter
 
 _NOTICES = {"add": AddVoter, "remove": RemoveVoter, "update": UpdateVoter}

@@ -1,0 +1,326 @@
+"""What the core asks its runtime to do: one ``Output`` per entry point, in five parts.
+
+The order of duties, which is the safety argument of the whole system:
+
+1. ``persist``: hand the effects to the single writer in this order, as one group under
+   ``ticket``. When all of it is as durable as each effect says, call ``persisted(ticket)``.
+2. ``after_persist``: messages that promise something. Each leaves only when the ticket it
+   names has been reported durable.
+3. ``immediate``: messages that promise nothing. Send now.
+4. ``progress``: tell the state machine and the waiting callers.
+5. ``events``: logs, metrics, transcripts.
+
+See: Raft section 5 ("respond after updating stable storage"), quorum/core/DESIGN.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quorum.control_records import ControlRecord
+from quorum.core.contract.events import Event
+from quorum.core.messages.message_types import Message
+from quorum.errors import ErrorCode
+from quorum.types import (
+    ElectionState,
+    Endpoint,
+    EpochStart,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Voter,
+)
+from quorum.values import value
+
+
+@value
+class SaveElectionState:
+    """Write ``quorum-state`` and make it durable."""
+
+    state: ElectionState
+
+
+@value
+class Append:
+    """Append whole batches covering [base_offset, end_offset) and make them durable.
+
+    ``payload`` came in with ``propose`` or a Fetch answer. For batches that the core itself
+    writes it is None and ``controls`` says what to encode, as one control batch in ``epoch``.
+    """
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    """Epoch of the last record."""
+    payload: bytes | None = None
+    controls: tuple[ControlRecord, ...] = ()
+    epochs: tuple[EpochStart, ...] = ()
+    """Every epoch that starts inside the range, ascending."""
+
+
+@value
+class Truncate:
+    """Cut the log so that it ends at ``end_offset``."""
+
+    end_offset: int
+
+
+@value
+class AdvanceLogStart:
+    """Raise the log start to ``start`` and delete what no longer belongs (630.5, 630.6).
+
+    Snapshots in ``delete`` go unless a transfer holds a lease on them.
+    """
+
+    start: OffsetAndEpoch
+    delete: tuple[SnapshotId, ...] = ()
+
+
+@value
+class BeginDownload:
+    """Open (or restart from nothing) the ``.part`` file of a snapshot."""
+
+    snapshot_id: SnapshotId
+
+
+@value
+class WriteChunk:
+    """Append ``chunk`` to the ``.part`` file at ``position``. Needs no fsync."""
+
+    snapshot_id: SnapshotId
+    position: int
+    chunk: bytes
+
+
+@value
+class FreezeDownload:
+    """Verify the whole ``.part`` file, make it durable and give it its final name.
+
+    Its digest must be ``file_digest`` unless that is empty: then the sender named none. The
+    runtime reports ``SnapshotFrozen`` or ``SnapshotRejected`` by ``notice``.
+    """
+
+    snapshot_id: SnapshotId
+    file_digest: bytes = b""
+
+
+@value
+class AbandonDownload:
+    """Remove the ``.part`` file."""
+
+    snapshot_id: SnapshotId
+
+
+@value
+class ReplaceLogWith:
+    """Make the log empty with start = end = the snapshot's end offset (630.9)."""
+
+    snapshot_id: SnapshotId
+
+
+@value
+class StoreHighWatermark:
+    """Write the lazy high watermark file: a lower bound, never fsynced for its own sake."""
+
+    high_watermark: int
+
+
+@value
+class CondemnLog:
+    """This log is wrong; the node stops once this and the vote floor are durable.
+
+    With ``is_history`` its files are sound, and what lies at and above ``first_offset`` is to
+    be set aside at the next start all the same; 0 means everything, checkpoints included.
+    """
+
+    first_offset: int
+    cause: str
+    is_history: bool
+
+
+Effect: TypeAlias = (
+    SaveElectionState
+    | Append
+    | Truncate
+    | AdvanceLogStart
+    | BeginDownload
+    | WriteChunk
+    | FreezeDownload
+    | AbandonDownload
+    | ReplaceLogWith
+    | StoreHighWatermark
+    | CondemnLog
+)
+
+
+@value
+class Send:
+    """A message for ``to``: a node id, or a bootstrap server's negative id."""
+
+    to: NodeId
+    message: Message
+
+
+@value
+class Promise:
+    """A message that may leave only when persistence ``ticket`` is durable."""
+
+    ticket: int
+    to: NodeId
+    message: Message
+
+
+@value
+class HighWatermarkAdvanced:
+    """Everything below ``high_watermark`` is committed."""
+
+    high_watermark: int
+
+
+@value
+class SnapshotInstalled:
+    """The log now starts at this downloaded snapshot: load it, forget the old image."""
+
+    snapshot_id: SnapshotId
+
+
+@value
+class LeadershipChanged:
+    """Who leads changed as far as this node knows.
+
+    ``can_write`` is true only on the leader itself, once its own epoch's first record is
+    committed. Every proposal of an earlier reign that was not committed has failed.
+    """
+
+    leader_id: NodeId
+    epoch: int
+    is_leader: bool
+    can_write: bool
+
+
+@value
+class LogTruncated:
+    """Records at and above ``end_offset`` are gone from this log."""
+
+    end_offset: int
+
+
+@value
+class ReadConfirmed:
+    """The read may be answered from any image at or above ``read_offset``."""
+
+    token: int
+    read_offset: int
+
+
+@value
+class ReadFailed:
+    """The read was not confirmed; it may be asked again elsewhere."""
+
+    token: int
+
+
+@value
+class RequestSettled:
+    """An operator's request, known by the token its notice carried, has ended.
+
+    ``error`` is ``NONE`` when it was done; ``message`` says what happened, in one sentence.
+    """
+
+    token: int
+    error: ErrorCode
+    message: str
+
+
+@value
+class VotersChanged:
+    """The voter set in force, for connection management. Possibly not yet committed."""
+
+    voters: tuple[Voter, ...]
+
+
+@value
+class LeaderEndpoints:
+    """Where the current leader said it can be reached."""
+
+    leader: ReplicaKey
+    addresses: tuple[str, ...]
+
+
+@value
+class PeerEndpoints:
+    """Where a replica that is no voter yet, or moves, is to be asked."""
+
+    peer: NodeId
+    endpoints: tuple[Endpoint, ...]
+
+
+@value
+class VoterChangeAnswered:
+    """How a change of the voter set that was asked for by ``notice`` ended.
+
+    With ``error`` other than NONE and ``offset`` at -1 nothing has happened. With an offset the
+    voters record is in the log there: the *outcome is unknown*, it may yet be committed or be
+    cut away by another leader.
+    """
+
+    token: int
+    error: ErrorCode
+    message: str
+    offset: int
+
+    @property
+    def is_outcome_unknown(self) -> bool:
+        """Whether the change failed to commit in time but may still do so."""
+        return self.error != ErrorCode.NONE and self.offset >= 0
+
+
+@value
+class VerifyLog:
+    """Read this replica's own files again, away from the core; ``LogVerified`` reports."""
+
+    end_offset: int
+    cuts: int
+
+
+Progress: TypeAlias = (
+    HighWatermarkAdvanced
+    | SnapshotInstalled
+    | LeadershipChanged
+    | LogTruncated
+    | ReadConfirmed
+    | ReadFailed
+    | RequestSettled
+    | VotersChanged
+    | LeaderEndpoints
+    | PeerEndpoints
+    | VoterChangeAnswered
+    | VerifyLog
+)
+
+
+@dataclass(slots=True, init=False)
+class Output:
+    """Everything one entry point of the core wants done. Lists are in order."""
+
+    ticket: int
+    """Ticket of ``persist``; 0 when it is empty."""
+    persist: list[Effect]
+    after_persist: list[Promise]
+    immediate: list[Send]
+    progress: list[Progress]
+    events: list[Event]
+    next_deadline_ms: int | None
+    """Call ``tick`` no later than this; None: nothing is due."""
+
+    def __init__(self) -> None:
+        # One per call of the core, so without the generated one's five factories.
+        self.ticket = 0
+        self.persist = []
+        self.after_persist = []
+        self.immediate = []
+        self.progress = []
+        self.events = []
+        self.next_deadline_ms = None

@@ -1,0 +1,1 @@
+"""Bootstrap voter lists, pre-votes and votes."""

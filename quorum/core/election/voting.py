@@ -1,0 +1,187 @@
+"""Electing others: which vote and pre-vote requests this replica grants.
+
+A grant of a vote is a promise, and leaves only when the vote is durable (``CoreState.send``).
+A pre-vote promises nothing.
+
+See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13); ``campaign``.
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import VoteDecided
+from quorum.core.election.bootstrapping import why_not_vote
+from quorum.core.election.campaign import pursue_unattached, stand, why_not_stand
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.protocol.epoch_claims import hears_leader, why_not_hear
+from quorum.core.protocol.refusals import (
+    OFFSET_MAX,
+    has_wrong_cluster,
+    is_addressed_to,
+    refusal_of_voter_request,
+    refuse,
+)
+from quorum.core.protocol.role_transitions import become_unattached
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, ZERO_UUID, ElectionState, NodeId, ReplicaKey
+
+_YIELD_DIVISOR = 4
+
+
+def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> None:
+    """Judge a vote or pre-vote request."""
+    error = _refusal_of_vote(core, request)
+    if error is not None:
+        refuse(core, sender, request, error)
+        return
+    if not is_addressed_to(core, request.voter):
+        refuse(core, sender, request, ErrorCode.INVALID_VOTER_KEY)
+        return
+    if request.pre_vote:
+        _campaign_if_due(core)
+    reason = why_not_hear(core, request)
+    is_heard = not reason
+    if is_heard:
+        if request.epoch > core.epoch:
+            become_unattached(core, request.epoch, reason=f"vote request of {request.candidate.id}")
+        reason = why_not_grant(core, request)
+    granted = not reason
+    if granted and not request.pre_vote:
+        _record_vote(core, request.candidate)
+    core.event(VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason))
+    if is_heard and request.pre_vote and isinstance(core.role, Prospective):
+        _meet_another_campaign(core, core.role, request, granted=granted)
+    elif is_heard and not request.last.is_at_least(core.position):
+        _campaign_in_its_place(core)
+    core.send(
+        sender,
+        VoteResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            granted,
+            core.answering_endpoints(),
+        ),
+    )
+
+
+def _campaign_if_due(core: CoreState) -> None:
+    """Let a timer that is over fire before another voter's campaign is looked at.
+
+    It would fire right after, and this voter would campaign against the one it has just granted.
+    """
+    role = core.role
+    if isinstance(role, Unattached):
+        pursue_unattached(core, role)
+    elif (
+        isinstance(role, Follower)
+        and core.now_ms >= role.fetch_deadline_ms
+        and not why_not_stand(core)
+    ):
+        core.fired(Timer.FETCH)
+        stand(core, fail_fast=False, reason="the fetch timer expired")
+
+
+def _meet_another_campaign(
+    core: CoreState, role: Prospective, request: VoteRequest, *, granted: bool
+) -> None:
+    """Two voters campaign at a time: settle which of them goes first, so that votes do not split.
+
+    The one with more records, among equals the lower id. The other one grants the pre-vote and
+    lets its own campaign wait, once and for a bounded time. Nothing is refused for it, so a
+    campaign that comes to nothing costs that time and no more. See: ADR 37.
+    """
+    candidate = request.candidate.id
+    ballot = role.ballots.get(candidate)
+    if not granted:
+        # It lacks records of ours. If it rejected us, it still followed the leader then.
+        if ballot is not None and not ballot.granted:
+            ballot.granted, ballot.request_id, ballot.due_ms = None, 0, core.now_ms
+    elif not role.yield_until_ms and _goes_first(core, request):
+        role.yield_until_ms = core.now_ms + max(
+            1, core.config.election_timeout_ms // _YIELD_DIVISOR
+        )
+
+
+def _goes_first(core: CoreState, request: VoteRequest) -> bool:
+    if core.position.is_at_least(request.last):
+        return request.candidate.id < core.me.id
+    return True
+
+
+def _campaign_in_its_place(core: CoreState) -> None:
+    """Campaign at once where the leader is gone and the candidate's log is behind ours.
+
+    The pause before a campaign is there to keep equals apart, and the candidate is none. A voter
+    whose own campaign came too early counts as well: its leader has been silent ever since.
+    """
+    role = core.role
+    if isinstance(role, Follower):
+        if core.lost_leader is not None:
+            role.stand_at_ms = core.now_ms
+        elif role.has_campaigned:
+            role.fetch_deadline_ms = core.now_ms
+
+
+def _refusal_of_vote(core: CoreState, request: VoteRequest) -> ErrorCode | None:
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    last = request.last
+    # A real candidate has raised its epoch above that of its last record; a pre-candidate has not.
+    epoch_limit = request.epoch if request.pre_vote else request.epoch - 1
+    if not 0 <= last.offset <= OFFSET_MAX or not 0 <= last.epoch <= epoch_limit:
+        return ErrorCode.INVALID_REQUEST
+    return refusal_of_voter_request(core, request.epoch, request.candidate.id)
+
+
+def why_not_grant(core: CoreState, request: VoteRequest) -> str:
+    """Why the request gets no (pre-)vote; empty when it does.
+
+    A repeated request of the candidate already voted for is granted without looking at its
+    log again: the answer to the first may have been lost.
+    """
+    unfit = why_not_vote(core)
+    if unfit:
+        return unfit
+    role = core.role
+    if core.chain.condemned:
+        return "its log is condemned"
+    if isinstance(role, Leader):
+        return "leads this epoch"
+    if core.disk.is_stalled:
+        # A pre-vote that no vote could follow would only raise epochs.
+        return "the disk does not complete its writes"
+    if not request.pre_vote:
+        if isinstance(role, Follower | Candidate | Resigned):
+            return f"is {type(role).__name__} in this epoch"
+        voted = core.election.voted
+        if voted is not None:
+            is_same = voted.id == request.candidate.id and (
+                voted.directory_id in (ZERO_UUID, request.candidate.directory_id)
+            )
+            return "" if is_same else f"voted for {voted.id}"
+        if core.leader_id != NO_NODE:
+            return f"{core.leader_id} leads this epoch"
+    elif isinstance(role, Follower) and hears_leader(core, role):
+        return f"fetches from leader {role.leader_id}"
+    if not request.last.is_at_least(core.position):
+        return f"position {request.last} is behind {core.position}"
+    floor = core.election.vote_floor
+    if floor is not None and not request.last.is_at_least(floor):
+        return f"position {request.last} is below the vote floor {floor}"
+    return ""
+
+
+def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
+    role = core.role
+    if core.election.voted is not None:
+        return
+    if isinstance(role, Unattached):
+        state = core.election
+        core.save_election(ElectionState(state.epoch, state.leader_id, candidate, state.vote_floor))
+        role.election_deadline_ms = core.random_election_deadline()
+    else:
+        become_unattached(core, core.epoch, voted=candidate, reason=f"voted for {candidate.id}")

@@ -1,0 +1,1 @@
+"""What a replica fetches: records and snapshots, from a leader or a relay."""

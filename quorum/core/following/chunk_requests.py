@@ -1,0 +1,111 @@
+"""The FetchSnapshot requests of one download that are under way at once.
+
+The first is ``core.in_flight``, the others hang behind it in file order and continue it. A peer's
+stream keeps order, so answers come in that order; one that does not costs its slice a second
+request and nothing else.
+
+See: KIP-630 (630.9).
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages.read_messages import NO_ROUND
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.positions.download import Download
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import InFlight
+from quorum.core.state.roles import Follower
+from quorum.types import NodeId
+
+
+def unwritten_chunks(core: CoreState, download: Download) -> int:
+    """How many chunks received wait for the disk."""
+    while download.unwritten and download.unwritten[0] <= core.durable_ticket:
+        download.unwritten.popleft()
+    return len(download.unwritten)
+
+
+def ask_slice(
+    core: CoreState, peer: NodeId, download: Download, position: int, max_bytes: int
+) -> InFlight:
+    """Ask ``peer`` for at most ``max_bytes`` of the file from ``position`` on."""
+    role = core.role
+    request_id = core.next_request_id()
+    ticket = core.election_ticket
+    core.send(
+        peer,
+        FetchSnapshotRequest(
+            request_id,
+            core.cluster_id,
+            core.me,
+            core.epoch,
+            download.snapshot_id,
+            position,
+            max_bytes,
+            role.read_round if isinstance(role, Follower) else NO_ROUND,
+            is_barred=bool(core.election.barred),
+        ),
+    )
+    return InFlight(
+        request_id,
+        peer,
+        is_snapshot=True,
+        ticket=ticket,
+        deadline_ms=(
+            None if ticket > core.durable_ticket else core.now_ms + core.config.request_timeout_ms
+        ),
+        position=position,
+    )
+
+
+def ask_ahead(core: CoreState, download: Download) -> None:
+    """Ask for the slices behind the one in flight, as far as requests and disk allow.
+
+    Only once a first slice has told how long the file and its slices are.
+    """
+    last = core.in_flight
+    if (
+        last is None
+        or not last.is_snapshot
+        or last.deadline_ms is None
+        or not last.asks_ahead
+        or not download.slice_bytes
+        or download.epoch != core.epoch
+    ):
+        return
+    under_way = 1
+    while last.behind is not None:
+        last = last.behind
+        under_way += 1
+    position = last.position + download.slice_bytes
+    config, unwritten = core.config, unwritten_chunks(core, download)
+    while (
+        position < download.size
+        and under_way < config.snapshot_requests_max
+        and under_way + unwritten < config.unwritten_chunks_max
+    ):
+        last.behind = ask_slice(core, last.peer, download, position, download.slice_bytes)
+        last = last.behind
+        under_way += 1
+        position += download.slice_bytes
+
+
+def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> None:
+    """After a slice was taken, wait for the one behind it if that continues the file."""
+    following = answered.behind
+    if following is not None and following.position == download.position:
+        core.in_flight = following
+
+
+def forget_slice(core: CoreState, request_id: int) -> None:
+    """Stop waiting for a slice asked for ahead and for all behind it.
+
+    They are asked for again after the one in flight: where that one's answer is lost, every answer
+    to those behind it comes too early and would cost the next request at once.
+    """
+    first = flight = core.in_flight
+    while first is not None and flight is not None:
+        if flight.behind is not None and flight.behind.request_id == request_id:
+            flight.behind = None
+            first.asks_ahead = False
+        flight = flight.behind

@@ -1,0 +1,381 @@
+"""The follower's side of Fetch: asking, appending, truncating, and noticing a silent leader.
+
+Only one Fetch is under way at any time, and none beside a FetchSnapshot, or the same offsets
+could be appended twice. A Fetch after an append waits for the disk (``CoreState.acknowledge``).
+
+See: KIP-595; KIP-279 (279.2, 279.4).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import LogDiverged, RecordsAppended, TruncationRefused
+from quorum.core.contract.output import Append, LogTruncated, Truncate
+from quorum.core.election.campaign import stand
+from quorum.core.following.advertised_versions import note_answered, versions_to_tell
+from quorum.core.following.chunk_requests import ask_ahead
+from quorum.core.following.leader_search import (
+    is_search,
+    is_search_to_end,
+    learn_from_search,
+    server_to_ask,
+    set_search_aside,
+    whom_to_ask,
+)
+from quorum.core.following.relaying import note_way, problem_with_path, subtree_report, uses_relays
+from quorum.core.following.snapshot_transfer import (
+    abandon_download,
+    begin_download,
+    is_downloading,
+    pursue_download,
+    why_not_download,
+)
+from quorum.core.integrity.divergence_resolution import open_dispute
+from quorum.core.liveness import freshness
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import NO_ROUND
+from quorum.core.messages.received_records import ReceivedRecords
+from quorum.core.positions.log_view import LogView
+from quorum.core.protocol.refusals import ignore
+from quorum.core.protocol.responses import learn_from_response, note_leader_contact, take_in_flight
+from quorum.core.protocol.role_transitions import lose_leader
+from quorum.core.replication.durability import lift_vote_floor_at_leaders_end
+from quorum.core.replication.trimming import follow_log_start
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peers import InFlight
+from quorum.core.state.roles import Follower, Unattached
+from quorum.core.state.timers import Timer
+from quorum.core.voters.voter_set import VoterSet
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, OffsetAndEpoch, SnapshotId
+
+
+def pursue_follower(core: CoreState, role: Follower) -> None:
+    """Stand when the leader is gone or silent; otherwise keep a Fetch under way."""
+    is_gone = core.now_ms >= role.stand_at_ms
+    if (is_gone or core.now_ms >= role.fetch_deadline_ms) and core.may_campaign:
+        core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
+        reason = "the leader is gone" if is_gone else "the fetch timer expired"
+        if stand(core, fail_fast=is_gone, reason=reason):
+            return
+        # It may not stand itself, but must not stand in the way of those who may.
+        role.has_fetched = False
+        role.stand_at_ms = NEVER_MS
+        role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
+    pursue_fetch(core)
+
+
+def pursue_fetch(core: CoreState) -> None:
+    """Keep one Fetch under way: to the leader, or to anybody who may know it."""
+    flight = core.in_flight
+    if flight is not None and flight.deadline_ms is not None:
+        if core.now_ms >= flight.deadline_ms:
+            core.fired(Timer.SNAPSHOT_REQUEST if flight.is_snapshot else Timer.FETCH_REQUEST)
+            core.in_flight = None
+            core.peer_failed(flight.peer)
+        elif is_search_to_end(core, flight):
+            set_search_aside(core, flight)
+    if core.chain.condemned:
+        return
+    if core.in_flight is None:
+        _ask(core)
+    if core.in_flight is not None and core.download is not None:
+        ask_ahead(core, core.download)
+
+
+def pursue_search(core: CoreState) -> None:
+    """While this replica campaigns, keep a question to a bootstrap server under way."""
+    flight = core.in_flight
+    if flight is not None and flight.deadline_ms is not None and core.now_ms >= flight.deadline_ms:
+        core.fired(Timer.FETCH_REQUEST)
+        core.peer_failed(flight.peer)
+        core.in_flight = flight = None
+    if flight is None and not core.chain.condemned:
+        server = server_to_ask(core)
+        if server is not None:
+            if core.peers.ready_ms(server):
+                core.fired(Timer.FETCH_RETRY)
+            _fetch_from(core, server)
+
+
+def _ask(core: CoreState) -> None:
+    peer = whom_to_ask(core)
+    if peer is None:
+        return
+    _count_pauses(core, peer)
+    if not is_downloading(core, peer) or pursue_download(core, peer):
+        _fetch_from(core, peer)
+
+
+def _count_pauses(core: CoreState, peer: NodeId) -> None:
+    """``peer`` is about to be asked: count what kept it from being asked before."""
+    role, upstream = core.role, core.upstream
+    if isinstance(role, Unattached) and role.discover_at_ms:
+        core.fired(Timer.DISCOVERY)
+        role.discover_at_ms = 0
+    if core.peers.ready_ms(peer):
+        core.fired(Timer.FETCH_RETRY)
+    if upstream.is_relay(peer):
+        if upstream.is_direct:
+            core.fired(Timer.RELAY_RETRY)
+    elif uses_relays(core) and not upstream.is_direct:
+        core.fired(Timer.RELAY_PATIENCE)
+
+
+def _fetch_from(core: CoreState, peer: NodeId) -> None:
+    role, log, config = core.role, core.log, core.config
+    if not core.upstream.is_relay(peer):
+        core.upstream.go_direct(core.now_ms, config)
+    request_id = core.next_request_id()
+    supported = versions_to_tell(core, peer)
+    ticket = core.acknowledge(
+        peer,
+        FetchRequest(
+            request_id,
+            core.cluster_id,
+            core.me,
+            core.epoch,
+            log.end_offset,
+            log.end_epoch,
+            core.high_watermark,
+            config.fetch_max_wait_ms,
+            config.fetch_bytes_max,
+            role.read_round if isinstance(role, Follower) else NO_ROUND,
+            subtree=subtree_report(core),
+            is_barred=bool(core.election.barred),
+            has_lost_records=core.election.vote_floor is not None,
+            supported=supported,
+        ),
+    )
+    core.in_flight = InFlight(
+        request_id,
+        peer,
+        is_snapshot=False,
+        ticket=ticket,
+        deadline_ms=(
+            None if ticket > core.durable_ticket else core.now_ms + config.request_timeout_ms
+        ),
+        supported=supported,
+    )
+
+
+def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) -> None:
+    """Take one of the three answers, or learn who leads."""
+    if learn_from_search(core, sender, response):
+        return
+    flight = take_in_flight(core, sender, response, is_snapshot=False)
+    if flight is not None:
+        _take_answer(core, flight, sender, response)
+
+
+def _take_answer(
+    core: CoreState, flight: InFlight, sender: NodeId, response: FetchResponse
+) -> None:
+    epoch, role_before = core.epoch, core.role
+    is_current = learn_from_response(core, sender, response)
+    if core.epoch != epoch:
+        return
+    role = core.role
+    way_problem = problem_with_path(core, response) if is_current else "not of this epoch"
+    problem = way_problem or _problem_with(core, response)
+    if problem and is_current and response.error == ErrorCode.NONE:
+        # A way that does not do is how relays were laid out, and nobody's mistake in the protocol.
+        ignore(core, sender, response, problem, is_violation=not way_problem)
+    if problem or not isinstance(role, Follower):
+        core.peer_failed(flight.peer)
+        if is_current and response.error == ErrorCode.DIGEST_MISMATCH:
+            _note_mismatch(core, flight)
+        if role is role_before:
+            _notice_disowned_epoch(core, flight, response)
+            _notice_rolled_back_disk(core, flight, response)
+        return
+    note_leader_contact(core, role, flight.peer, response.read_round)
+    note_way(core, flight, response)
+    note_answered(role, flight)
+    if response.diverging is not None:
+        _resolve_divergence(core, flight, response.diverging)
+        return
+    if response.snapshot_id is not None:
+        _take_snapshot_id(core, flight, role, response.snapshot_id)
+        return
+    abandon_download(core, "the leader has the records")
+    if response.received is not None:
+        _append_received(core, response.received)
+    elif flight.peer == role.leader_id and not response.records:
+        lift_vote_floor_at_leaders_end(core)
+    core.raise_high_watermark(follower_high_watermark(core.log, response.high_watermark))
+    follow_log_start(core, response.log_start_offset)
+    if flight.deadline_ms is not None:
+        sent_ms = flight.deadline_ms - core.config.request_timeout_ms
+        freshness.note_answered_fetch(
+            core, sent_ms, response.leader_age_ms, response.high_watermark
+        )
+
+
+def _take_snapshot_id(
+    core: CoreState, flight: InFlight, role: Follower, snapshot_id: SnapshotId
+) -> None:
+    """Download it from the leader or relay that named it, which are asked by their ids only.
+
+    A leader that answers under a bootstrap address has no more to tell there, and is left alone.
+    """
+    begin_download(core, flight.peer, snapshot_id)
+    if is_search(core, flight, role.leader_id):
+        core.peer_failed(flight.peer)
+
+
+def _notice_disowned_epoch(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
+    """The leader itself says that it leads no longer: no need to wait for the fetch timer."""
+    role = core.role
+    if (
+        isinstance(role, Follower)
+        and flight.peer == role.leader_id
+        and response.epoch == core.epoch
+        and response.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        and core.lost_leader is None
+    ):
+        lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
+
+
+def _note_mismatch(core: CoreState, flight: InFlight) -> None:
+    """The leader holds another history below our log end: it or we are wrong.
+
+    It is alive all the same, so its reign is not ended for its silence.
+    """
+    role = core.role
+    if isinstance(role, Follower) and flight.peer == role.leader_id:
+        role.has_fetched = True
+        role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
+        _dispute_with_leader(core, core.log.end_offset, "the leader refuses our digest")
+
+
+def _dispute_with_leader(core: CoreState, end_offset: int, reason: str) -> None:
+    leader_id = core.leader_id
+    votes = core.voters.latest.get(leader_id) is not None
+    open_dispute(core, leader_id, end_offset, reason, opponent_votes=votes)
+
+
+def _notice_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
+    """The leader saw this voter acknowledge more than it has: votes may be forgotten as well.
+
+    That it is a voter only the leader knows where the disk went back to before its own entry.
+    """
+    role = core.role
+    if (
+        isinstance(role, Follower)
+        and flight.peer == role.leader_id
+        and response.epoch == core.epoch
+        and response.error == ErrorCode.REPLICA_REGRESSED
+    ):
+        core.bar(
+            f"leader {role.leader_id} saw it acknowledge records beyond {core.log.end_offset}: "
+            "the disk was rolled back, or is a copy"
+        )
+
+
+def _problem_with(core: CoreState, response: FetchResponse) -> str:
+    """Why an answer of this epoch cannot be used; empty when it can."""
+    role = core.role
+    if response.error != ErrorCode.NONE:
+        return response.error.name
+    if not isinstance(role, Follower) or response.leader_id != role.leader_id:
+        return f"an answer by {response.leader_id}, which does not lead"
+    if response.diverging is not None:
+        return _problem_with_divergence(core, response.diverging)
+    if response.snapshot_id is not None:
+        return why_not_download(core, response.snapshot_id)
+    if response.received is not None:
+        return problem_with_records(core, response.received)
+    return ""
+
+
+def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
+    """Why records cannot follow this log in this epoch; empty when they can."""
+    log = core.log
+    if records.base_offset != log.end_offset or records.end_offset <= records.base_offset:
+        return (
+            f"records [{records.base_offset}, {records.end_offset}) do not follow log end "
+            f"{log.end_offset}"
+        )
+    if not records.epochs or records.epochs[0].start_offset != records.base_offset:
+        return "records without the epoch of their first batch"
+    epoch, offset = log.end_epoch - 1, records.base_offset - 1
+    for index, entry in enumerate(records.epochs):
+        if entry.epoch <= epoch or not offset < entry.start_offset < records.end_offset:
+            return f"epoch {entry.epoch} at {entry.start_offset} after epoch {epoch}"
+        epoch, offset = entry.epoch, entry.start_offset
+        if index == 0 and epoch < log.end_epoch:
+            return f"epoch {epoch} after epoch {log.end_epoch}"
+    if epoch > core.epoch:
+        return f"epoch {epoch} in an answer of epoch {core.epoch}"
+    at = max(records.base_offset - 1, core.voters.latest_offset)
+    for each in records.voters:
+        if not at < each.offset < records.end_offset or not each.voters:
+            return f"a voters record at {each.offset}"
+        at = each.offset
+        try:
+            VoterSet(each.voters, each.removed)
+        except ValueError as error:
+            return f"a voters record at {each.offset}: {error}"
+    return ""
+
+
+def _append_received(core: CoreState, records: ReceivedRecords) -> None:
+    epoch, base, end = records.epochs[-1].epoch, records.base_offset, records.end_offset
+    effect = core.effect(Append(base, end, epoch, records.payload, epochs=records.epochs))
+    core.log.append(end, records.epochs, effect)
+    core.event(RecordsAppended(base, end, epoch))
+    for each in records.voters:
+        core.voters.add(each.offset, VoterSet(each.voters, each.removed))
+    if records.voters:
+        core.voters_changed()
+
+
+def follower_high_watermark(log: LogView, leader_high_watermark: int) -> int:
+    """What of this log is committed: never more than it has."""
+    return min(log.end_offset, leader_high_watermark)
+
+
+# Divergence.
+
+
+def truncation_point(log: LogView, leader_said: OffsetAndEpoch) -> int:
+    """Where to cut, given the leader's largest epoch not above ours and its end there.
+
+    If that epoch is known here, the common prefix cannot reach beyond either end of it;
+    otherwise cut our largest epoch below it and ask again (279.2).
+    """
+    own = log.end_offset_for_epoch(leader_said.epoch)
+    if own is None:
+        return min(leader_said.offset, log.start.offset)
+    if own.epoch == leader_said.epoch:
+        return min(own.offset, leader_said.offset)
+    return own.offset
+
+
+def _problem_with_divergence(core: CoreState, point: OffsetAndEpoch) -> str:
+    if point.offset < 0 or point.epoch < 0:
+        return f"diverging at {point}"
+    if truncation_point(core.log, point) >= core.log.end_offset:
+        return f"diverging at {point}, which is no end below {core.log.end}"
+    return ""
+
+
+def _resolve_divergence(core: CoreState, flight: InFlight, point: OffsetAndEpoch) -> None:
+    """Cut the log to the largest prefix that may be common, and ask again from there.
+
+    Nothing below the high watermark is ever cut (279.4): such a request is reported and left.
+    """
+    log = core.log
+    end_offset = truncation_point(log, point)
+    if end_offset < core.high_watermark:
+        core.event(TruncationRefused(end_offset, core.high_watermark))
+        core.peer_failed(flight.peer)
+        _dispute_with_leader(core, core.high_watermark, "told to cut what is committed")
+        return
+    old_end = log.end
+    log.truncate_to(end_offset, core.effect(Truncate(end_offset)))
+    core.event(LogDiverged(end_offset, old_end, point))
+    core.progress(LogTruncated(end_offset))
+    if core.voters.truncate_to(end_offset):
+        core.voters_changed()

@@ -1,0 +1,94 @@
+"""A downloaded snapshot takes the place of the log (630.9).
+
+See: KIP-630 (630.9, 630.13); docs/architecture.md (A replica that fell behind).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import DownloadEnded
+from quorum.core.contract.local_events import SnapshotFrozen, SnapshotRejected
+from quorum.core.contract.output import ReplaceLogWith, SnapshotInstalled
+from quorum.core.following.relaying import source_of_records
+from quorum.core.messages.received_records import VotersAt
+from quorum.core.positions.download import FrozenSnapshot, replaces_log
+from quorum.core.protocol.role_transitions import new_ballots
+from quorum.core.replication.trimming import delete_unneeded
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Leader, Prospective, Resigned
+from quorum.core.voters.voter_set import VoterHistory
+from quorum.types import SnapshotId
+
+
+def on_snapshot_frozen(core: CoreState, notice: SnapshotFrozen) -> None:
+    """A downloaded file is verified and durable; if the log needs it, it waits to replace it.
+
+    Decided by the log alone, not by whether the download is still wanted: a snapshot that is
+    newer than the log must be installed before this node stands on the strength of it.
+    """
+    snapshot_id = notice.snapshot_id
+    download = core.download
+    if download is not None and download.snapshot_id == snapshot_id:
+        core.download = None
+    if not replaces_log(core.log, core.high_watermark, snapshot_id):
+        core.snapshots.add(snapshot_id, notice.size, now_ms=core.now_ms)
+        core.event(DownloadEnded(snapshot_id, "the log already reaches it"))
+        return
+    try:
+        VoterHistory.of(notice.voters)
+    except ValueError as error:
+        core.event(DownloadEnded(snapshot_id, f"its voters are unusable: {error}"))
+        core.peer_failed(source_of_records(core))
+        return
+    core.frozen = FrozenSnapshot(snapshot_id, notice.voters, notice.size)
+
+
+def on_snapshot_rejected(core: CoreState, notice: SnapshotRejected) -> None:
+    """A downloaded file is not what it should be: ask the leader again after a pause.
+
+    At once where its beginning was found at start: that need not be the sender's fault. The next
+    one begins at byte 0, so there is one such download without a pause per process run at most.
+    """
+    download = core.download
+    if download is not None and download.snapshot_id == notice.snapshot_id:
+        core.download = None
+        if core.in_flight is not None and core.in_flight.is_snapshot:
+            core.in_flight = None
+        core.event(DownloadEnded(notice.snapshot_id, notice.reason))
+        if not download.found_bytes:
+            core.peer_failed(source_of_records(core))
+
+
+def install_if_ready(core: CoreState) -> None:
+    """Let a frozen snapshot replace the log (630.9).
+
+    Not while this node asks for votes or leads: its position could fall below the one it
+    asked with. The snapshot then waits for the next time it does not.
+    """
+    frozen = core.frozen
+    if frozen is None or isinstance(core.role, Candidate | Leader | Resigned):
+        return
+    core.frozen = None
+    core.snapshots.add(frozen.snapshot_id, frozen.size, now_ms=core.now_ms)
+    if not replaces_log(core.log, core.high_watermark, frozen.snapshot_id):
+        core.event(DownloadEnded(frozen.snapshot_id, "the log already reaches it"))
+        return
+    replace_log(core, frozen.snapshot_id, frozen.voters)
+    if isinstance(core.role, Prospective):
+        # Whom it asks has changed with the voter set; nobody has promised anything yet.
+        core.role.ballots = new_ballots(core)
+    core.event(DownloadEnded(frozen.snapshot_id, "installed"))
+
+
+def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:
+    """Start the log anew at a frozen snapshot: everything below it is committed."""
+    core.log.replace_with(snapshot_id, core.effect(ReplaceLogWith(snapshot_id)))
+    core.in_flight = None
+    core.progress(SnapshotInstalled(snapshot_id))
+    core.raise_high_watermark(snapshot_id.offset)
+    if voters:
+        core.voters = VoterHistory.of(voters)
+        core.voters_changed()
+    elif core.voters.truncate_to(snapshot_id.offset):
+        # What the old log said from here on is gone with it, committed or not.
+        core.voters_changed()
+    delete_unneeded(core)

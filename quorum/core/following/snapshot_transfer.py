@@ -1,0 +1,175 @@
+"""The follower's side of FetchSnapshot, as positions and decisions; no bytes are looked at.
+
+One ``Download`` at a time, several slices of it (``chunk_requests``). While it is under way
+FetchSnapshot
+takes the place of Fetch, so nothing is acknowledged. A complete file is frozen by the runtime and
+then installed (``snapshot_install``).
+
+See: KIP-630 (630.9, 630.12); docs/architecture.md (A replica that fell behind).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import (
+    ChunkReceived,
+    DownloadEnded,
+    DownloadStarted,
+    TruncationRefused,
+)
+from quorum.core.contract.local_events import PartialDownload
+from quorum.core.contract.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
+from quorum.core.following.chunk_requests import (
+    ask_slice,
+    forget_slice,
+    unwritten_chunks,
+    wait_for_next,
+)
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
+from quorum.core.positions.download import RESTING, Download, replaces_log
+from quorum.core.protocol.refusals import ignore
+from quorum.core.protocol.responses import learn_from_response, note_leader_contact, take_in_flight
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Follower
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, SnapshotId
+
+_CONTACTS_PER_FETCH_TIMEOUT = 4
+
+
+def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
+    """Why the snapshot a leader names cannot be what this replica needs; empty when it can."""
+    if snapshot_id.offset < 1 or not 0 < snapshot_id.epoch <= core.epoch:
+        return f"snapshot {snapshot_id} in epoch {core.epoch}"
+    if snapshot_id.offset < core.high_watermark:
+        core.event(TruncationRefused(snapshot_id.offset, core.high_watermark))
+        return f"snapshot {snapshot_id} below high watermark {core.high_watermark}"
+    if not replaces_log(core.log, core.high_watermark, snapshot_id):
+        return f"snapshot {snapshot_id}, a position that this log has"
+    return ""
+
+
+def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
+    """Start to fetch a snapshot, or go on with the one begun under an earlier leader or process."""
+    download = core.download
+    if download is not None and download.snapshot_id == snapshot_id:
+        download.epoch = core.epoch
+        if download.is_unconfirmed:
+            core.event(DownloadStarted(snapshot_id, source, download.position))
+        return
+    abandon_download(core, f"superseded by {snapshot_id}")
+    core.download = Download(snapshot_id, core.epoch)
+    core.effect(BeginDownload(snapshot_id))
+    core.event(DownloadStarted(snapshot_id, source))
+
+
+def take_up_download(core: CoreState, found: PartialDownload) -> None:
+    """At start: keep what an earlier process run downloaded, if the log may still need it."""
+    core.download = Download.found(found)
+    if not replaces_log(core.log, core.high_watermark, found.snapshot_id):
+        abandon_download(core, "the log already reaches it")
+
+
+def abandon_download(core: CoreState, reason: str) -> None:
+    """Drop the download if there is one."""
+    download = core.download
+    if download is not None:
+        core.download = None
+        core.effect(AbandonDownload(download.snapshot_id))
+        core.event(DownloadEnded(download.snapshot_id, reason))
+
+
+def is_downloading(core: CoreState, peer: NodeId) -> bool:
+    """Whether a download of this epoch goes on with ``peer``, the leader or a relay."""
+    role, download = core.role, core.download
+    return (
+        download is not None
+        and download.epoch == core.epoch
+        and isinstance(role, Follower)
+        and (role.leader_id == peer or core.upstream.is_relay(peer))
+    )
+
+
+def is_waiting_for_disk(core: CoreState, download: Download) -> bool:
+    """Whether enough chunks wait to be written that the next one is not asked for yet."""
+    return unwritten_chunks(core, download) >= core.config.unwritten_chunks_max
+
+
+def pursue_download(core: CoreState, peer: NodeId) -> bool:
+    """Ask for the next chunk; True if a plain Fetch should be sent instead.
+
+    That is a sign of life now and then while a complete file is being verified: it
+    acknowledges only what this log already held.
+    """
+    download = core.download
+    if download is None:
+        return True
+    if download.is_complete:
+        if core.now_ms < download.contact_due_ms:
+            return False
+        core.fired(Timer.DOWNLOAD_CONTACT)
+        download.contact_due_ms = _next_contact_ms(core)
+        return True
+    if is_waiting_for_disk(core, download):
+        return False
+    core.in_flight = ask_slice(
+        core, peer, download, download.position, core.config.snapshot_chunk_bytes
+    )
+    return False
+
+
+def _next_contact_ms(core: CoreState) -> int:
+    return core.now_ms + max(1, core.config.fetch_timeout_ms // _CONTACTS_PER_FETCH_TIMEOUT)
+
+
+def on_fetch_snapshot_response(
+    core: CoreState, sender: NodeId, response: FetchSnapshotResponse
+) -> None:
+    """Take a chunk, or go back to Fetch."""
+    flight = take_in_flight(core, sender, response, is_snapshot=True)
+    if flight is None:
+        # Overtaken by its predecessor's answer, it is of no use and must be asked for again.
+        forget_slice(core, response.request_id)
+        return
+    epoch = core.epoch
+    is_current = learn_from_response(core, sender, response)
+    role, download = core.role, core.download
+    if core.epoch != epoch or not isinstance(role, Follower) or download is None:
+        return
+    if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
+        if is_current:
+            note_leader_contact(core, role, flight.peer, response.read_round)
+        abandon_download(core, response.error.name)
+        return
+    if not is_current or response.error != ErrorCode.NONE:
+        download.epoch = RESTING
+        core.peer_failed(flight.peer)
+        return
+    problem = download.problem_with(response)
+    if problem:
+        ignore(core, sender, response, problem, is_violation=True)
+        core.peer_failed(flight.peer)
+        return
+    note_leader_contact(core, role, flight.peer, response.read_round)
+    if download.is_another_file(response):
+        # Nobody's mistake, but a chunk from its middle is of no use: begin it at once.
+        core.event(DownloadEnded(download.snapshot_id, "the leader's file is another"))
+        download.restart()
+        core.effect(BeginDownload(download.snapshot_id))
+        core.event(DownloadStarted(download.snapshot_id, flight.peer))
+        return
+    _take_chunk(core, download, response)
+    wait_for_next(core, flight, download)
+
+
+def _take_chunk(core: CoreState, download: Download, response: FetchSnapshotResponse) -> None:
+    snapshot_id, chunk = download.snapshot_id, response.chunk
+    download.unwritten.append(core.effect(WriteChunk(snapshot_id, download.position, chunk)))
+    core.event(ChunkReceived(snapshot_id, download.position, len(chunk), response.size))
+    download.size = response.size
+    download.file_digest = response.file_digest
+    download.slice_bytes = len(chunk)
+    download.position += len(chunk)
+    if download.is_complete:
+        core.effect(FreezeDownload(snapshot_id, download.file_digest))
+        download.contact_due_ms = _next_contact_ms(core)

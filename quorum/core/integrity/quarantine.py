@@ -1,0 +1,79 @@
+"""Giving up on the own log: a vote floor, no leadership any more, and the end of this life.
+
+What is wrong lies below the high watermark of a running node, where nothing is ever cut; so the
+node stops, and its next life sets aside what is wrong before it begins.
+
+See: ADR 5 and 7.
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import DamageSuspected, LogCondemned
+from quorum.core.contract.local_events import DamageFound
+from quorum.core.contract.output import CondemnLog, VerifyLog
+from quorum.core.protocol.role_transitions import become_resigned
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.replica_table import preferred_successors
+from quorum.core.state.roles import Follower, Leader
+from quorum.core.voters import majority
+from quorum.types import ElectionState, OffsetAndEpoch
+
+
+def condemn(core: CoreState, first_offset: int, cause: str, *, is_history: bool | None) -> None:
+    """Stop, because this log is wrong from ``first_offset`` on.
+
+    ``is_history``: its files are sound, and a majority holds something else; False: the files
+    are damaged, which the next start will find by itself; None: nobody can tell who is wrong,
+    so nothing is to be set aside.
+    """
+    if core.chain.condemned:
+        return
+    core.chain.condemned = cause
+    core.in_flight = None
+    floor = vote_floor_of(core)
+    state = core.election
+    if is_history is not None:
+        core.save_election(ElectionState(state.epoch, state.leader_id, state.voted, floor))
+    core.effect(CondemnLog(first_offset, cause, is_history is True))
+    core.event(LogCondemned(first_offset, floor, cause))
+    role = core.role
+    if isinstance(role, Leader):
+        become_resigned(core, preferred_successors(role), reason="its own log is wrong")
+
+
+def on_damage_found(core: CoreState, fact: DamageFound) -> None:
+    """Have the log verified at once if the others can go on without this replica.
+
+    Its image and the newest records are in memory, so nothing is served wrong meanwhile, and
+    what is damaged gets no worse by waiting; ending a reign that nobody can take over would.
+    """
+    if core.chain.condemned:
+        return
+    is_acted_on = _is_dispensable(core)
+    core.event(DamageSuspected(fact.cause, is_acted_on))
+    if is_acted_on:
+        core.progress(VerifyLog(core.log.flushed_end, core.log.cuts))
+
+
+def _is_dispensable(core: CoreState) -> bool:
+    """Whether a majority is left without this replica, as far as it knows.
+
+    Only a leader knows how the others are; a follower has a leader, and is fetching from it.
+    """
+    voters = len(core.voters.latest)
+    leader = core.role
+    if not core.is_voter:
+        return True
+    if not isinstance(leader, Leader):
+        return voters > 1 and isinstance(leader, Follower)
+    limit_ms = core.now_ms - core.config.check_quorum_ms
+    level = [each for each in leader.remote.values() if each.last_caught_up_ms >= max(limit_ms, 0)]
+    return len(level) >= majority.quorum_size(voters)
+
+
+def vote_floor_of(core: CoreState) -> OffsetAndEpoch:
+    """The newest position this replica may have acknowledged."""
+    log, old = core.log, core.election.vote_floor
+    end_offset = max(log.flushed_end, log.start.offset)
+    end = OffsetAndEpoch(end_offset, log.epochs.epoch_before(end_offset))
+    return old if old is not None and old.is_at_least(end) else end

@@ -1,0 +1,280 @@
+"""Leading an epoch: taking it up once it is durable, announcing it, and letting it go.
+
+See: KIP-595 (BeginQuorumEpoch, check quorum); ADR 7.
+"""
+
+from __future__ import annotations
+
+from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
+from quorum.core.contract.output import AbandonDownload, Append
+from quorum.core.membership import self_registration, voter_changes
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.protocol.epoch_claims import refusal_of_leader_claim
+from quorum.core.protocol.refusals import (
+    has_wrong_cluster,
+    ignore,
+    is_addressed_to,
+    refusal_of_voter_request,
+    refuse,
+)
+from quorum.core.protocol.responses import learn_from_response
+from quorum.core.protocol.role_transitions import become_follower, become_resigned, follow_hint
+from quorum.core.replication.commitment import append
+from quorum.core.replication.fetch_serving import answer_due
+from quorum.core.replication.trimming import trim_as_leader
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import backoff_ms
+from quorum.core.state.replica_progress import VERSIONS_KNOWN_MS, ReplicaProgress
+from quorum.core.state.replica_table import (
+    build_remote,
+    check_quorum_deadline,
+    forget_silent_observers,
+    preferred_successors,
+)
+from quorum.core.state.roles import Follower, Leader, Prospective
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import EpochStart, NodeId
+
+KRAFT_VERSION_WITH_VOTERS = 1
+
+
+def leadership_is_durable(core: CoreState, leader: Leader) -> bool:
+    """Whether "leader = self in this epoch" is on this node's disk."""
+    return core.durable_ticket >= leader.durable_with
+
+
+def establish(core: CoreState, leader: Leader) -> None:
+    """Begin to lead: the epoch's first records, and word to every voter.
+
+    Called exactly once per reign, when ``leadership_is_durable``.
+    """
+    leader.established = True
+    build_remote(core, leader)
+    leader.check_quorum_deadline_ms = check_quorum_deadline(core)
+    if core.download is not None:
+        core.effect(AbandonDownload(core.download.snapshot_id))
+        core.download = None
+    core.announce_leadership()
+    controls = opening_records(core, leader)
+    base_offset = core.log.end_offset
+    append(
+        core,
+        leader,
+        Append(
+            base_offset,
+            base_offset + len(controls),
+            core.epoch,
+            controls=controls,
+            epochs=(EpochStart(core.epoch, base_offset),),
+        ),
+    )
+    if isinstance(controls[-1], Voters):
+        core.voters.add(base_offset + len(controls) - 1, core.voters.latest)
+        core.voters_changed()
+    _upkeep(core, leader)
+
+
+def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...]:
+    """The control records of the epoch's first batch.
+
+    A voter set that so far came only with the bootstrap checkpoint is written into the log,
+    because that checkpoint is never replicated.
+    """
+    voters = core.voters.latest
+    change = LeaderChange(core.me.id, voters.ids, leader.granting)
+    if core.voters.latest_offset >= 0:
+        return (change,)
+    return (
+        change,
+        KRaftVersion(KRAFT_VERSION_WITH_VOTERS),
+        Voters(voters.voters, removed=voters.removed),
+    )
+
+
+def pursue_leader(core: CoreState, leader: Leader) -> None:
+    """Do what is due: take up the reign, answer held Fetches, upkeep, check quorum."""
+    if not leader.established:
+        # Its votes were asked for before replay stopped.
+        resign_if_replay_stopped(core)
+        if core.role is leader and leadership_is_durable(core, leader):
+            establish(core, leader)
+        return
+    now_ms = core.now_ms
+    if leader.remote and now_ms >= leader.check_quorum_deadline_ms:
+        core.fired(Timer.CHECK_QUORUM)
+        resign(core, leader, "no majority has fetched for too long")
+        return
+    if now_ms >= leader.membership_due_ms and voter_changes.pursue_change(core, leader):
+        resign(core, leader, "it removed itself from the voters")
+        return
+    if now_ms >= leader.held.earliest_ms:
+        answer_due(core, leader)
+    if now_ms >= leader.upkeep_due_ms:
+        core.fired(Timer.UPKEEP)
+        _upkeep(core, leader)
+
+
+def resign(core: CoreState, leader: Leader, reason: str) -> None:
+    """Give the epoch up, naming the voters that have most of the log as successors."""
+    become_resigned(core, preferred_successors(leader), reason=reason)
+
+
+def resign_if_replay_stopped(core: CoreState) -> None:
+    """Give leadership up if this replica applies nothing any more: it could answer no write."""
+    role = core.role
+    if core.replay_stopped and isinstance(role, Leader):
+        resign(core, role, f"replay has stopped: {core.replay_stopped}")
+
+
+def _upkeep(core: CoreState, leader: Leader) -> None:
+    """Remind silent voters of who leads, forget silent observers, trim.
+
+    Who hears who leads says what it can run with; all are asked that now and then.
+    """
+    period_ms = max(1, core.config.fetch_timeout_ms // 2)
+    for progress in leader.remote.values():
+        if core.now_ms >= progress.begin_due_ms:
+            is_silent = (
+                progress.last_fetch_ms < 0 or core.now_ms - progress.live_since_ms >= period_ms
+            )
+            if is_silent or core.now_ms - progress.supported_ms >= VERSIONS_KNOWN_MS:
+                _count_reminder(core, progress)
+                _send_begin(core, progress)
+            progress.begin_due_ms = core.now_ms + period_ms
+    forget_silent_observers(core, leader)
+    trim_as_leader(core, leader)
+    leader.upkeep_due_ms = min(
+        (progress.begin_due_ms for progress in leader.remote.values()),
+        default=core.now_ms + period_ms,
+    )
+    self_registration.pursue_as_leader(core, leader)
+
+
+def _count_reminder(core: CoreState, progress: ReplicaProgress) -> None:
+    if not progress.begin_due_ms:
+        return  # the first word of this reign waits for nothing
+    has_failed = progress.begin_failures > 0 and not progress.begin_request_id
+    core.fired(Timer.BEGIN_RETRY if has_failed else Timer.BEGIN_QUORUM)
+
+
+def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
+    progress.begin_request_id = core.next_request_id()
+    core.send(
+        progress.key.id,
+        BeginQuorumEpochRequest(
+            progress.begin_request_id,
+            core.cluster_id,
+            progress.key,
+            core.me,
+            core.epoch,
+            core.answering_endpoints(),
+        ),
+    )
+
+
+def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
+    """A voter has heard of this reign, or tells of a newer one."""
+    leader = core.role
+    if voter_changes.is_probe(core, sender, response.request_id):
+        voter_changes.on_probe_response(core, sender, response)
+        return
+    progress = leader.remote.get(sender) if isinstance(leader, Leader) else None
+    if (
+        progress is None
+        or progress.begin_request_id != response.request_id
+        or not response.request_id
+    ):
+        ignore(core, sender, response, "never asked for, or no longer")
+        return
+    progress.begin_request_id = 0
+    if learn_from_response(core, sender, response) and response.error == ErrorCode.NONE:
+        progress.begin_failures = 0
+        progress.note_supported(response.supported, now_ms=core.now_ms)
+
+
+def on_begin_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
+    """A BeginQuorumEpoch got no answer: send it again after a pause."""
+    leader = core.role
+    if voter_changes.is_probe(core, peer, request_id):
+        voter_changes.on_probe_failed(core, refusal)
+        return
+    progress = leader.remote.get(peer) if isinstance(leader, Leader) else None
+    if progress is None or progress.begin_request_id != request_id:
+        return
+    progress.begin_request_id = 0
+    progress.begin_failures += 1
+    progress.begin_due_ms = core.now_ms + backoff_ms(core.config, progress.begin_failures)
+    if isinstance(leader, Leader):
+        leader.upkeep_due_ms = min(leader.upkeep_due_ms, progress.begin_due_ms)
+
+
+# The other side.
+
+
+def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochRequest) -> None:
+    """Follow a leader that announces itself.
+
+    The answer promises to follow in this epoch, so it waits for the epoch to be durable.
+    """
+    error = (
+        ErrorCode.INCONSISTENT_CLUSTER_ID
+        if has_wrong_cluster(core, request.cluster_id)
+        else refusal_of_voter_request(core, request.epoch, request.leader.id)
+    )
+    if error is None:
+        error = refusal_of_leader_claim(core, request.leader, request.epoch)
+    if error is None and not hear_leader(
+        core, request.leader.id, request.epoch, request, reason="BeginQuorumEpoch"
+    ):
+        ignore(core, sender, request, "a second leader of this epoch", is_violation=True)
+        error = ErrorCode.INVALID_REQUEST
+    if error is None and not is_addressed_to(core, request.voter):
+        error = ErrorCode.INVALID_VOTER_KEY
+    if error is not None:
+        refuse(core, sender, request, error)
+        return
+    core.send(
+        sender,
+        BeginQuorumEpochResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            core.answering_endpoints(),
+            core.versions.supported,
+        ),
+    )
+
+
+def hear_leader(
+    core: CoreState,
+    leader_id: NodeId,
+    epoch: int,
+    request: BeginQuorumEpochRequest,
+    *,
+    reason: str,
+) -> bool:
+    """Adopt the leader of a BeginQuorumEpoch; False if it contradicts what is known.
+
+    It also proves the leader alive: a node that was about to stand goes back to following. Not if
+    anybody may have sent it (ADR 52): pre-votes then find out whether the leader is alive.
+    """
+    if not follow_hint(
+        core,
+        leader_id,
+        epoch,
+        request.leader_endpoints,
+        reason=reason,
+        is_unproven=request.is_unproven,
+    ):
+        return False
+    role = core.role
+    if isinstance(role, Prospective):
+        if request.is_unproven:
+            return True
+        core.lost_leader = None
+        become_follower(core, leader_id, epoch, request.leader_endpoints, reason=reason)
+    elif isinstance(role, Follower):
+        core.peers.succeeded(leader_id)
+    return True

@@ -1,0 +1,193 @@
+"""Handing an epoch over: EndQuorumEpoch, from a resigned leader to those who may follow it.
+
+See: KIP-595 (EndQuorumEpoch) with its back-off by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorum.core.election import campaign
+from quorum.core.leadership import transfer
+from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorum.core.protocol.epoch_claims import hears_leader, refusal_of_leader_claim
+from quorum.core.protocol.refusals import (
+    has_wrong_cluster,
+    ignore,
+    refusal_of_voter_request,
+    refuse,
+)
+from quorum.core.protocol.responses import learn_from_response
+from quorum.core.protocol.role_transitions import become_unattached, follow_hint, lose_leader
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.peers import backoff_ms
+from quorum.core.state.roles import Farewell, Follower, Prospective, Resigned
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, ReplicaKey
+
+
+def successor_backoff_ms(successors: Sequence[ReplicaKey], me: ReplicaKey, backoff_max: int) -> int:
+    """How long the one named ``me`` waits before it stands.
+
+    The first in the list at once, later ones exponentially longer, at most ``backoff_max``;
+    who is not in the list waits longest.
+    """
+    count = len(successors)
+    for position, successor in enumerate(successors):
+        if successor.matches(me):
+            if position == 0:
+                return 0
+            return min(backoff_max, (backoff_max >> (count - 1)) << (position - 1))
+    return backoff_max
+
+
+def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
+    """The leader of this epoch has given it up: stand after the back-off it implies."""
+    error = (
+        ErrorCode.INCONSISTENT_CLUSTER_ID
+        if has_wrong_cluster(core, request.cluster_id)
+        else refusal_of_voter_request(core, request.epoch, request.leader.id)
+    )
+    if error is None and request.stand_now and not _is_successor(core, request):
+        error = ErrorCode.INVALID_VOTER_KEY
+    if error is None:
+        error = refusal_of_leader_claim(core, request.leader, request.epoch)
+    if error is None and request.is_unproven and _would_depose(core, request):
+        error = ErrorCode.INELIGIBLE_REPLICA
+    if error is None and not follow_hint(
+        core,
+        request.leader.id,
+        request.epoch,
+        request.leader_endpoints,
+        reason="EndQuorumEpoch",
+        is_unproven=request.is_unproven,
+    ):
+        ignore(core, sender, request, "not the leader of this epoch", is_violation=True)
+        error = ErrorCode.INVALID_REQUEST
+    if error is not None:
+        refuse(core, sender, request, error)
+        return
+    if request.stand_now:
+        _stand_now(core, sender, request)
+        return
+    role = core.role
+    wait_ms = successor_backoff_ms(
+        request.preferred_successors, core.me, core.config.election_backoff_max_ms
+    )
+    if isinstance(role, Follower):
+        lose_leader(core, wait_ms)
+    elif isinstance(role, Prospective):
+        role.fail_fast = True
+        role.retry_ms = min(role.retry_ms, core.now_ms + wait_ms)
+    _agree(core, sender, request)
+
+
+def _would_depose(core: CoreState, request: EndQuorumEpochRequest) -> bool:
+    """Whether a forged request of this kind would cost an election (ADR 52).
+
+    A campaign without a pre-vote always does. A leader that is heard says itself that it has
+    resigned, in its answer to the Fetch that it holds.
+    """
+    role = core.role
+    return request.stand_now or (isinstance(role, Follower) and hears_leader(core, role))
+
+
+def _is_successor(core: CoreState, request: EndQuorumEpochRequest) -> bool:
+    """Whether the leader names this very voter as the one to take over."""
+    successors = request.preferred_successors
+    return bool(successors) and successors[0].matches(core.me)
+
+
+def _stand_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
+    """The leader asks this very voter to take over: stand without a pre-vote, or say no."""
+    if campaign.why_not_stand(core):
+        refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
+        return
+    _agree(core, sender, request)
+    campaign.stand_now(core, reason=f"asked to by leader {request.leader.id}")
+
+
+def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
+    core.send(
+        sender,
+        EndQuorumEpochResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            core.answering_endpoints(),
+        ),
+    )
+
+
+def pursue_resigned(core: CoreState, role: Resigned) -> None:
+    """Say farewell to every voter; leave the epoch when the election timer expires.
+
+    Leaving raises the epoch, so that no answer names this node the leader of it again. A node
+    that is shutting down stays and waits for another leader.
+    """
+    if core.now_ms >= role.election_deadline_ms and not core.is_shutting_down:
+        core.fired(Timer.RESIGNATION)
+        become_unattached(core, core.epoch + 1, reason="leaves the epoch it resigned")
+        return
+    for voter_id, farewell in list(role.farewells.items()):
+        if core.now_ms < farewell.due_ms:
+            continue
+        if farewell.request_id:
+            core.fired(Timer.FAREWELL_REQUEST)
+            _farewell_failed(core, farewell)
+            continue
+        if farewell.failures:
+            core.fired(Timer.FAREWELL_RETRY)
+        farewell.request_id = core.next_request_id()
+        farewell.due_ms = core.now_ms + core.config.request_timeout_ms
+        core.send(
+            voter_id,
+            EndQuorumEpochRequest(
+                farewell.request_id,
+                core.cluster_id,
+                core.me,
+                core.epoch,
+                role.preferred_successors,
+                core.answering_endpoints(),
+            ),
+        )
+
+
+def on_end_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
+    """A voter has taken note of the resignation, or tells of a newer epoch."""
+    if transfer.on_response(core, sender, response):
+        return
+    role = core.role
+    farewell = role.farewells.get(sender) if isinstance(role, Resigned) else None
+    if (
+        farewell is None
+        or farewell.request_id != response.request_id
+        or not response.request_id
+        or not isinstance(role, Resigned)
+    ):
+        ignore(core, sender, response, "never asked for, or no longer")
+        return
+    farewell.request_id = 0
+    is_current = learn_from_response(core, sender, response)
+    if core.role is not role:
+        return
+    if is_current and response.error == ErrorCode.NONE:
+        del role.farewells[sender]
+    else:
+        _farewell_failed(core, farewell)
+
+
+def on_end_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+    """An EndQuorumEpoch got no answer: send it again after a pause."""
+    role = core.role
+    farewell = role.farewells.get(peer) if isinstance(role, Resigned) else None
+    if farewell is not None and farewell.request_id == request_id:
+        _farewell_failed(core, farewell)
+
+
+def _farewell_failed(core: CoreState, farewell: Farewell) -> None:
+    farewell.request_id = 0
+    farewell.failures += 1
+    farewell.due_ms = core.now_ms + backoff_ms(core.config, farewell.failures)

@@ -1,0 +1,178 @@
+"""Leadership transfer: the leader lets a voter of its choice stand while it still leads.
+
+The leader takes no further writes, waits until the target has its whole log and all of it is
+committed, and then tells it to stand, by an EndQuorumEpoch with ``stand_now``. The target skips
+the pre-vote: that protects a leader who lives, and here the leader itself asked. The others hear
+of nothing but the vote request, so nobody competes.
+
+The leader leads on until the target's newer epoch deposes it. If the target refuses, does not
+answer or is not elected within the bound, writes go on as if nothing had been asked; except
+after ``ShutDown``, where the leader then resigns in the ordinary way.
+
+See: Raft dissertation section 3.10; KIP-595.
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import TransferStarted
+from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.contract.output import RequestSettled
+from quorum.core.leadership.leadership_term import resign
+from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorum.core.protocol.responses import learn_from_response
+from quorum.core.protocol.role_transitions import NO_TOKEN, end_transfer
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.replica_table import preferred_successors
+from quorum.core.state.roles import Leader, Transfer
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, NodeId
+
+
+def begin(core: CoreState, asked: TransferLeadership) -> None:
+    """Begin to hand leadership to ``asked.target``, or say why not."""
+    leader = core.role
+    if not isinstance(leader, Leader) or not leader.established:
+        _answer(core, asked.token, ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead")
+        return
+    if asked.target == core.me.id:
+        _answer(core, asked.token, ErrorCode.NONE, f"node {core.me.id} leads already")
+        return
+    if leader.transfer is not None:
+        _answer(
+            core, asked.token, ErrorCode.REQUEST_TIMED_OUT, "another transfer has not ended yet"
+        )
+        return
+    target = _target(core, leader, asked.target)
+    if isinstance(target, str):
+        code = ErrorCode.INELIGIBLE_REPLICA
+        if asked.target != NO_NODE and asked.target not in leader.remote:
+            code = ErrorCode.VOTER_NOT_FOUND
+        _answer(core, asked.token, code, target)
+        return
+    _start(core, leader, target, asked.token)
+
+
+def hand_over(core: CoreState, leader: Leader) -> None:
+    """A leader that shuts down: to whom it can, or else by resigning at once."""
+    if leader.transfer is not None:
+        return
+    target = _target(core, leader, NO_NODE)
+    if not leader.can_write or isinstance(target, str):
+        resign(core, leader, "shutting down")
+        return
+    _start(core, leader, target, NO_TOKEN)
+
+
+def _start(core: CoreState, leader: Leader, target: ReplicaProgress, token: int) -> None:
+    leader.transfer = Transfer(target.key, token, core.now_ms + core.config.transfer_timeout_ms)
+    core.event(TransferStarted(target.key, core.epoch, core.log.end_offset))
+    pursue(core, leader)
+
+
+def _target(core: CoreState, leader: Leader, wanted: NodeId) -> ReplicaProgress | str:
+    """The voter to hand over to, or why there is none."""
+    if not leader.remote:
+        return "there is no other voter"
+    if wanted != NO_NODE:
+        found = leader.remote.get(wanted)
+        if found is None:
+            return f"node {wanted} is not a voter"
+        return why_not(core, found) or found
+    able = [each for each in leader.remote.values() if not why_not(core, each)]
+    if not able:
+        return "no other voter is in step: " + "; ".join(
+            why_not(core, each) for each in leader.remote.values()
+        )
+    return min(able, key=lambda each: (-each.end_offset, each.key.id))
+
+
+def why_not(core: CoreState, replica: ReplicaProgress) -> str:
+    """Why a voter could not take over within the bound, as far as is known; empty if it could."""
+    name = f"voter {replica.key.id}"
+    if replica.last_fetch_ms < 0:
+        return f"{name} has not fetched from this leader yet"
+    silent_ms = core.now_ms - replica.last_fetch_ms
+    if silent_ms > core.config.fetch_timeout_ms:
+        return f"{name} has not been heard of for {silent_ms} ms"
+    if replica.last_caught_up_ms < core.now_ms - core.config.fetch_timeout_ms:
+        lag = core.log.end_offset - replica.end_offset
+        return f"{name} is {lag} records behind and has not been level lately"
+    return ""
+
+
+def pursue(core: CoreState, leader: Leader) -> None:
+    """Ask the target to stand once it has everything; give up when the time is over."""
+    transfer = leader.transfer
+    if transfer is None:
+        return
+    target = leader.remote.get(transfer.target.id)
+    if target is None or not target.key.matches(transfer.target):
+        _give_up(core, leader, ErrorCode.VOTER_NOT_FOUND, "it is a voter no longer")
+        return
+    if core.now_ms >= transfer.deadline_ms:
+        core.fired(Timer.TRANSFER)
+        _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, _what_was_missing(core, transfer))
+        return
+    end_offset = core.log.end_offset
+    if transfer.request_id or target.end_offset < end_offset or core.high_watermark < end_offset:
+        return
+    transfer.request_id = core.next_request_id()
+    leader.asked_to_stand = target.key
+    core.send(
+        target.key.id,
+        EndQuorumEpochRequest(
+            transfer.request_id,
+            core.cluster_id,
+            core.me,
+            core.epoch,
+            (target.key, *(key for key in preferred_successors(leader) if key != target.key)),
+            core.answering_endpoints(),
+            stand_now=True,
+        ),
+    )
+
+
+def _what_was_missing(core: CoreState, transfer: Transfer) -> str:
+    within = f"within {core.config.transfer_timeout_ms} ms"
+    if transfer.request_id:
+        return f"it was not elected {within}"
+    return f"it did not reach log end {core.log.end_offset} {within}"
+
+
+def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> bool:
+    """Take the target's answer; False if this response belongs to no transfer."""
+    role = core.role
+    leader = role if isinstance(role, Leader) else None
+    transfer = leader.transfer if leader is not None else None
+    if leader is None or transfer is None:
+        return False
+    if sender != transfer.target.id or response.request_id != transfer.request_id:
+        return False
+    learn_from_response(core, sender, response)
+    if leader.transfer is transfer and response.error != ErrorCode.NONE:
+        _give_up(core, leader, response.error, f"it refused with {response.error.name}")
+    return True
+
+
+def on_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+    """The target cannot be reached."""
+    role = core.role
+    leader = role if isinstance(role, Leader) else None
+    transfer = leader.transfer if leader is not None else None
+    if leader is None or transfer is None:
+        return
+    if request_id == transfer.request_id and peer == transfer.target.id:
+        _give_up(core, leader, ErrorCode.BROKER_NOT_AVAILABLE, "it cannot be reached")
+
+
+def _give_up(core: CoreState, leader: Leader, error: ErrorCode, reason: str) -> None:
+    end_transfer(core, leader, error, reason)
+    if core.is_shutting_down:
+        resign(core, leader, "shutting down")
+
+
+def _answer(core: CoreState, token: int, error: ErrorCode, message: str) -> None:
+    if token != NO_TOKEN:
+        core.progress(RequestSettled(token, error, message))

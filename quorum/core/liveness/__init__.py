@@ -1,0 +1,1 @@
+"""Freshness of answers, paused processes, and disks that hang."""

@@ -1,0 +1,47 @@
+"""A disk that hangs: the node gives up leading, and does not stand or vote until it goes on.
+
+A leader whose disk hangs would otherwise keep its office for ever: the followers commit without
+it, and its answers to Fetch are as good as heart-beats. A follower needs no rule to stop
+acknowledging, since its next Fetch waits for the disk; but it must not stand or promise votes.
+
+A lone voter stays in office, because nobody could take over.
+
+See: hashicorp/raft #503, etcd #15247 (leaders that outlive their disk).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import DiskRecovered, DiskStalled
+from quorum.core.protocol.role_transitions import become_resigned
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.replica_table import preferred_successors
+from quorum.core.state.roles import Leader
+from quorum.core.state.timers import Timer
+
+
+def watch(core: CoreState) -> None:
+    """Look whether the disk still completes what it was given; a leader resigns if not."""
+    if core.now_ms < core.disk.check_due_ms:
+        return
+    if not core.disk.check(core.now_ms):
+        core.fired(Timer.DISK_SUSPECTED)
+        return
+    core.fired(Timer.DISK_STALLED)
+    waited_ms = core.now_ms - core.disk.since_ms
+    core.event(DiskStalled(waited_ms))
+    role = core.role
+    if isinstance(role, Leader) and not core.is_lone_voter:
+        reason = f"the disk has completed no write for {waited_ms} ms"
+        become_resigned(core, preferred_successors(role), reason=reason)
+
+
+def note_progress(core: CoreState) -> None:
+    """The disk has completed a ticket."""
+    disk = core.disk
+    if disk.is_stalled:
+        disk.is_stalled = False
+        core.event(DiskRecovered(core.now_ms - disk.since_ms))
+    if core.durable_ticket < core.last_ticket:
+        disk.begin(core.now_ms)
+    else:
+        disk.end()

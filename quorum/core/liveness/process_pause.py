@@ -1,0 +1,34 @@
+"""A node that stood still lets the others be heard before it calls them silent.
+
+A process that was stopped, starved or swapped out finds its timers over and what the others sent
+meanwhile still unread. Their silence was its own. So its fetch timer, or its check quorum if it
+leads, gets a little longer, once per fetch timeout: a node that always comes late still acts.
+
+Nothing is promised here: votes, commits and reads never rest on these timers.
+
+See: docs/protocol.md (Standstill).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import StoodStill
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Follower, Leader
+
+_GRACE_DIVISOR = 4
+
+
+def excuse_others(core: CoreState, late_ms: int) -> None:
+    """Give those this node waits for a quarter of the fetch timeout from now on."""
+    if core.now_ms < core.next_grace_ms:
+        return
+    role = core.role
+    until_ms = core.now_ms + core.config.fetch_timeout_ms // _GRACE_DIVISOR
+    if isinstance(role, Leader) and role.established:
+        role.check_quorum_deadline_ms = max(role.check_quorum_deadline_ms, until_ms)
+    elif isinstance(role, Follower):
+        role.fetch_deadline_ms = max(role.fetch_deadline_ms, until_ms)
+    else:
+        return
+    core.next_grace_ms = until_ms + core.config.fetch_timeout_ms
+    core.event(StoodStill(late_ms))

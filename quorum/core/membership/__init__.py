@@ -1,0 +1,1 @@
+"""Changes of the voter set, one at a time."""

@@ -1,0 +1,240 @@
+"""This node's own entry in the voter set: keeping it true, and asking for one (auto join).
+
+A voter whose entry differs from what it is asks the leader to update it; a leader updates its
+own. An observer asks for an entry only where ``auto_join`` is on, and never as a removed replica or
+one whose disk is barred. A node that others may take for a voter but that does not vote says so,
+once per reason.
+
+See: KIP-853 (UpdateRaftVoter, controller.quorum.auto.join.enable); ADR 30.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from quorum.core.contract.events import OwnEntryAnswered, OwnEntryAsked, RequestRefused, VotesNoMore
+from quorum.core.membership import voter_changes
+from quorum.core.membership.voter_change_checks import default_listener
+from quorum.core.messages.message_types import Request
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
+from quorum.core.protocol.refusals import (
+    has_wrong_cluster,
+    ignore,
+    refusal_of_leader_request,
+    refuse,
+)
+from quorum.core.protocol.responses import learn_from_response
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.pending_change import ChangeKind, PeerAsker, PendingChange
+from quorum.core.state.roles import Follower, Leader
+from quorum.core.state.timers import Timer
+from quorum.core.voters.versions import OWN_KRAFT_VERSIONS
+from quorum.errors import ErrorCode
+from quorum.types import ZERO_UUID, NodeId, Voter
+
+_UNPROVEN = (
+    "not certain who asks: the leader met this process neither at the address of the voters' "
+    "record nor at one of its bootstrap.servers, and certificates do not name nodes; an operator "
+    "can ask for it: quorate quorum update-voter, add-voter, remove-voter"
+)
+OWN_ENTRY_FETCH_TIMEOUTS = 2
+"""How many fetch timeouts lie between two looks at the own entry, and before the first."""
+
+
+def refresh(core: CoreState) -> None:
+    """Find out again what is to be asked for, if the voter set or our endpoints have changed."""
+    voters = core.voters.latest
+    if core.entry_basis is voters:
+        return
+    core.entry_basis = voters
+    core.entry_wish = _wish(core)
+    reason = _why_not_voting(core)
+    if reason != core.entry_complaint:
+        core.entry_complaint = reason
+        if reason:
+            core.event(VotesNoMore(core.me, reason))
+
+
+def _why_not_voting(core: CoreState) -> str:
+    """Why this disk does not vote although its node or itself once did; empty otherwise."""
+    voters = core.voters.latest
+    known = voters.get(core.me.id)
+    if core.me in voters.removed:
+        return "this directory id was removed from the voters, and is let in only when readmitted"
+    if known is not None and not known.key.matches(core.me):
+        return "this node's number is a voter's with another directory id"
+    return ""
+
+
+def _wish(core: CoreState) -> ChangeKind | None:
+    voters, me = core.voters.latest, core.me
+    known = voters.get(me.id)
+    if known is not None and known.key.matches(me):
+        return ChangeKind.UPDATE if _own_entry(core, known) != known else None
+    if not core.config.auto_join or me.id < 0 or me.directory_id == ZERO_UUID or not len(voters):
+        return None
+    if core.election.barred:
+        # It would not be let in, and the entry of its number that it removes first would be lost.
+        return None
+    if me in voters.removed or not _own_entry(core, Voter(me)).endpoints:
+        return None
+    return ChangeKind.ADD if known is None else ChangeKind.REMOVE
+
+
+def _own_entry(core: CoreState, known: Voter) -> Voter:
+    """What our entry should say; where we do not know our endpoints they stay as they are."""
+    listener = default_listener(core)
+    reached_at = tuple(
+        each for each in core.own_endpoints if each.name == listener and each.port > 0
+    )
+    return Voter(
+        core.me,
+        reached_at or known.endpoints,
+        OWN_KRAFT_VERSIONS.lowest,
+        OWN_KRAFT_VERSIONS.highest,
+        known.tagged,
+    )
+
+
+# The asking side.
+
+
+def pursue_own_entry(core: CoreState, role: Follower) -> None:
+    """Ask the leader for what is wished for, every few fetch timeouts."""
+    refresh(core)
+    if core.entry_wish is None:
+        role.entry_due_ms = 0
+        return
+    pause_ms = OWN_ENTRY_FETCH_TIMEOUTS * core.config.fetch_timeout_ms
+    if not role.entry_due_ms:
+        role.entry_due_ms = core.now_ms + pause_ms
+    if core.now_ms < role.entry_due_ms:
+        return
+    core.fired(Timer.OWN_ENTRY if core.entry_wish is ChangeKind.UPDATE else Timer.AUTO_JOIN)
+    role.entry_due_ms = core.now_ms + pause_ms
+    role.entry_request_id = core.next_request_id()
+    request = _request(core, core.entry_wish, role.entry_request_id)
+    core.event(OwnEntryAsked(core.entry_wish.value, role.leader_id))
+    core.send(role.leader_id, request)
+
+
+def own_entry_due_ms(core: CoreState, role: Follower) -> int:
+    """When ``pursue_own_entry`` has something to do next."""
+    return NEVER_MS if core.entry_wish is None else role.entry_due_ms
+
+
+def _request(core: CoreState, wish: ChangeKind, request_id: int) -> Request:
+    known = core.voters.latest.get(core.me.id)
+    entry = _own_entry(core, known if known is not None else Voter(core.me))
+    if wish is ChangeKind.UPDATE:
+        return UpdateVoterRequest(request_id, core.cluster_id, entry, core.epoch)
+    if wish is ChangeKind.ADD or known is None:
+        return AddVoterRequest(request_id, core.cluster_id, entry, core.epoch)
+    return RemoveVoterRequest(request_id, core.cluster_id, core.me, known.key, core.epoch)
+
+
+def on_voter_change_response(
+    core: CoreState, sender: NodeId, response: VoterChangeResponse
+) -> None:
+    """The leader has taken our request up, or says why not; the voter set shows the rest."""
+    role = core.role
+    if (
+        not isinstance(role, Follower)
+        or not response.request_id
+        or role.entry_request_id != response.request_id
+        or role.leader_id != sender
+    ):
+        ignore(core, sender, response, "never asked for, or no longer")
+        return
+    role.entry_request_id = 0
+    if learn_from_response(core, sender, response):
+        core.event(OwnEntryAnswered(response.error, response.message))
+
+
+# The leader's side.
+
+
+def pursue_as_leader(core: CoreState, leader: Leader) -> None:
+    """A leader keeps its own entry true as well; with nobody waiting for an answer."""
+    refresh(core)
+    known = core.voters.latest.get(core.me.id)
+    is_free = leader.takes_writes and leader.change is None
+    is_settled = core.voters.latest_offset < core.high_watermark
+    if core.entry_wish is ChangeKind.UPDATE and known is not None and is_free and is_settled:
+        entry = _own_entry(core, known)
+        voter_changes.begin(
+            core, PendingChange(ChangeKind.UPDATE, entry, None, ack_when_committed=False)
+        )
+
+
+def on_voter_request(
+    core: CoreState,
+    sender: NodeId,
+    request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest,
+) -> None:
+    """A replica asks about its own entry; it is answered like an operator's wish."""
+    error = _refusal(core, request)
+    if error is not None:
+        refuse(core, sender, request, error)
+        return
+    doubt = _doubt(request)
+    if doubt:
+        core.event(RequestRefused(sender, type(request).__name__, ErrorCode.INVALID_REQUEST))
+        core.send(
+            sender,
+            VoterChangeResponse(
+                request.request_id,
+                ErrorCode.INVALID_REQUEST,
+                core.leader_id,
+                core.epoch,
+                doubt,
+                core.answering_endpoints(),
+            ),
+        )
+        return
+    match request:
+        case UpdateVoterRequest():
+            kind, voter = ChangeKind.UPDATE, request.voter
+        case AddVoterRequest():
+            kind, voter = ChangeKind.ADD, request.voter
+        case RemoveVoterRequest():
+            kind, voter = ChangeKind.REMOVE, Voter(request.voter)
+        case _:
+            assert_never(request)
+    asker = PeerAsker(sender, request.request_id)
+    voter_changes.begin(
+        core, PendingChange(kind, voter, asker, ack_when_committed=kind is ChangeKind.REMOVE)
+    )
+
+
+def _refusal(
+    core: CoreState, request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest
+) -> ErrorCode | None:
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    role = core.role
+    leads = isinstance(role, Leader) and role.established
+    error = refusal_of_leader_request(core, request.epoch, leads=leads)
+    if error is not None:
+        return error
+    if isinstance(request, RemoveVoterRequest) and (
+        request.replica.id != request.voter.id or request.replica.matches(request.voter)
+    ):
+        # Whoever may speak on a peer's stream speaks for its own number only.
+        return ErrorCode.INVALID_REQUEST
+    return None
+
+
+def _doubt(request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest) -> str:
+    """Why nobody is certain of the author, in words; empty otherwise (ADR 52).
+
+    Votes and acknowledgements are counted of whoever answers at a voter's address. Whoever could
+    move one there without proof would vote in its name, as often as it liked.
+    """
+    return _UNPROVEN if request.is_unproven else ""

@@ -1,0 +1,298 @@
+"""Changing who votes: add, remove and update voter, by the leader, one at a time.
+
+A change goes: checks, for a new endpoint a probe of it, the voters record, commit. The set is in
+force from the append on, here and on every replica, and reverts where the record is cut away.
+A leader that removes itself counts itself no longer from the append on, and gives its epoch up
+when the record is committed.
+
+The probe is a BeginQuorumEpoch to the very replica at the very endpoint: it is answered only by
+the process that has this id and directory, and has adopted this epoch (docs/adr has why).
+
+See: KIP-853; ADR 30; Raft dissertation sections 4.1 to 4.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from quorum.control_records import Voters
+from quorum.core.contract.events import VoterChangeStarted
+from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
+from quorum.core.contract.output import Append, PeerEndpoints
+from quorum.core.membership.voter_change_checks import (
+    as_supported,
+    why_not_begin,
+    why_not_caught_up,
+    why_not_supported,
+)
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.protocol.responses import learn_from_response
+from quorum.core.protocol.voter_change_answers import answer, end
+from quorum.core.replication.commitment import advance_high_watermark, append, serve_held
+from quorum.core.replication.read_confirmation import confirm_reads
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peers import backoff_ms
+from quorum.core.state.pending_change import (
+    ChangeKind,
+    LocalAsker,
+    PendingChange,
+    PendingChangeView,
+)
+from quorum.core.state.replica_table import build_remote, check_quorum_deadline, progress_of
+from quorum.core.state.roles import Leader
+from quorum.core.state.timers import Timer
+from quorum.core.voters.voter_set import VoterSet
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, ReplicaKey, Voter
+
+# Beginning.
+
+
+def on_request(core: CoreState, fact: AddVoter | RemoveVoter | UpdateVoter) -> None:
+    """Somebody on this node asks for a change."""
+    match fact:
+        case AddVoter():
+            change = PendingChange(
+                ChangeKind.ADD,
+                fact.voter,
+                LocalAsker(fact.token),
+                ack_when_committed=fact.ack_when_committed,
+                readmit=fact.readmit,
+            )
+        case RemoveVoter():
+            change = PendingChange(ChangeKind.REMOVE, Voter(fact.key), LocalAsker(fact.token))
+        case UpdateVoter():
+            change = PendingChange(
+                ChangeKind.UPDATE, fact.voter, LocalAsker(fact.token), ack_when_committed=False
+            )
+        case _:
+            assert_never(fact)
+    begin(core, change, fact.timeout_ms)
+
+
+def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
+    """Begin a change, or answer at once why not.
+
+    It ends after ``request_timeout_ms``, or sooner after a positive ``timeout_ms``.
+    """
+    leader = core.role
+    if not isinstance(leader, Leader) or not leader.established:
+        end(core, change, ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead")
+        return
+    if core.is_shutting_down:
+        end(core, change, ErrorCode.BROKER_NOT_AVAILABLE, "this leader is shutting down")
+        return
+    _end_if_over(core, leader)
+    refusal = why_not_begin(core, leader, change)
+    if refusal is not None:
+        end(core, change, *refusal)
+        return
+    limit_ms = core.config.request_timeout_ms
+    change.deadline_ms = core.now_ms + (min(timeout_ms, limit_ms) if timeout_ms > 0 else limit_ms)
+    change.probe_due_ms = core.now_ms
+    leader.change = change
+    leader.membership_due_ms = core.now_ms
+    core.event(VoterChangeStarted(change.kind.value, change.voter.key))
+    if change.kind is not ChangeKind.REMOVE and _is_to_be_probed(core, change.voter):
+        core.progress(PeerEndpoints(change.voter.key.id, change.voter.endpoints))
+        _probe(core, change)
+    else:
+        _append_change(core, leader, change)
+
+
+def _is_to_be_probed(core: CoreState, voter: Voter) -> bool:
+    """Whether this place or these versions are news; this node itself needs no probe."""
+    known = core.voters.latest.get(voter.key.id)
+    return voter.key.id != core.me.id and (
+        known is None
+        or voter.endpoints != known.endpoints
+        or voter.min_supported_version != known.min_supported_version
+        or voter.max_supported_version != known.max_supported_version
+    )
+
+
+# Probing.
+
+
+def _probe(core: CoreState, change: PendingChange) -> None:
+    change.probe_id = core.next_request_id()
+    # Silence lasts until the change itself has taken too long, which is no longer.
+    change.probe_due_ms = NEVER_MS
+    core.send(
+        change.voter.key.id,
+        BeginQuorumEpochRequest(
+            change.probe_id,
+            core.cluster_id,
+            change.voter.key,
+            core.me,
+            core.epoch,
+            core.answering_endpoints(),
+        ),
+    )
+
+
+def is_probe(core: CoreState, peer: NodeId, request_id: int) -> bool:
+    """Whether a BeginQuorumEpoch was sent to find out about an endpoint."""
+    leader = core.role
+    change = leader.change if isinstance(leader, Leader) else None
+    return change is not None and change.probe_id == request_id != 0 and change.voter.key.id == peer
+
+
+def on_probe_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
+    """The endpoint answers; append the record if it is the right replica, and caught up."""
+    leader = core.role
+    if not isinstance(leader, Leader) or leader.change is None:
+        return
+    change = leader.change
+    change.probe_id = 0
+    is_current = learn_from_response(core, sender, response)
+    if core.role is not leader:
+        return
+    if not is_current:
+        _probe_failed(core, leader, change)
+    elif response.error != ErrorCode.NONE:
+        _give_up(
+            core,
+            leader,
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"the endpoint of node {change.voter.key.id} answers {response.error.name}",
+        )
+    else:
+        refusal = why_not_supported(core, change, response.supported)
+        if leader.transfer is not None:
+            refusal = ErrorCode.REQUEST_TIMED_OUT, "leadership is being handed over"
+        elif refusal is None and change.kind is ChangeKind.ADD:
+            refusal = why_not_caught_up(core, leader, change.voter)
+        if refusal is not None:
+            _give_up(core, leader, *refusal)
+        else:
+            change.voter = as_supported(change.voter, response.supported)
+            progress = progress_of(leader, change.voter.key)
+            if progress is not None:
+                progress.note_supported(response.supported, now_ms=core.now_ms)
+            _append_change(core, leader, change)
+
+
+def on_probe_failed(core: CoreState, refusal: str) -> None:
+    """The endpoint cannot be reached, or not yet: try again until the time is over."""
+    leader = core.role
+    if isinstance(leader, Leader) and leader.change is not None:
+        _probe_failed(core, leader, leader.change, refusal)
+
+
+def _probe_failed(
+    core: CoreState, leader: Leader, change: PendingChange, refusal: str = ""
+) -> None:
+    change.probe_id = 0
+    change.probe_refusal = refusal
+    change.probe_failures += 1
+    change.probe_due_ms = core.now_ms + backoff_ms(core.config, change.probe_failures)
+    leader.membership_due_ms = min(leader.membership_due_ms, change.probe_due_ms)
+
+
+def _give_up(core: CoreState, leader: Leader, error: ErrorCode, message: str) -> None:
+    """End a change that has left no record, and ask its voter where it was asked before."""
+    change = leader.change
+    leader.change = None
+    if change is None:
+        return
+    before = core.voters.latest.endpoints_of(change.voter.key.id)
+    if change.kind is ChangeKind.UPDATE and before and change.offset < 0:
+        core.progress(PeerEndpoints(change.voter.key.id, before))
+    end(core, change, error, message)
+
+
+# Appending.
+
+
+def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> None:
+    before, voter = core.voters.latest, change.voter
+    readmitted: tuple[ReplicaKey, ...] = ()
+    match change.kind:
+        case ChangeKind.ADD:
+            after = before.adding(voter)
+            readmitted = tuple(key for key in before.removed if key == voter.key)
+        case ChangeKind.REMOVE:
+            after = before.removing(voter.key)
+        case ChangeKind.UPDATE:
+            known = before.get(voter.key.id)
+            tagged = voter.tagged if known is None else known.tagged
+            after = before.updating(replace(voter, tagged=tagged))
+        case _:
+            assert_never(change.kind)
+    if after == before:
+        leader.change = None
+        change.offset = core.voters.latest_offset
+        end(core, change, ErrorCode.NONE, "it was so already")
+        return
+    change.offset = _append_voters(core, leader, after, readmitted)
+    if not change.ack_when_committed:
+        answer(core, change, ErrorCode.NONE, "")
+    # Nobody's Fetch has to come for it: the new set may need fewer than the old one.
+    advance_high_watermark(core, leader)
+    confirm_reads(core, leader)
+
+
+def _append_voters(
+    core: CoreState, leader: Leader, voters: VoterSet, readmitted: tuple[ReplicaKey, ...]
+) -> int:
+    """Write a voter set and put it in force; the offset of its record."""
+    offset = core.log.end_offset
+    record = Voters(voters.voters, removed=voters.removed, readmitted=readmitted)
+    # In force before anything of the new log leaves this node.
+    append(core, leader, Append(offset, offset + 1, core.epoch, controls=(record,)))
+    core.voters.add(offset, voters)
+    core.voters_changed()
+    build_remote(core, leader)
+    # Whoever votes from now on is not kept waiting for the record that says so.
+    serve_held(core, leader)
+    leader.check_quorum_deadline_ms = check_quorum_deadline(core)
+    leader.upkeep_due_ms = core.now_ms
+    return offset
+
+
+# Ending.
+
+
+def pursue_change(core: CoreState, leader: Leader) -> bool:
+    """Do what is due; whether this leader has removed itself and that is committed."""
+    _end_if_over(core, leader)
+    change = leader.change
+    if change is not None and change.offset < 0 and core.now_ms >= change.probe_due_ms:
+        core.fired(Timer.PROBE_RETRY)
+        _probe(core, change)
+    leader.membership_due_ms = NEVER_MS
+    if leader.change is not None:
+        leader.membership_due_ms = leader.change.deadline_ms
+        if leader.change.offset < 0:
+            leader.membership_due_ms = min(leader.membership_due_ms, leader.change.probe_due_ms)
+    return not core.is_voter and core.voters.latest_offset < core.high_watermark
+
+
+def _end_if_over(core: CoreState, leader: Leader) -> None:
+    change = leader.change
+    if change is None:
+        return
+    if 0 <= change.offset < core.high_watermark:
+        leader.change = None
+        end(core, change, ErrorCode.NONE, "")
+    elif core.now_ms >= change.deadline_ms:
+        core.fired(Timer.CHANGE)
+        if change.probe_refusal and change.offset < 0:
+            # Not slow but unfit: asking again changes nothing before one of the two is changed.
+            message = f"node {change.voter.key.id} cannot take part: {change.probe_refusal}"
+            _give_up(core, leader, ErrorCode.INVALID_REQUEST, message)
+            return
+        what = "committed" if change.offset >= 0 else "reached"
+        _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, f"not {what} in time")
+
+
+def pending_view(core: CoreState) -> PendingChangeView | None:
+    """The change under way, for describe-quorum; None on anybody but its leader."""
+    leader = core.role
+    change = leader.change if isinstance(leader, Leader) else None
+    if change is None:
+        return None
+    return PendingChangeView(change.kind.value, change.voter, change.offset, change.deadline_ms)

@@ -1,0 +1,47 @@
+"""Log digests of another replica, which settle a dispute about what the log says.
+
+See: ADR 25; ``chain_digests`` and ``divergence_resolution`` for what they mean.
+"""
+
+from __future__ import annotations
+
+from quorum.errors import ErrorCode
+from quorum.types import DigestAt, Endpoint, Epoch, NodeId, ReplicaKey
+from quorum.values import value
+
+CHAIN_OFFSETS_MAX = 32
+"""Digests asked for at a time."""
+
+
+@value
+class ChainDigestRequest:
+    """Ask any replica, whatever its role, for its log digests.
+
+    For each of ``offsets`` the digest at the last batch boundary at or below it.
+    """
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: Epoch
+    offsets: tuple[int, ...]
+
+
+@value
+class ChainDigestResponse:
+    """Answer to ``ChainDigestRequest``: one of ``points`` for each of ``offsets``.
+
+    Offset -1 with an empty digest: not known. The answering runtime fills ``points``, the
+    asking one puts its own beside them, in ``own``, which does not travel.
+    """
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    offsets: tuple[int, ...] = ()
+    points: tuple[DigestAt, ...] = ()
+    own: tuple[DigestAt, ...] = ()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    replica: ReplicaKey | None = None
+    """Whose log this is; None with an error."""

@@ -1,0 +1,64 @@
+"""How a leader's epoch begins and ends among voters.
+
+See: KIP-595, KIP-853 (field meanings); ``leadership_term`` and ``resignation`` for what they mean.
+"""
+
+from __future__ import annotations
+
+from quorum.errors import ErrorCode
+from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, VersionRange
+from quorum.values import value
+
+
+@value
+class BeginQuorumEpochRequest:
+    """The leader of ``epoch`` announces itself to a voter."""
+
+    request_id: int
+    cluster_id: str
+    voter: ReplicaKey
+    leader: ReplicaKey
+    epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    is_unproven: bool = False
+    """Nothing but the request says that ``leader`` sent it (ADR 52); does not travel. Set by the
+    receiving transport."""
+
+
+@value
+class BeginQuorumEpochResponse:
+    """Answer to ``BeginQuorumEpochRequest``; without an error it says what its author supports."""
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    supported: tuple[VersionRange, ...] = ()
+
+
+@value
+class EndQuorumEpochRequest:
+    """A leader gives up its epoch and says who should follow, best first."""
+
+    request_id: int
+    cluster_id: str
+    leader: ReplicaKey
+    epoch: Epoch
+    preferred_successors: tuple[ReplicaKey, ...] = ()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    stand_now: bool = False
+    """To the first successor only: stand without a pre-vote; the sender leads until deposed."""
+    is_unproven: bool = False
+    """As in ``BeginQuorumEpochRequest``."""
+
+
+@value
+class EndQuorumEpochResponse:
+    """Answer to ``EndQuorumEpochRequest``."""
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...] = ()

@@ -1,0 +1,100 @@
+"""Records by Fetch: the question, which is also an acknowledgement, and its three answers.
+
+See: KIP-595, KIP-630 (field meanings); ``fetch_classification`` for which answer is given.
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages.read_messages import NO_ROUND, ReadRound
+from quorum.core.messages.received_records import ReceivedRecords
+from quorum.errors import ErrorCode
+from quorum.types import (
+    Endpoint,
+    Epoch,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    VersionRange,
+)
+from quorum.values import value
+
+
+@value
+class Subtree:
+    """What a relay reports of the observers that fetch through it (630.5)."""
+
+    low: int
+    """The lowest offset that any of them still has to fetch."""
+    members: int
+    """How many they are, over all levels."""
+    links: tuple[tuple[NodeId, NodeId], ...] = ()
+    """Observer and whom it fetches from, nearest first; as many as fit into a report."""
+    is_provisional: bool = False
+    """Whether ``low`` stands in for observers of which a relay that has started again has not heard
+    yet; it rises at the latest when its observer session is over."""
+
+
+@value
+class FetchRequest:
+    """Ask for records from ``fetch_offset`` on; from a voter also its acknowledgement below it."""
+
+    request_id: int
+    cluster_id: str
+    replica: ReplicaKey
+    epoch: Epoch
+    fetch_offset: int
+    last_fetched_epoch: Epoch
+    high_watermark: int = -1
+    max_wait_ms: int = 0
+    max_bytes: int = 1 << 20
+    read_round: ReadRound = NO_ROUND
+    digest: bytes = b""
+    """Running log digest at ``fetch_offset``; empty means "cannot compare". Set by the sending
+    runtime when the message leaves."""
+    own_digest: bytes = b""
+    """The receiver's digest there, put in by its runtime; does not travel."""
+    subtree: Subtree | None = None
+    """From a relay: what its observers need; None when nobody fetches through the sender."""
+    is_barred: bool = False
+    """The sender does not vote although its key may be a voter's: count it as an observer."""
+    has_lost_records: bool = False
+    """The sender knows that its disk lost records and has a vote floor (ADR 7)."""
+    supported: tuple[VersionRange, ...] = ()
+    """From a voter: what its release can run with; empty when its leader has heard it already."""
+    is_unproven: bool = False
+    """Nothing but the request says that ``replica`` sent it (ADR 52); does not travel. Set by the
+    receiving transport."""
+
+
+@value
+class FetchResponse:
+    """One of three answers: records, a diverging epoch, or the id of a snapshot to fetch.
+
+    The core fills ``serve_bytes_max`` (> 0: read this much from the request's offset); the
+    runtime replaces it by ``records`` before the message leaves. On the receiving side the
+    runtime turns ``records`` into ``received`` before the core sees the message.
+    """
+
+    request_id: int
+    error: ErrorCode
+    leader_id: NodeId
+    epoch: Epoch
+    high_watermark: int = -1
+    log_start_offset: int = 0
+    diverging: OffsetAndEpoch | None = None
+    snapshot_id: SnapshotId | None = None
+    serve_offset: int = -1
+    serve_bytes_max: int = 0
+    serve_end_offset: int = -1
+    """Serve only records below this offset: the log end, for plain consumers what is committed."""
+    records: bytes = b""
+    received: ReceivedRecords | None = None
+    read_round: ReadRound = NO_ROUND
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    leader_age_ms: int = -1
+    """How long before this answer a majority certainly followed the leader; -1: not known."""
+    path: tuple[ReplicaKey, ...] = ()
+    """The relays it came through, nearest first; empty from the leader itself."""
+    contact_age_ms: int = 0
+    """From a relay: the leader is known to have led this long before the answer, or later."""

@@ -1,0 +1,59 @@
+"""Everything replicas say to each other: one request and one response type per RPC.
+
+Each conversation has a file of its own (``*_messages``); here is only their union. They are plain
+values, no bytes on the wire (``quorum.transport.codec``) and no rules (the conversations).
+Sentinels follow Kafka: -1 for an unknown id, offset or epoch. Every request carries the
+``request_id`` its sender chose and every response repeats it, so that a response to a request
+never sent is recognised and dropped.
+
+See: KIP-595, KIP-630, KIP-853 (field meanings), docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.epoch_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
+
+Request: TypeAlias = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FoundingRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+    | ReadPositionRequest
+    | ChainDigestRequest
+    | UpdateVoterRequest
+    | AddVoterRequest
+    | RemoveVoterRequest
+)
+Response: TypeAlias = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FoundingResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | ReadPositionResponse
+    | ChainDigestResponse
+    | VoterChangeResponse
+)
+Message: TypeAlias = Request | Response

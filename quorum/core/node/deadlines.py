@@ -1,0 +1,174 @@
+"""When the node wants to be woken next: the earliest of the deadlines its role has.
+
+Only what ``tick`` can act on counts. What waits for the disk or for a peer has no deadline of
+its own; ``persisted`` and ``receive`` will come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorum.core.election.bootstrapping import founding_deadlines
+from quorum.core.election.campaign import asks_voters
+from quorum.core.following.leader_search import discovery_peers, is_search
+from quorum.core.following.relaying import may_go_direct, relay_times, uses_relays
+from quorum.core.following.snapshot_transfer import is_downloading, is_waiting_for_disk
+from quorum.core.membership.self_registration import own_entry_due_ms
+from quorum.core.replication.read_forwarding import reads_due_ms
+from quorum.core.replication.relay_serving import relay_deadline
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peers import InFlight
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.types import NodeId
+
+
+def next_deadline(core: CoreState) -> int | None:
+    """The time of the next ``tick``, always in the future; None when nothing is due."""
+    role = core.role
+    if isinstance(role, Leader):
+        earliest = leader_deadline(role)
+    elif isinstance(role, Follower) and core.relay is None:
+        earliest = _of_follower(core, role)
+        if core.forwarded.reads:
+            earliest = min(earliest, reads_due_ms(core))
+    else:
+        earliest = min(min(_of_others(core), default=NEVER_MS), reads_due_ms(core))
+        if core.relay is not None:
+            earliest = min(earliest, relay_deadline(core, core.relay))
+    common = common_deadline(core)
+    if common < earliest:
+        earliest = common
+    if earliest >= NEVER_MS:
+        return None
+    return earliest if earliest > core.now_ms else core.now_ms + 1
+
+
+def common_deadline(core: CoreState) -> int:
+    """When something is due that no role has for itself."""
+    # Asked after every call, so compared one by one, here and below.
+    earliest = core.watermark_store_due_ms
+    if core.disk.check_due_ms < earliest:
+        earliest = core.disk.check_due_ms
+    if core.chain.due_ms < earliest:
+        earliest = core.chain.due_ms
+    return earliest
+
+
+def leader_deadline(role: Leader) -> int:
+    """When a leader has something to do again. Asked on every call of the hot path."""
+    if not role.established:
+        return NEVER_MS
+    earliest = role.upkeep_due_ms
+    if role.membership_due_ms < earliest:
+        earliest = role.membership_due_ms
+    if role.held.earliest_ms < earliest:
+        earliest = role.held.earliest_ms
+    if role.remote and role.check_quorum_deadline_ms < earliest:
+        earliest = role.check_quorum_deadline_ms
+    if role.transfer is not None and role.transfer.deadline_ms < earliest:
+        earliest = role.transfer.deadline_ms
+    return earliest
+
+
+def _of_follower(core: CoreState, role: Follower) -> int:
+    """As ``_of_others``, written out: asked after every message that a follower takes."""
+    earliest = own_entry_due_ms(core, role)
+    if core.may_campaign:
+        if role.fetch_deadline_ms < earliest:
+            earliest = role.fetch_deadline_ms
+        if role.stand_at_ms < earliest:
+            earliest = role.stand_at_ms
+    flight = core.in_flight
+    if flight is None:
+        return min(earliest, min(_of_fetching(core), default=NEVER_MS))
+    if flight.deadline_ms is not None:
+        if flight.deadline_ms < earliest:
+            earliest = flight.deadline_ms
+        if is_search(core, flight, role.leader_id):
+            earliest = min(earliest, core.peers.ready_ms(role.leader_id))
+    return earliest
+
+
+def _of_others(core: CoreState) -> Iterator[int]:
+    role = core.role
+    match role:
+        case Unattached():
+            if core.may_campaign:
+                yield role.election_deadline_ms
+            yield from founding_deadlines(core)
+            yield from _of_fetching(core)
+        case Follower():
+            if core.may_campaign:
+                yield role.fetch_deadline_ms
+                yield role.stand_at_ms
+            yield own_entry_due_ms(core, role)
+            yield from _of_fetching(core)
+        case Prospective() | Candidate():
+            yield from _of_campaign(core, role)
+        case Resigned():
+            if not core.is_shutting_down:
+                yield role.election_deadline_ms
+            for farewell in role.farewells.values():
+                yield farewell.due_ms
+
+
+def _of_campaign(core: CoreState, role: Prospective | Candidate) -> Iterator[int]:
+    yield role.election_deadline_ms
+    yield role.retry_ms
+    if isinstance(role, Prospective):
+        if core.now_ms < role.yield_until_ms:
+            yield role.yield_until_ms
+        if not role.fail_fast:
+            yield from _of_search(core)
+    if asks_voters(core, role):
+        for ballot in role.ballots.values():
+            if ballot.granted is None:
+                yield ballot.due_ms
+
+
+def _of_search(core: CoreState) -> Iterator[int]:
+    flight = core.in_flight
+    if flight is None:
+        for server in core.bootstrap:
+            yield core.peers.ready_ms(server)
+    elif flight.deadline_ms is not None:
+        yield flight.deadline_ms
+
+
+def _of_fetching(core: CoreState) -> Iterator[int]:
+    flight, role = core.in_flight, core.role
+    leader_id = role.leader_id if isinstance(role, Follower) else None
+    if flight is not None:
+        yield from _of_flight(core, flight, leader_id)
+        return
+    if uses_relays(core):
+        wait_ms = _download_wait(core, core.upstream.relays[0])
+        yield from (max(wait_ms, each) for each in relay_times(core))
+        if not may_go_direct(core):
+            return
+    not_before = role.discover_at_ms if isinstance(role, Unattached) else 0
+    if leader_id is not None:
+        yield max(_download_wait(core, leader_id), core.peers.ready_ms(leader_id))
+    if leader_id is None or core.now_ms < core.peers.ready_ms(leader_id):
+        for peer in discovery_peers(core):
+            if peer != leader_id:
+                yield max(not_before, core.peers.ready_ms(peer))
+
+
+def _of_flight(core: CoreState, flight: InFlight, leader_id: NodeId | None) -> Iterator[int]:
+    if flight.deadline_ms is None:
+        return
+    yield flight.deadline_ms
+    if leader_id is not None and is_search(core, flight, leader_id):
+        yield core.peers.ready_ms(leader_id)
+
+
+def _download_wait(core: CoreState, peer: NodeId) -> int:
+    """From when on a download lets ``peer`` be asked; 0 without one."""
+    download = core.download
+    if download is None or not is_downloading(core, peer):
+        return 0
+    if download.is_complete:
+        return download.contact_due_ms
+    return NEVER_MS if is_waiting_for_disk(core, download) else 0

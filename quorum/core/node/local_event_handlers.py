@@ -1,0 +1,150 @@
+"""Local facts and operator requests: what the runtime tells by ``notice``.
+
+Routes to the conversation concerned; the few that concern several are settled here.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from quorum.core.contract.local_events import (
+    AddVoter,
+    ConnectionRefused,
+    DamageFound,
+    FeatureLevels,
+    LeaseChanged,
+    ListenerEndpoints,
+    LogVerified,
+    Notice,
+    RemoveVoter,
+    ReplayStopped,
+    RequestFailed,
+    Resign,
+    ShutDown,
+    SnapshotCreated,
+    SnapshotFrozen,
+    SnapshotRejected,
+    SnapshotRemoved,
+    TransferLeadership,
+    UpdateVoter,
+)
+from quorum.core.election import bootstrapping, campaign
+from quorum.core.following import snapshot_install
+from quorum.core.following.chunk_requests import forget_slice
+from quorum.core.integrity import divergence_resolution, quarantine
+from quorum.core.leadership import leadership_term, resignation, transfer
+from quorum.core.membership import voter_changes
+from quorum.core.protocol.role_transitions import lose_leader
+from quorum.core.replication import read_forwarding, trimming
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Follower, Leader
+from quorum.core.voters.versions import Versions, with_kraft_version
+from quorum.errors import QuorumUsageError
+from quorum.types import NodeId
+
+
+def on_notice(core: CoreState, fact: Notice) -> None:
+    """Take one fact in.
+
+    Raises:
+        QuorumUsageError: A snapshot beyond the high watermark is reported.
+    """
+    match fact:
+        case ConnectionRefused():
+            _on_connection_refused(core, fact.peer)
+        case RequestFailed():
+            _on_request_failed(core, fact.peer, fact.request_id, fact.refusal)
+        case SnapshotCreated():
+            _on_snapshot_created(core, fact)
+        case SnapshotFrozen():
+            snapshot_install.on_snapshot_frozen(core, fact)
+        case SnapshotRejected():
+            snapshot_install.on_snapshot_rejected(core, fact)
+        case SnapshotRemoved():
+            core.snapshots.remove(fact.snapshot_id)
+        case ShutDown() | Resign() | TransferLeadership():
+            _on_leadership_request(core, fact)
+        case ListenerEndpoints() | FeatureLevels() | ReplayStopped():
+            _on_own_facts(core, fact)
+        case LeaseChanged():
+            core.snapshots.leased = fact.leased
+            trimming.delete_unneeded(core)
+        case AddVoter() | RemoveVoter() | UpdateVoter():
+            voter_changes.on_request(core, fact)
+        case LogVerified() | DamageFound():
+            _on_own_files(core, fact)
+        case _:
+            assert_never(fact)
+
+
+def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels | ReplayStopped) -> None:
+    match fact:
+        case ListenerEndpoints():
+            core.own_endpoints = fact.endpoints
+            core.entry_basis = None
+        case FeatureLevels():
+            core.versions = Versions(
+                with_kraft_version(fact.supported), fact.in_force, is_told=True
+            )
+        case ReplayStopped():
+            core.replay_stopped = fact.reason
+            leadership_term.resign_if_replay_stopped(core)
+
+
+def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
+    match fact:
+        case LogVerified():
+            divergence_resolution.on_log_verified(core, fact)
+        case DamageFound():
+            quarantine.on_damage_found(core, fact)
+
+
+def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
+    """Fail-fast mode begins only when it is the leader's process that is gone.
+
+    An observer does not campaign, but grants pre-votes from then on (``hears_leader``).
+    """
+    role = core.role
+    if isinstance(role, Follower) and role.leader_id == peer:
+        lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
+
+
+def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
+    flight = core.in_flight
+    if flight is not None and flight.request_id == request_id:
+        core.in_flight = None
+        core.peer_failed(peer)
+    if core.search is not None and core.search.request_id == request_id:
+        core.search = None
+    forget_slice(core, request_id)
+    bootstrapping.on_founding_failed(core, peer, request_id)
+    campaign.on_vote_failed(core, peer, request_id)
+    leadership_term.on_begin_failed(core, peer, request_id, refusal)
+    resignation.on_end_failed(core, peer, request_id)
+    transfer.on_failed(core, peer, request_id)
+    read_forwarding.on_read_position_failed(core, peer, request_id)
+    divergence_resolution.on_question_failed(core, peer, request_id)
+
+
+def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:
+    if fact.snapshot_id.offset > core.high_watermark:
+        raise QuorumUsageError(
+            f"snapshot {fact.snapshot_id} is beyond high watermark {core.high_watermark}"
+        )
+    core.snapshots.add(fact.snapshot_id, fact.size, now_ms=core.now_ms)
+    role = core.role
+    if isinstance(role, Leader) and role.established:
+        trimming.trim_as_leader(core, role)
+
+
+def _on_leadership_request(core: CoreState, fact: ShutDown | Resign | TransferLeadership) -> None:
+    role = core.role
+    match fact:
+        case TransferLeadership():
+            transfer.begin(core, fact)
+        case Resign() if isinstance(role, Leader):
+            leadership_term.resign(core, role, fact.reason)
+        case ShutDown():
+            core.is_shutting_down = True
+            if isinstance(role, Leader):
+                transfer.hand_over(core, role)

@@ -1,0 +1,389 @@
+"""``RaftNode``: the entry points of the core. Routes; the conversations decide.
+
+Sans-IO, synchronous, total and deterministic: time and chance are arguments, and one call
+returns one ``Output``. Every entry point ends with the turn of the role in office, which sends
+what it owes and does what is due, so no handler has to remember to.
+
+See: DESIGN.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from quorum.config import QuorumConfig
+from quorum.core.contract.local_events import DurableState, Notice
+from quorum.core.contract.output import Output
+from quorum.core.election import bootstrapping, campaign
+from quorum.core.following import fetching, snapshot_install
+from quorum.core.integrity import divergence_resolution
+from quorum.core.leadership import leadership_term, resignation, transfer
+from quorum.core.liveness import disk_stall, process_pause
+from quorum.core.liveness.freshness import Currency, currency
+from quorum.core.membership import self_registration, voter_changes
+from quorum.core.messages.message_types import Message
+from quorum.core.node import startup
+from quorum.core.node.deadlines import common_deadline, leader_deadline, next_deadline
+from quorum.core.node.local_event_handlers import on_notice
+from quorum.core.node.routing import HANDLERS
+from quorum.core.protocol.refusals import ignore
+from quorum.core.replication import commitment, read_confirmation, read_forwarding, relay_serving
+from quorum.core.replication.durability import on_durable, store_high_watermark
+from quorum.core.state.chain_state import ChainState
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.pending_change import PendingChangeView
+from quorum.core.state.replica_progress import ReplicaView
+from quorum.core.state.replica_table import TreeView, replica_views, tree_view
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.core.state.timers import Timer
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan
+from quorum.core.voters.voter_set import VoterSet
+from quorum.errors import QuorumUsageError
+from quorum.types import NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
+
+if TYPE_CHECKING:
+    import random
+
+_ROLE_CHANGES_MAX = 8
+"""More changes of role than one entry point can cause; a restarted lone leader needs four."""
+
+
+class RaftNode:
+    """One replica of the quorum. Owned by one driver; not thread-safe.
+
+    ``start`` once, then the other entry points in any order; before, ``QuorumUsageError``.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: QuorumConfig,
+        cluster_id: str,
+        me: ReplicaKey,
+        rng: random.Random,
+        bootstrap: Sequence[NodeId] = (),
+        relays: RelayPlan = NO_RELAYS,
+    ) -> None:
+        self._core = CoreState(
+            config=config,
+            cluster_id=cluster_id,
+            me=me,
+            rng=rng,
+            bootstrap=bootstrap,
+            relays=relays,
+        )
+        self._is_started = False
+
+    # Entry points.
+
+    def start(self, now_ms: int, state: DurableState) -> Output:
+        """Take the first role from what is on disk.
+
+        Raises:
+            QuorumUsageError: Started before, or ``state`` contradicts itself.
+        """
+        if self._is_started:
+            raise QuorumUsageError("the node has been started before")
+        self._core.begin(now_ms)
+        startup.start(self._core, state)
+        self._is_started = True
+        return self._finish()
+
+    def receive(self, now_ms: int, sender: NodeId, message: Message) -> Output:
+        """Take a request or response from a peer. No input raises."""
+        core = self._begin(now_ms)
+        handler = HANDLERS.get(type(message))
+        if handler is None:
+            ignore(core, sender, message, "not a message of this protocol", is_violation=True)
+        else:
+            handler(core, sender, message)
+        return self._finish()
+
+    def propose(self, now_ms: int, *, end_offset: int, payload: bytes) -> Output:
+        """Append whole batches covering [``log_end.offset``, ``end_offset``) in this epoch.
+
+        Raises:
+            QuorumUsageError: Not a leader that may write, an empty range, or more than
+                ``uncommitted_bytes_max`` on the way; nothing has changed.
+        """
+        commitment.propose(self._begin(now_ms), end_offset, payload)
+        return self._finish()
+
+    def read(self, now_ms: int, token: int) -> Output:
+        """Confirm that this node leads; ``ReadConfirmed`` or ``ReadFailed`` will answer."""
+        read_confirmation.read(self._begin(now_ms), token)
+        return self._finish()
+
+    def ask_position(self, now_ms: int, token: int) -> Output:
+        """Find a position for a linearizable read, on a leader as ``read`` does, elsewhere by
+        asking the leader; ``ReadConfirmed`` or ``ReadFailed`` will answer.
+        """
+        read_forwarding.ask_position(self._begin(now_ms), token)
+        return self._finish()
+
+    def persisted(self, now_ms: int, ticket: int) -> Output:
+        """Everything handed out up to ``ticket`` is durable.
+
+        Raises:
+            QuorumUsageError: No such ticket was ever given.
+        """
+        on_durable(self._begin(now_ms), ticket)
+        return self._finish()
+
+    def tick(self, now_ms: int) -> Output:
+        """Do what is due at ``now_ms``."""
+        self._begin(now_ms)
+        return self._finish()
+
+    def notice(self, now_ms: int, fact: Notice) -> Output:
+        """Take a local fact or an operator's request.
+
+        Raises:
+            QuorumUsageError: A snapshot beyond the high watermark is reported.
+        """
+        on_notice(self._begin(now_ms), fact)
+        return self._finish()
+
+    def stood_still(self, now_ms: int, late_ms: int) -> Output:
+        """This node comes ``late_ms`` late to a deadline. Moves deadlines; no turn is taken."""
+        core = self._begin(now_ms)
+        process_pause.excuse_others(core, late_ms)
+        core.out.next_deadline_ms = next_deadline(core)
+        return core.out
+
+    @property
+    def role_name(self) -> str:
+        """The name of the present role's class in ``roles``."""
+        return type(self._core.role).__name__
+
+    @property
+    def me(self) -> ReplicaKey:
+        """Who this replica is."""
+        return self._core.me
+
+    @property
+    def epoch(self) -> Epoch:
+        """The current epoch, possibly not yet durable."""
+        return self._core.election.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        """The leader of the current epoch, ``NO_NODE`` when not known."""
+        return self._core.leader_id
+
+    @property
+    def chain(self) -> ChainState:
+        """What comparing digests with others has shown. To be looked at, not changed."""
+        return self._core.chain
+
+    @property
+    def timers_fired(self) -> Counter[Timer]:
+        """How often each timer has fired in this life. To be looked at, not changed."""
+        return self._core.timers_fired
+
+    @property
+    def held_fetches(self) -> int:
+        """Fetches this leader holds until there is something to answer."""
+        role = self._core.role
+        return len(role.held) if isinstance(role, Leader) else 0
+
+    @property
+    def is_downloading(self) -> bool:
+        """Whether a snapshot is being fetched, so that the log is about to be replaced."""
+        return self._core.download is not None
+
+    @property
+    def awaits_leader(self) -> bool:
+        """Whether its leader, perhaps known from disk only, has not answered it, or no longer."""
+        role = self._core.role
+        return not role.has_fetched if isinstance(role, Follower) else type(role) is Prospective
+
+    @property
+    def voted_id(self) -> NodeId:
+        """Whom this node voted for in the current epoch, ``NO_NODE`` for nobody."""
+        voted = self._core.election.voted
+        return NO_NODE if voted is None else voted.id
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads, and that is durable."""
+        role = self._core.role
+        return isinstance(role, Leader) and role.established
+
+    @property
+    def can_write(self) -> bool:
+        """Whether ``propose`` is allowed: a record of this leader's own epoch is committed.
+
+        Not while leadership is being handed over, which may end with this node leading on.
+        """
+        role = self._core.role
+        return isinstance(role, Leader) and role.takes_writes
+
+    @property
+    def is_handing_over(self) -> bool:
+        """Whether this leader holds writes back because another voter is to take over."""
+        role = self._core.role
+        return isinstance(role, Leader) and role.transfer is not None
+
+    @property
+    def disk_stalled_ms(self) -> int:
+        """For how long the disk has not completed a write, once that is too long; else 0."""
+        disk = self._core.disk
+        return self._core.now_ms - disk.since_ms if disk.is_stalled else 0
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node is in the voter set in force, and not barred from voting."""
+        return self._core.is_voter
+
+    @property
+    def barred(self) -> str:
+        """Why this node never votes with its directory id; empty if it may."""
+        return self._core.election.barred
+
+    @property
+    def why_not_founded(self) -> str:
+        """Which bootstrap voters epoch 1 still waits for, as a sentence; empty for none."""
+        return bootstrapping.why_not_founded(self._core)
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        """End of the log (exclusive), flushed or not, and the epoch of its last record."""
+        return self._core.log.end
+
+    @property
+    def log_end_offset(self) -> int:
+        """``log_end.offset`` without building the pair."""
+        return self._core.log.end_offset
+
+    @property
+    def flushed_end_offset(self) -> int:
+        """How much of the log is known to be durable (exclusive)."""
+        return self._core.log.flushed_end
+
+    @property
+    def log_start(self) -> OffsetAndEpoch:
+        """First offset kept and the epoch of the record before it."""
+        return self._core.log.start
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is known here to be committed."""
+        return self._core.high_watermark
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """The voter set in force, ascending by id."""
+        return self._core.voters.latest.voters
+
+    def voter_set_at(self, end_offset: int) -> VoterSet:
+        """The voter set that a log ending at ``end_offset`` (exclusive) puts in force."""
+        return self._core.voters.at(end_offset)
+
+    @property
+    def removed_voters(self) -> tuple[ReplicaKey, ...]:
+        """Tombstones of the set in force: who was a voter and does not come back unasked."""
+        return self._core.voters.latest.removed
+
+    @property
+    def voters_offset(self) -> int:
+        """Where the record of the set in force is; -1 when it is not in the log."""
+        return self._core.voters.latest_offset
+
+    @property
+    def pending_change(self) -> PendingChangeView | None:
+        """The change of the voter set that this leader has under way, if any."""
+        return voter_changes.pending_view(self._core)
+
+    @property
+    def snapshots(self) -> tuple[SnapshotId, ...]:
+        """Frozen checkpoints this node has, ascending."""
+        return self._core.snapshots.ids
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Bytes proposed in this reign and not committed yet; bounded by the configuration."""
+        role = self._core.role
+        return role.uncommitted_bytes if isinstance(role, Leader) else 0
+
+    def currency(self, now_ms: int) -> Currency:
+        """Since when this replica may lack something that was acknowledged elsewhere."""
+        return currency(self._core, now_ms)
+
+    def replicas(self) -> tuple[ReplicaView, ...]:
+        """Describe-quorum as the leader sees it; empty on everybody else."""
+        return replica_views(self._core)
+
+    def tree(self) -> TreeView:
+        """Whom this node fetches through, and who fetches through it."""
+        return tree_view(self._core)
+
+    def end_offset_for_epoch(self, requested: Epoch) -> OffsetAndEpoch | None:
+        """The largest known epoch not above ``requested`` and its end offset (279.1)."""
+        return self._core.log.end_offset_for_epoch(requested)
+
+    def _begin(self, now_ms: int) -> CoreState:
+        if not self._is_started:  # Who does not know its own disk says nothing.
+            raise QuorumUsageError("the node has not been started")
+        self._core.begin(now_ms)
+        return self._core
+
+    def _finish(self) -> Output:
+        """Let the role in office take its turn, then close the output."""
+        core = self._core
+        role = core.role
+        if isinstance(role, Leader) and role.established:
+            # A leader with nothing due has no turn to take: this is the hot path.
+            earliest = min(leader_deadline(role), common_deadline(core))
+            if core.now_ms < earliest and role.transfer is None:
+                core.out.next_deadline_ms = earliest
+                return core.out
+        disk_stall.watch(core)
+        if core.now_ms >= core.chain.due_ms:
+            divergence_resolution.pursue_dispute(core)
+        for _ in range(_ROLE_CHANGES_MAX):
+            role = core.role
+            self._take_turn()
+            if core.role is role:
+                break
+        if not isinstance(core.role, Leader):
+            read_forwarding.pursue_reads(core)
+        if core.now_ms >= core.watermark_store_due_ms:
+            store_high_watermark(core)
+        core.out.next_deadline_ms = next_deadline(core)
+        return core.out
+
+    def _take_turn(self) -> None:
+        core = self._core
+        role = core.role
+        if core.relay is not None:
+            relay_serving.pursue_relay(core, core.relay)
+        match role:
+            case Leader():
+                leadership_term.pursue_leader(core, role)
+                if core.role is role:
+                    transfer.pursue(core, role)
+            case Follower():
+                snapshot_install.install_if_ready(core)
+                fetching.pursue_follower(core, role)
+                if core.role is role:
+                    self_registration.pursue_own_entry(core, role)
+            case Unattached():
+                snapshot_install.install_if_ready(core)
+                bootstrapping.pursue_founding(core)
+                campaign.pursue_unattached(core, role)
+                if core.role is role:
+                    fetching.pursue_fetch(core)
+            case Prospective():
+                snapshot_install.install_if_ready(core)
+                campaign.pursue_prospective(core, role)
+                if core.role is role and not role.fail_fast:
+                    fetching.pursue_search(core)
+            case Candidate():
+                campaign.pursue_candidate(core, role)
+            case Resigned():
+                resignation.pursue_resigned(core, role)
+            case _:
+                assert_never(role)

@@ -1,0 +1,57 @@
+"""Which conversation takes which message. A table and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quorum.core.election import bootstrapping, campaign, voting
+from quorum.core.following import fetching, snapshot_transfer
+from quorum.core.integrity import chain_digests, divergence_resolution
+from quorum.core.leadership import leadership_term, resignation
+from quorum.core.membership import self_registration
+from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.epoch_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
+from quorum.core.replication import read_confirmation, read_forwarding, relay_serving
+from quorum.core.state.core_state import CoreState
+from quorum.types import NodeId
+
+Handler = Callable[[CoreState, NodeId, Any], None]
+HANDLERS: dict[type[Any], Handler] = {
+    FoundingRequest: bootstrapping.on_founding_request,
+    FoundingResponse: bootstrapping.on_founding_response,
+    VoteRequest: voting.on_vote_request,
+    VoteResponse: campaign.on_vote_response,
+    BeginQuorumEpochRequest: leadership_term.on_begin_request,
+    BeginQuorumEpochResponse: leadership_term.on_begin_response,
+    EndQuorumEpochRequest: resignation.on_end_request,
+    EndQuorumEpochResponse: resignation.on_end_response,
+    FetchRequest: relay_serving.on_fetch,
+    FetchResponse: fetching.on_fetch_response,
+    FetchSnapshotRequest: relay_serving.on_fetch_snapshot,
+    UpdateVoterRequest: self_registration.on_voter_request,
+    AddVoterRequest: self_registration.on_voter_request,
+    RemoveVoterRequest: self_registration.on_voter_request,
+    VoterChangeResponse: self_registration.on_voter_change_response,
+    FetchSnapshotResponse: snapshot_transfer.on_fetch_snapshot_response,
+    ReadPositionRequest: read_confirmation.on_read_position,
+    ReadPositionResponse: read_forwarding.on_read_position_response,
+    ChainDigestRequest: chain_digests.on_chain_digest_request,
+    ChainDigestResponse: divergence_resolution.on_chain_digest_response,
+}

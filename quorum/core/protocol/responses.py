@@ -1,0 +1,96 @@
+"""What every response has in common: recognising it, and learning who leads from it.
+
+See: docs/protocol.md, "Responses".
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages.message_types import Response
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.protocol.epoch_claims import is_out_of_reach
+from quorum.core.protocol.refusals import ignore
+from quorum.core.protocol.role_transitions import follow_hint, learn_endpoints
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peers import InFlight
+from quorum.core.state.roles import Follower
+from quorum.types import NodeId
+
+
+def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> bool:
+    """Adopt a newer epoch or an unknown leader; whether the response is of the present epoch.
+
+    False means that there is nothing more in it for the request that was asked: it is stale,
+    it moved this node to a newer epoch, or it contradicts what is known.
+    """
+    role = core.role
+    if (
+        isinstance(role, Follower)
+        and response.epoch == core.epoch
+        and response.leader_id == role.leader_id
+    ):
+        # Nothing new about who leads, as nearly always.
+        learn_endpoints(core, response.leader_endpoints)
+        return True
+    if is_out_of_reach(core, response.epoch):
+        ignore(core, sender, response, f"epoch {response.epoch}", is_violation=True)
+        return False
+    if response.epoch < core.epoch:
+        ignore(core, sender, response, f"stale epoch {response.epoch}")
+        return False
+    epoch = core.epoch
+    is_consistent = follow_hint(
+        core,
+        response.leader_id,
+        response.epoch,
+        response.leader_endpoints,
+        reason=f"{type(response).__name__} from {sender}",
+    )
+    if not is_consistent:
+        ignore(
+            core,
+            sender,
+            response,
+            f"leader {response.leader_id} of epoch {response.epoch} contradicts "
+            f"leader {core.leader_id} of epoch {core.epoch}",
+            is_violation=True,
+        )
+        return False
+    return core.epoch == epoch == response.epoch
+
+
+def take_in_flight(
+    core: CoreState, sender: NodeId, response: Response, *, is_snapshot: bool
+) -> InFlight | None:
+    """The request that ``response`` answers, no longer in flight; None if none was asked.
+
+    The sender is compared only where both names are node ids: a bootstrap server is asked
+    under a negative number and may answer under its own.
+    """
+    flight = core.in_flight
+    if (
+        flight is None
+        or flight.request_id != response.request_id
+        or flight.is_snapshot is not is_snapshot
+        or flight.deadline_ms is None
+        or (sender != flight.peer and sender >= 0 and flight.peer >= 0)
+    ):
+        ignore(core, sender, response, "never asked for, or no longer")
+        return None
+    core.in_flight = None
+    return flight
+
+
+def note_leader_contact(
+    core: CoreState, role: Follower, peer: NodeId, read_round: ReadRound
+) -> None:
+    """The leader answered: restart the fetch timer and remember its read round."""
+    role.has_fetched = True
+    role.has_campaigned = False
+    role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
+    role.stand_at_ms = NEVER_MS
+    core.lost_leader = None
+    core.peers.succeeded(peer)
+    core.upstream.succeeded(peer)
+    if read_round.epoch == core.epoch and read_round.number > role.read_round.number:
+        role.read_round = read_round

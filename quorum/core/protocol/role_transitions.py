@@ -1,0 +1,398 @@
+"""Which change of role is legal, and the one function that makes it.
+
+Conversations decide *when* by calling ``become_*``; here the election state is saved, the
+old role's debts are settled and the change is told. Sending what the new role has to send is
+left to that role's turn, so nothing here calls upwards.
+
+See: docs/protocol.md, "Roles"; differences in DESIGN.md.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from quorum.core.contract.events import GAVE_WAY, LeaderLost, RoleChanged, TransferEnded
+from quorum.core.contract.output import LeaderEndpoints, ReadFailed, RequestSettled
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.read_messages import ReadPositionResponse
+from quorum.core.protocol.voter_change_answers import fail_with_reign
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.read_rounds import ReadRounds
+from quorum.core.state.roles import (
+    Ballot,
+    Candidate,
+    Farewell,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+    campaign_deadline,
+)
+from quorum.errors import ErrorCode, invariant
+from quorum.types import (
+    NO_NODE,
+    ElectionState,
+    Endpoint,
+    Epoch,
+    LeaderAndEpoch,
+    NodeId,
+    ReplicaKey,
+)
+
+
+class Step(Enum):
+    """What a change of role does to the epoch."""
+
+    SAME = "same epoch"
+    HIGHER = "higher epoch"
+
+
+TRANSITIONS: frozenset[tuple[type[Role], type[Role], Step]] = frozenset(
+    {
+        (Unattached, Unattached, Step.HIGHER),
+        (Unattached, Prospective, Step.SAME),
+        (Unattached, Follower, Step.SAME),
+        (Unattached, Follower, Step.HIGHER),
+        (Prospective, Candidate, Step.HIGHER),
+        (Prospective, Unattached, Step.SAME),
+        (Prospective, Unattached, Step.HIGHER),
+        (Prospective, Follower, Step.SAME),
+        (Prospective, Follower, Step.HIGHER),
+        (Candidate, Leader, Step.SAME),
+        (Candidate, Prospective, Step.SAME),
+        (Candidate, Unattached, Step.HIGHER),
+        (Candidate, Follower, Step.SAME),
+        (Candidate, Follower, Step.HIGHER),
+        (Leader, Resigned, Step.SAME),
+        (Leader, Unattached, Step.HIGHER),
+        (Leader, Follower, Step.HIGHER),
+        (Resigned, Unattached, Step.HIGHER),
+        (Resigned, Follower, Step.HIGHER),
+        (Follower, Prospective, Step.SAME),
+        (Follower, Unattached, Step.HIGHER),
+        (Follower, Follower, Step.SAME),
+        (Follower, Follower, Step.HIGHER),
+    }
+)
+"""Every legal change of role. Same-epoch changes into a leaderless role only where listed."""
+
+NO_TOKEN = 0
+"""Nobody waits for the outcome."""
+
+_VOTE_QUIET_DIVISOR = 4
+
+
+def become_unattached(
+    core: CoreState, epoch: Epoch, *, reason: str, voted: ReplicaKey | None = None
+) -> None:
+    """Follow nobody in ``epoch``, with ``voted`` as the vote cast in it if there is one.
+
+    The election timer is carried over where one was running, so that messages cannot keep a
+    node from ever standing; it is drawn anew by roles that had none and by a granted vote.
+    """
+    role = core.role
+    carries_over = voted is None and (
+        isinstance(role, Unattached | Candidate | Resigned)
+        or (isinstance(role, Prospective) and not _was_rejected(role))
+    )
+    if core.is_lone_voter:
+        deadline = core.now_ms
+    elif carries_over and isinstance(role, Unattached | Candidate | Resigned | Prospective):
+        deadline = max(role.election_deadline_ms, core.now_ms)
+    else:
+        deadline = core.random_election_deadline()
+    # Whoever won this vote announces itself sooner than a search would find it.
+    quiet_ms = core.config.election_timeout_ms // _VOTE_QUIET_DIVISOR
+    keeps = epoch == core.epoch
+    _enter(
+        core,
+        Unattached(deadline, discover_at_ms=core.now_ms + quiet_ms if core.is_voter else 0),
+        ElectionState(
+            epoch,
+            core.leader_id if keeps else NO_NODE,
+            voted if voted is not None else (core.election.voted if keeps else None),
+            core.election.vote_floor,
+        ),
+        reason,
+    )
+
+
+def _was_rejected(role: Prospective) -> bool:
+    return any(ballot.granted is False for ballot in role.ballots.values())
+
+
+def become_follower(
+    core: CoreState,
+    leader_id: NodeId,
+    epoch: Epoch,
+    endpoints: tuple[Endpoint, ...],
+    *,
+    reason: str,
+    keeps_deadline: bool = False,
+) -> None:
+    """Fetch from ``leader_id`` in ``epoch``, with a full fetch timer.
+
+    ``keeps_deadline``: this replica campaigns no later than it would have without that leader.
+    """
+    timeout_ms = core.random_fetch_timeout()
+    deadline_ms = core.now_ms + timeout_ms
+    if keeps_deadline:
+        deadline_ms = min(deadline_ms, max(core.now_ms, campaign_deadline(core.role)))
+    _enter(
+        core,
+        Follower(leader_id, deadline_ms, timeout_ms),
+        ElectionState(
+            epoch,
+            leader_id,
+            core.election.voted if epoch == core.epoch else None,
+            core.election.vote_floor,
+        ),
+        reason,
+    )
+    core.peers.reset()
+    learn_endpoints(core, endpoints)
+
+
+def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
+    """Note where the leader can be reached, if that adds to what is known.
+
+    A voter's own record is never overruled; ``endpoints`` adds listeners that are not in it.
+    """
+    recorded = core.voters.endpoints_of(core.leader_id)
+    names = [each.name for each in recorded]
+    known = recorded + tuple(each for each in endpoints if each.name not in names)
+    if known and known != core.leader_endpoints and len(known) >= len(core.leader_endpoints):
+        core.leader_endpoints = known
+        leader = core.voters.latest.get(core.leader_id)
+        key = leader.key if leader is not None else ReplicaKey(core.leader_id)
+        core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
+
+
+def become_prospective(core: CoreState, *, fail_fast: bool, reason: str) -> None:
+    """Ask for pre-votes. Nothing is saved: a pre-vote promises nothing."""
+    _enter(
+        core,
+        Prospective(core.random_election_deadline(), new_ballots(core), fail_fast),
+        core.election,
+        reason,
+    )
+
+
+def become_candidate(core: CoreState, *, fail_fast: bool, reason: str) -> None:
+    """Raise the epoch, vote for oneself, and ask for votes once that is durable."""
+    _enter(
+        core,
+        Candidate(core.random_election_deadline(), new_ballots(core), fail_fast),
+        ElectionState(core.epoch + 1, NO_NODE, core.me, core.election.vote_floor),
+        reason,
+    )
+
+
+def new_ballots(core: CoreState) -> dict[NodeId, Ballot]:
+    """One open question for every other voter of the set in force."""
+    return {
+        voter.key.id: Ballot(voter.key, core.now_ms) for voter in core.voters.latest.others(core.me)
+    }
+
+
+def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
+    """Win the epoch. Nothing is visible outside until this is durable (ADR 7)."""
+    role = Leader(
+        epoch_start=core.log.end_offset,
+        granting=granting,
+        since_ms=core.now_ms,
+        reads=ReadRounds(core.epoch, core.now_ms),
+    )
+    state = core.election
+    _enter(
+        core,
+        role,
+        ElectionState(state.epoch, core.me.id, state.voted, state.vote_floor),
+        "a majority granted its vote",
+    )
+    role.durable_with = core.election_ticket
+
+
+def become_resigned(core: CoreState, successors: tuple[ReplicaKey, ...], *, reason: str) -> None:
+    """Stop leading this epoch; it is never led again."""
+    _enter(core, resigned_role(core, successors), core.election, reason)
+
+
+def resigned_role(core: CoreState, successors: tuple[ReplicaKey, ...]) -> Resigned:
+    """A farewell to every other voter, and the time until the epoch is left."""
+    return Resigned(
+        core.now_ms if core.is_lone_voter else core.random_election_deadline(),
+        successors,
+        {
+            voter.key.id: Farewell(voter.key, core.now_ms)
+            for voter in core.voters.latest.others(core.me)
+        },
+    )
+
+
+def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> None:
+    before = core.role
+    rises = state.epoch > core.epoch
+    step = Step.HIGHER if rises else Step.SAME
+    invariant(
+        state.epoch >= core.epoch and (type(before), type(role), step) in TRANSITIONS,
+        f"no transition from {type(before).__name__} to {type(role).__name__}",
+        epoch=core.epoch,
+        new_epoch=state.epoch,
+        reason=repr(reason),
+    )
+    leader_id = core.election.leader_id
+    core.role = role
+    core.save_election(state)
+    core.in_flight = core.search = None
+    core.forwarded.recall()
+    if rises or state.leader_id != leader_id:
+        # What is known of another leader, perhaps a wrongly named one of this epoch.
+        core.lost_leader = None
+        core.leader_endpoints = ()
+    core.event(
+        RoleChanged(
+            type(before).__name__, type(role).__name__, state.epoch, state.leader_id, reason
+        )
+    )
+    if isinstance(before, Leader):
+        _settle_leadership(core, before)
+    core.announce_leadership()
+
+
+def _settle_leadership(core: CoreState, leader: Leader) -> None:
+    """Fail what waits for a leader that is one no longer."""
+    for fetch in leader.held.take_all():
+        core.send(
+            fetch.sender,
+            FetchResponse(
+                fetch.request.request_id,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                core.leader_id,
+                core.epoch,
+                log_start_offset=core.log.start.offset,
+                leader_endpoints=core.answering_endpoints(),
+            ),
+        )
+    for read in leader.reads.take_all():
+        if read.asker is None:
+            core.progress(ReadFailed(read.token))
+            continue
+        core.send(
+            read.asker.sender,
+            ReadPositionResponse(
+                read.asker.request_id,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                core.leader_id,
+                core.epoch,
+                leader_endpoints=core.answering_endpoints(),
+            ),
+        )
+    fail_with_reign(core, leader)
+    if isinstance(core.role, Resigned):
+        end_transfer(core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader resigned")
+    else:
+        end_transfer(core, leader, ErrorCode.NONE, GAVE_WAY)
+
+
+def end_transfer(core: CoreState, leader: Leader, error: ErrorCode, outcome: str) -> None:
+    """A leadership transfer, if one is under way, is over; writes may go on."""
+    transfer, leader.transfer = leader.transfer, None
+    if transfer is None:
+        return
+    core.event(TransferEnded(transfer.target, core.epoch, outcome))
+    if transfer.token != NO_TOKEN:
+        core.progress(
+            RequestSettled(transfer.token, error, f"transfer to {transfer.target.id}: {outcome}")
+        )
+
+
+def follow_hint(
+    core: CoreState,
+    leader_id: NodeId,
+    epoch: Epoch,
+    endpoints: tuple[Endpoint, ...],
+    *,
+    reason: str,
+    is_unproven: bool = False,
+) -> bool:
+    """Adopt what a peer says about who leads; False if it contradicts what is known.
+
+    A newer epoch is adopted with its leader, and by whoever may campaign without one too: an
+    observer in an epoch that nobody came to lead would be refused by the leader of the one before.
+    In the same epoch only a leader not known so far is adopted, or in place of one that has not
+    answered a Fetch: whoever named that one may have been wrong. Any other contradiction (two
+    leaders of one epoch, or one that we never were) is a peer's mistake and changes nothing.
+
+    Hints put no campaign off for ever: one that takes another's place in an epoch, or that nobody
+    answers for (``is_unproven``), leaves the time of the campaign as it is.
+    """
+    if epoch < core.epoch or epoch == 0:
+        return True  # before the first election nobody leads, whoever says so
+    if leader_id == core.me.id:
+        return _hear_of_own_leadership(core, epoch, reason)
+    if epoch > core.epoch:
+        if leader_id < 0:
+            if core.may_campaign:
+                become_unattached(core, epoch, reason=reason)
+        else:
+            become_follower(
+                core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=is_unproven
+            )
+        return True
+    return leader_id < 0 or _follow_in_epoch(
+        core, leader_id, endpoints, reason=reason, is_unproven=is_unproven
+    )
+
+
+def _follow_in_epoch(
+    core: CoreState,
+    leader_id: NodeId,
+    endpoints: tuple[Endpoint, ...],
+    *,
+    reason: str,
+    is_unproven: bool,
+) -> bool:
+    """Take ``leader_id`` for the leader of the present epoch; False if that contradicts another."""
+    role, epoch = core.role, core.epoch
+    if isinstance(role, Leader | Resigned):
+        return False
+    if core.leader_id not in (NO_NODE, leader_id):
+        if isinstance(role, Follower) and role.has_fetched:
+            return False
+        become_follower(core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=True)
+    elif isinstance(role, Follower):
+        learn_endpoints(core, endpoints)
+    elif core.leader_id == NO_NODE or isinstance(role, Unattached):
+        become_follower(
+            core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=is_unproven
+        )
+    return True
+
+
+def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
+    """A peer takes this replica for the leader of ``epoch``; False if that contradicts all we know.
+
+    It may be misled by a forged hint, and go on saying so. Its answers must count all the same, and
+    an epoch that it is in must be left behind, or this replica is never elected again. It votes for
+    nobody in that epoch: whoever leads one has voted for itself. (A fresh disk is barred there.)
+    """
+    if epoch > core.epoch:
+        if not core.may_campaign:
+            return False
+        voted = None if core.is_founding else core.me
+        become_unattached(core, epoch, voted=voted, reason=reason)
+        return True
+    return isinstance(core.role, Leader | Resigned | Unattached | Prospective | Candidate)
+
+
+def lose_leader(core: CoreState, wait_ms: int) -> None:
+    """The leader of this epoch is gone: stand after ``wait_ms`` (ADR 8)."""
+    role = core.role
+    if not isinstance(role, Follower):
+        return
+    core.lost_leader = LeaderAndEpoch(role.leader_id, core.epoch)
+    role.stand_at_ms = min(role.stand_at_ms, core.now_ms + wait_ms)
+    core.event(LeaderLost(role.leader_id, core.epoch))

@@ -1,0 +1,99 @@
+"""What a leader appends, and what of it is committed.
+
+See: Raft sections 5.3 and 5.4.2; KIP-595 (high watermark).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import RecordsAppended
+from quorum.core.contract.output import Append
+from quorum.core.replication.fetch_answers import answer_held
+from quorum.core.replication.read_forwarding import adopt_reads
+from quorum.core.replication.serving_order import take_first
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Leader
+from quorum.core.voters import majority
+from quorum.errors import QuorumUsageError
+
+
+def voter_ends(core: CoreState, leader: Leader) -> list[int]:
+    """The durable log end of every voter as far as known; the leader's own is what is flushed."""
+    ends = [progress.end_offset for progress in leader.remote.values()]
+    if leader.counts_itself:
+        ends.append(core.log.flushed_end)
+    return ends
+
+
+def may_commit(leader: Leader, end_offset: int) -> bool:
+    """Whether ``end_offset`` covers a record of this leader's own epoch.
+
+    Older records become committed together with the first record of this epoch and never by
+    counting alone (Raft section 5.4.2).
+    """
+    return end_offset > leader.epoch_start
+
+
+def advance_high_watermark(core: CoreState, leader: Leader) -> None:
+    """Commit what a majority has on disk, and tell the held Fetches.
+
+    Replicas hear of it with the next records, or after ``high_watermark_delay_ms``.
+    """
+    end_offset = majority.reached_by_majority(voter_ends(core, leader))
+    if not may_commit(leader, end_offset) or not core.raise_high_watermark(end_offset):
+        return
+    if leader.change is not None or not leader.counts_itself:
+        # Its record may be committed now; the leader's turn sees to that.
+        leader.membership_due_ms = core.now_ms
+    uncommitted = leader.uncommitted
+    while uncommitted and uncommitted[0][0] <= end_offset:
+        leader.uncommitted_bytes -= uncommitted.popleft()[1]
+    if not leader.can_write:
+        leader.can_write = True
+        core.announce_leadership()
+        adopt_reads(core, leader)
+    delay_ms = core.config.high_watermark_delay_ms
+    if delay_ms:
+        leader.held.hasten_unaware_of(end_offset, core.now_ms + delay_ms)
+        told = leader.held.take_consumers_below(end_offset)
+    else:
+        told = leader.held.take_unaware_of(end_offset)
+    for fetch in told:
+        answer_held(core, leader, fetch)
+
+
+def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
+    """Append ``payload`` as the records [log end, ``end_offset``) of this epoch.
+
+    Raises:
+        QuorumUsageError: Not a leader that may write, an empty range, or more uncommitted
+            bytes than allowed; nothing has changed.
+    """
+    leader = core.role
+    if not isinstance(leader, Leader) or not leader.takes_writes:
+        raise QuorumUsageError(f"node {core.me.id} may not write in epoch {core.epoch}")
+    base_offset = core.log.end_offset
+    if end_offset <= base_offset:
+        raise QuorumUsageError(f"end offset {end_offset} is not above log end {base_offset}")
+    size = len(payload)
+    if leader.uncommitted_bytes + size > core.config.uncommitted_bytes_max:
+        raise QuorumUsageError(f"{leader.uncommitted_bytes} uncommitted bytes are the limit")
+    leader.uncommitted.append((end_offset, size))
+    leader.uncommitted_bytes += size
+    append(core, leader, Append(base_offset, end_offset, core.epoch, payload))
+
+
+def append(core: CoreState, leader: Leader, effect: Append) -> None:
+    """Grow the leader's log and answer Fetches that waited for records, or see that they soon are.
+
+    They are served before the records are flushed here: a follower's disk may be quicker than
+    ours, and our own end counts only once it is durable.
+    """
+    core.log.append(effect.end_offset, effect.epochs, core.effect(effect))
+    core.event(RecordsAppended(effect.base_offset, effect.end_offset, effect.epoch))
+    serve_held(core, leader)
+
+
+def serve_held(core: CoreState, leader: Leader) -> None:
+    """Answer the held Fetches that are to be answered right after an append."""
+    for fetch in take_first(core, leader):
+        answer_held(core, leader, fetch)

@@ -1,0 +1,209 @@
+"""The leader's side of replication: judging Fetch, answering it, and what is committed.
+
+A Fetch is a question and an acknowledgement in one: the replica has everything below its
+offset on disk. It gets one of three answers: records, the point where the logs diverge, or a
+snapshot to fetch first. With nothing to say it is held.
+
+See: KIP-595 (Fetch), KIP-630 (snapshot answer), KIP-279 (lineage); Raft section 5.4.2.
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import ReplicaRegressed
+from quorum.core.integrity.chain_digests import is_same_history
+from quorum.core.integrity.divergence_resolution import open_dispute
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.positions.fetch_classification import SERVE, Diverging, classify_fetch
+from quorum.core.protocol.refusals import (
+    OFFSET_MAX,
+    has_wrong_cluster,
+    refusal_of_leader_request,
+    refuse,
+)
+from quorum.core.replication.commitment import advance_high_watermark
+from quorum.core.replication.fetch_answers import answer_elsewhere, answer_from_log, answer_held
+from quorum.core.replication.read_confirmation import note_echo
+from quorum.core.replication.serving_order import may_gather
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import HeldFetch
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.replica_table import note_contact, progress_for
+from quorum.core.state.roles import Leader
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, NodeId
+
+
+def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
+    """Judge a Fetch, count what it acknowledges, and answer or hold it."""
+    leader = core.role
+    error = refusal_of_fetch(
+        core, request, serves=isinstance(leader, Leader) and leader.established
+    )
+    if error is not None or not isinstance(leader, Leader):
+        refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+    if request.replica.id == NO_NODE:
+        _answer_consumer(core, leader, sender, request)
+        return
+    progress = progress_for(core, leader, request.replica, is_barred=request.is_barred)
+    if _went_back(core, progress, request):
+        refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
+        return
+    progress.note_subtree(request.subtree)
+    if request.supported:
+        progress.note_supported(request.supported, now_ms=core.now_ms)
+    is_first = progress.last_fetch_ms < 0
+    note_contact(core, leader, progress)
+    verdict = classify_fetch(
+        core.log, core.snapshots.latest, request.fetch_offset, request.last_fetched_epoch
+    )
+    if verdict is not SERVE:
+        note_echo(core, leader, progress, request.read_round)
+        answer_elsewhere(core, leader, sender, request, verdict)
+        return
+    if not is_same_history(core, progress, request):
+        refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
+        open_dispute(
+            core,
+            sender,
+            request.fetch_offset,
+            "its digest is not ours",
+            opponent_votes=progress.is_voter,
+        )
+        return
+    _note_position(core, leader, progress, request)
+    note_echo(core, leader, progress, request.read_round)
+    stamp = leader.reads.stamp
+    may_wait = request.fetch_offset >= core.log.end_offset or (
+        not is_first and may_gather(core, leader, request)
+    )
+    if (
+        not may_wait
+        or request.max_wait_ms == 0
+        or _must_tell_watermark(core, request)
+        or (progress.is_voter and leader.reads.is_under_way and request.read_round != stamp)
+    ):
+        answer_from_log(core, leader, sender, request, with_endpoints=is_first)
+    else:
+        _hold(core, leader, sender, request, is_voter=progress.is_voter)
+
+
+def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+    """Whether a disk was rolled back: a voter asks below what it acknowledged in this reign.
+
+    A late copy of an old request looks the same; its answer finds nobody waiting for it. A
+    replica that knows of its loss says so, has a vote floor, and is not accused of anything. The
+    accusation is final (ADR 28), so a voter is held only to what it has certainly acknowledged
+    itself: anybody may have sent a request that is unproven (ADR 52).
+    """
+    offset = request.fetch_offset
+    if offset >= max(progress.end_offset, progress.proven_end):
+        return False
+    if not request.has_lost_records:
+        core.event(ReplicaRegressed(progress.key, progress.end_offset, offset))
+        if progress.is_voter and offset < progress.proven_end:
+            return True
+    # What it once acknowledged, if it did, is not on its disk.
+    progress.end_offset = -1
+    if not request.is_unproven:
+        progress.proven_end = -1
+    return False
+
+
+def _must_tell_watermark(core: CoreState, request: FetchRequest) -> bool:
+    """Whether a Fetch is answered only to tell the high watermark, and now."""
+    return request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
+
+
+def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
+    """What is wrong with a Fetch in itself, its epoch, or the one asked (``serves``)."""
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    is_consumer = request.replica.id == NO_NODE
+    skips_epoch = is_consumer and request.epoch == -1
+    if (
+        request.max_wait_ms < 0
+        or request.max_bytes < 0
+        or not 0 <= request.fetch_offset <= OFFSET_MAX
+        or request.last_fetched_epoch < (-1 if is_consumer else 0)
+        or (request.last_fetched_epoch > request.epoch and not skips_epoch)
+        or request.replica.id < NO_NODE
+        or request.replica.id == core.me.id
+        or (request.subtree is not None and min(request.subtree.low, request.subtree.members) < 0)
+    ):
+        return ErrorCode.INVALID_REQUEST
+    epoch = core.epoch if skips_epoch else request.epoch
+    return refusal_of_leader_request(core, epoch, leads=serves)
+
+
+def _note_position(
+    core: CoreState, leader: Leader, progress: ReplicaProgress, request: FetchRequest
+) -> None:
+    """Count an acknowledgement; a voter's may commit records."""
+    offset = request.fetch_offset
+    progress.note_fetch(
+        offset,
+        now_ms=core.now_ms,
+        leader_end=core.log.end_offset,
+        is_proven=not request.is_unproven,
+    )
+    if progress.is_voter and offset > core.high_watermark:
+        advance_high_watermark(core, leader)
+
+
+def answer_due(core: CoreState, leader: Leader) -> None:
+    """Answer the held Fetches whose time is over, with what is true now."""
+    for fetch in leader.held.take_due(core.now_ms):
+        core.fired(_timer_of(core, fetch))
+        answer_held(core, leader, fetch)
+
+
+def _timer_of(core: CoreState, fetch: HeldFetch) -> Timer:
+    if fetch.is_consumer:
+        return Timer.HELD_FETCH
+    if fetch.request.fetch_offset < core.log.end_offset:
+        return Timer.APPEND_DELAY
+    is_behind = fetch.request.high_watermark < core.high_watermark
+    return Timer.WATERMARK_DELAY if is_behind else Timer.HELD_FETCH
+
+
+def _hold(
+    core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, *, is_voter: bool
+) -> None:
+    """Keep a Fetch waiting; when too many wait already it is answered empty-handed at once.
+
+    A voter always has a place: a crowd of observers must not turn the quorum's own Fetches into
+    a busy loop.
+    """
+    if not is_voter and len(leader.held) >= core.config.held_fetches_max:
+        answer_from_log(core, leader, sender, request)
+        return
+    wait_ms = min(request.max_wait_ms, core.config.fetch_max_wait_ms)
+    if request.replica.id != NO_NODE:
+        if request.fetch_offset < core.log.end_offset:
+            wait_ms = min(wait_ms, core.config.append_delay_ms)
+        if request.high_watermark < core.high_watermark:
+            wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
+    for displaced in leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter)):
+        answer_held(core, leader, displaced)
+
+
+def _answer_consumer(
+    core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest
+) -> None:
+    """Serve a plain consumer: only what is committed, never tracked (320.1, 320.5)."""
+    log = core.log
+    offset = request.fetch_offset
+    if not log.start.offset <= offset <= log.end_offset:
+        refuse(core, sender, request, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return
+    if request.last_fetched_epoch >= 0 and offset > log.start.offset:
+        verdict = classify_fetch(log, None, offset, request.last_fetched_epoch)
+        if isinstance(verdict, Diverging):
+            answer_elsewhere(core, leader, sender, request, verdict)
+            return
+    if offset < core.high_watermark or request.max_wait_ms == 0:
+        answer_from_log(core, leader, sender, request)
+    else:
+        _hold(core, leader, sender, request, is_voter=False)

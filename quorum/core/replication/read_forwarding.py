@@ -1,0 +1,132 @@
+"""Linearizable reads on a replica that does not lead: ask the leader for a position.
+
+Reads wait here until the leader has confirmed, by a round begun after they arrived, an offset
+they may be answered at. One request speaks for all that wait when it leaves; those that come
+while it is under way are for the next one. A request is asked again after a change of leader or
+epoch, a refusal, or silence; a read that has waited too long fails. An answer of an earlier
+epoch, or to an earlier request, is never used.
+
+A node that comes to lead meanwhile confirms its waiting reads itself.
+
+See: ADR 9; Raft dissertation section 6.4 (read-only queries on followers).
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.output import ReadConfirmed, ReadFailed
+from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
+from quorum.core.protocol.refusals import OFFSET_MAX, ignore
+from quorum.core.protocol.responses import learn_from_response
+from quorum.core.replication.read_confirmation import read_as_leader
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peers import backoff_ms
+from quorum.core.state.roles import Follower, Leader
+from quorum.core.state.timers import Timer
+from quorum.core.state.waiting_reads import ForwardedRead
+from quorum.errors import ErrorCode
+from quorum.types import NodeId
+
+PATIENCE_FETCH_TIMEOUTS = 2
+"""A read fails after this many fetch timeouts, long enough for a change of leader."""
+
+
+def ask_position(core: CoreState, token: int) -> None:
+    """Find a position for a read, wherever the leader is; fails when too many wait."""
+    waiting = core.forwarded
+    role = core.role
+    if isinstance(role, Leader) and role.established:
+        read_as_leader(core, role, token)
+    elif len(waiting) >= core.config.pending_reads_max:
+        core.progress(ReadFailed(token))
+    else:
+        patience_ms = PATIENCE_FETCH_TIMEOUTS * core.config.fetch_timeout_ms
+        waiting.add(ForwardedRead(token, core.now_ms + patience_ms))
+
+
+def pursue_reads(core: CoreState) -> None:
+    """Give up what has waited too long; keep one request under way while reads wait."""
+    waiting = core.forwarded
+    if not waiting.reads:
+        return
+    asked = waiting.asked
+    if asked is not None and core.now_ms >= asked.deadline_ms:
+        core.fired(Timer.READ_REQUEST)
+        _failed(core)
+    for read in waiting.take_expired(core.now_ms):
+        core.fired(Timer.READ_PATIENCE)
+        core.progress(ReadFailed(read.token))
+    role = core.role
+    if (
+        not isinstance(role, Follower)
+        or waiting.asked is not None
+        or not waiting.has_unasked
+        or core.now_ms < waiting.ask_at_ms
+    ):
+        return
+    if waiting.failures:
+        core.fired(Timer.READ_RETRY)
+    request_id = core.next_request_id()
+    waiting.ask(request_id, role.leader_id, core.now_ms + core.config.request_timeout_ms)
+    core.send(
+        role.leader_id,
+        ReadPositionRequest(request_id, core.cluster_id, core.me, core.epoch),
+    )
+
+
+def reads_due_ms(core: CoreState) -> int:
+    """When ``pursue_reads`` has something to do next."""
+    waiting = core.forwarded
+    if not waiting.reads:
+        return NEVER_MS
+    due_ms = waiting.earliest_deadline_ms
+    if waiting.asked is not None:
+        return min(due_ms, waiting.asked.deadline_ms)
+    return min(due_ms, waiting.ask_at_ms) if isinstance(core.role, Follower) else due_ms
+
+
+def on_read_position_response(
+    core: CoreState, sender: NodeId, response: ReadPositionResponse
+) -> None:
+    """Take the position for every read that the request spoke for."""
+    waiting = core.forwarded
+    asked = waiting.asked
+    if asked is None or asked.request_id != response.request_id or asked.peer != sender:
+        ignore(core, sender, response, "never asked for, or no longer")
+        return
+    is_current = learn_from_response(core, sender, response)
+    if waiting.asked is not asked:
+        # It told of a newer epoch: the reads wait to be asked of that one's leader.
+        return
+    role = core.role
+    if not is_current or response.error != ErrorCode.NONE:
+        _failed(core)
+        return
+    if (
+        not isinstance(role, Follower)
+        or response.leader_id != sender
+        or not 0 <= response.read_offset <= OFFSET_MAX
+    ):
+        ignore(core, sender, response, f"position {response.read_offset}", is_violation=True)
+        _failed(core)
+        return
+    for read in waiting.answered():
+        core.progress(ReadConfirmed(read.token, response.read_offset))
+
+
+def on_read_position_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+    """The request got no answer: ask again after a pause."""
+    asked = core.forwarded.asked
+    if asked is not None and asked.request_id == request_id and asked.peer == peer:
+        _failed(core)
+
+
+def adopt_reads(core: CoreState, leader: Leader) -> None:
+    """This node leads now and may confirm reads: those that waited for another leader too."""
+    for read in core.forwarded.take_all():
+        read_as_leader(core, leader, read.token)
+
+
+def _failed(core: CoreState) -> None:
+    waiting = core.forwarded
+    waiting.failed(core.now_ms + backoff_ms(core.config, waiting.failures + 1))

@@ -1,0 +1,340 @@
+"""The relay's side of Fetch and FetchSnapshot: serving what is known to be committed.
+
+A relay is an observer with a flag. It follows the leader like any other; to its own observers it
+shows its log below its high watermark and nothing else, so nobody behind it ever has to cut. It
+answers only in the epoch of a leader that has answered it, and no longer than ``relay_age_max_ms``
+after that leader was known to lead. Leaders come here first and go on to ``fetch_serving``.
+
+See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); ADR 27.
+"""
+
+from __future__ import annotations
+
+from quorum.core.integrity.chain_digests import is_same_history
+from quorum.core.integrity.divergence_resolution import open_dispute
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.positions.fetch_classification import (
+    SERVE,
+    Diverging,
+    FetchAnswer,
+    classify_fetch,
+)
+from quorum.core.protocol.refusals import refusal_of_leader_request, refuse
+from quorum.core.replication import fetch_serving, snapshot_serving
+from quorum.core.replication.fetch_answers import place_elsewhere
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import HeldFetch
+from quorum.core.state.relay_table import Relay
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.roles import Follower, Leader
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NO_NODE, NodeId, OffsetAndEpoch, ReplicaKey
+
+_UPKEEP_MS = 1000
+
+
+def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
+    """Answer an observer below this relay, or hand the request to a leader's judgement."""
+    relay = _relay_to_answer(core)
+    if relay is None:
+        fetch_serving.on_fetch(core, sender, request)
+        return
+    error = fetch_serving.refusal_of_fetch(core, request, serves=is_serving(core))
+    if _is_refused(core, relay, sender, request, error):
+        return
+    progress = _note_contact(core, relay, request.replica)
+    progress.note_subtree(request.subtree)
+    progress.last_fetch_ms = core.now_ms
+    if request.fetch_offset <= core.high_watermark:
+        progress.note_fetch(
+            request.fetch_offset, now_ms=core.now_ms, leader_end=core.high_watermark
+        )
+    relay.note(progress)
+    if not _may_be_prefix(core, progress, request):
+        refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
+        # The observer asks the leader next, and this relay compares with its own upstream.
+        # Here it is enough to know whether these files are sound.
+        open_dispute(
+            core,
+            sender,
+            request.fetch_offset,
+            "its digest is not ours",
+            opponent_votes=False,
+        )
+        return
+    _judge(
+        core,
+        relay,
+        sender,
+        request,
+        core.now_ms + min(request.max_wait_ms, core.config.fetch_max_wait_ms),
+    )
+
+
+def _relay_to_answer(core: CoreState) -> Relay | None:
+    """The relay that judges a request here; None where it is for a leader's judgement.
+
+    A relay that has become a voter or leads serves nobody as a relay.
+    """
+    return None if core.is_voter or isinstance(core.role, Leader) else core.relay
+
+
+def _is_refused(
+    core: CoreState,
+    relay: Relay,
+    sender: NodeId,
+    request: FetchRequest | FetchSnapshotRequest,
+    error: ErrorCode | None,
+) -> bool:
+    """Whether the request was refused: for ``error``, or for who asks."""
+    error = error or _refusal_of_replica(core, relay, request.replica)
+    if error is not None:
+        refuse(core, sender, request, error)
+    return error is not None
+
+
+def _may_be_prefix(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+    """Whether nothing speaks against the observer's log being a prefix of what is committed here.
+
+    Compared only where the position is valid by epoch and not above the high watermark.
+    """
+    offset = request.fetch_offset
+    return (
+        offset > core.high_watermark
+        or classify_committed(core, offset, request.last_fetched_epoch) is not SERVE
+        or is_same_history(core, progress, request)
+    )
+
+
+def is_serving(core: CoreState) -> bool:
+    """Whether this relay may answer: its leader has answered it in this epoch, and lately.
+
+    While a snapshot replaces its log it has nothing to serve.
+    """
+    role, upstream = core.role, core.upstream
+    return (
+        isinstance(role, Follower)
+        and role.has_fetched
+        and core.download is None
+        and core.frozen is None
+        and upstream.epoch == core.epoch
+        and not _is_out_of_age(core)
+    )
+
+
+def _is_out_of_age(core: CoreState) -> bool:
+    """Whether the leader is not known to have led for so long that nobody may be served."""
+    return core.now_ms - core.upstream.confirmed_ms > core.config.relay_age_max_ms
+
+
+def _refusal_of_replica(core: CoreState, relay: Relay, key: ReplicaKey) -> ErrorCode | None:
+    """Why this very replica is not served here; None when it is.
+
+    Voters fetch from the leader only; whoever this relay itself fetches through would make a
+    loop; and a chain must end somewhere.
+    """
+    if key.id == NO_NODE:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    path = core.upstream.path
+    if (
+        core.voters.latest.contains(key)
+        or any(each.matches(key) for each in path)
+        or len(path) >= core.config.relay_hops_max
+    ):
+        return ErrorCode.INELIGIBLE_REPLICA
+    if key not in relay.downstream and len(relay.downstream) >= core.config.observers_max:
+        return ErrorCode.RESOURCE_EXHAUSTED
+    return None
+
+
+def _note_contact(core: CoreState, relay: Relay, key: ReplicaKey) -> ReplicaProgress:
+    progress = relay.downstream.get(key)
+    if progress is None:
+        progress = relay.downstream[key] = ReplicaProgress(
+            key, is_voter=False, live_since_ms=core.now_ms
+        )
+    progress.live_since_ms = core.now_ms
+    return progress
+
+
+def _judge(
+    core: CoreState, relay: Relay, sender: NodeId, request: FetchRequest, deadline_ms: int
+) -> None:
+    """Answer a Fetch of this epoch with what is true now, or hold it until ``deadline_ms``."""
+    offset, committed = request.fetch_offset, core.high_watermark
+    is_due = core.now_ms >= deadline_ms or len(relay.held) >= core.config.held_fetches_max
+    if offset > committed:
+        # It has fetched from the leader itself before. What it has above is soon known here, too.
+        if is_due:
+            refuse(core, sender, request, ErrorCode.OFFSET_NOT_AVAILABLE)
+        else:
+            _hold(core, relay, HeldFetch(sender, request, deadline_ms, is_voter=False))
+        return
+    verdict = classify_committed(core, offset, request.last_fetched_epoch)
+    if verdict is not SERVE:
+        _answer_elsewhere(core, sender, request, verdict)
+    elif offset < committed or request.high_watermark < committed or is_due:
+        _answer(core, sender, request, records_end=committed if offset < committed else -1)
+    else:
+        _hold(core, relay, HeldFetch(sender, request, deadline_ms, is_voter=False))
+
+
+def _hold(core: CoreState, relay: Relay, fetch: HeldFetch) -> None:
+    for displaced in relay.held.hold(fetch):
+        _judge(core, relay, displaced.sender, displaced.request, core.now_ms)
+
+
+def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) -> FetchAnswer:
+    """``classify_fetch`` on the committed part of the log, for ``offset`` within it.
+
+    A point of divergence is never above the high watermark: what lies there may still be cut.
+    """
+    log, committed = core.log, core.high_watermark
+    latest = core.snapshots.latest
+    verdict = classify_fetch(log, latest, offset, last_fetched_epoch)
+    if verdict is SERVE and offset > 0 and log.epochs.epoch_before(offset) != last_fetched_epoch:
+        # Only a damaged or foreign log gets here: it has another record below our watermark.
+        known = log.end_offset_for_epoch(last_fetched_epoch - 1)
+        verdict = Diverging(known or OffsetAndEpoch(log.start.offset, log.start.epoch))
+    if isinstance(verdict, Diverging) and verdict.point.offset > committed:
+        return Diverging(OffsetAndEpoch(committed, log.epochs.epoch_before(committed)))
+    return verdict
+
+
+def path_of(core: CoreState) -> tuple[ReplicaKey, ...]:
+    """The relays that an answer of this one comes through: itself first."""
+    return (core.me, *core.upstream.path)
+
+
+def _leader_age_ms(core: CoreState) -> int:
+    """What the asker may take over: all acknowledged before is below our high watermark, too."""
+    return core.now_ms - core.current_as_of_ms if core.current_as_of_ms >= 0 else -1
+
+
+def _contact_age_ms(core: CoreState) -> int:
+    return max(0, core.now_ms - core.upstream.confirmed_ms)
+
+
+def _answer(core: CoreState, sender: NodeId, request: FetchRequest, *, records_end: int) -> None:
+    has_records = records_end >= 0
+    bytes_max = max(1, min(request.max_bytes, core.config.fetch_bytes_max)) if has_records else 0
+    core.send(
+        sender,
+        FetchResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            core.high_watermark,
+            core.log.start.offset,
+            serve_offset=request.fetch_offset if has_records else -1,
+            serve_bytes_max=bytes_max,
+            serve_end_offset=records_end,
+            leader_endpoints=core.leader_endpoints,
+            path=path_of(core),
+            leader_age_ms=_leader_age_ms(core),
+            contact_age_ms=_contact_age_ms(core),
+        ),
+    )
+
+
+def _answer_elsewhere(
+    core: CoreState, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
+) -> None:
+    place = place_elsewhere(core, sender, request, verdict)
+    if place is None:
+        return
+    core.send(
+        sender,
+        FetchResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            core.high_watermark,
+            core.log.start.offset,
+            diverging=place.diverging,
+            snapshot_id=place.snapshot_id,
+            leader_endpoints=core.leader_endpoints,
+            path=path_of(core),
+            leader_age_ms=_leader_age_ms(core),
+            contact_age_ms=_contact_age_ms(core),
+        ),
+    )
+
+
+def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
+    """Serve a slice of one of this relay's own checkpoints: equal ids are equal bytes."""
+    relay = _relay_to_answer(core)
+    if relay is None:
+        snapshot_serving.on_fetch_snapshot(core, sender, request)
+        return
+    error = snapshot_serving.refusal_of_fetch_snapshot(core, request, serves=is_serving(core))
+    if _is_refused(core, relay, sender, request, error):
+        return
+    progress = _note_contact(core, relay, request.replica)
+    progress.download_end = request.snapshot_id.offset
+    relay.note(progress)
+    shelved = core.snapshots.get(request.snapshot_id)
+    core.send(
+        sender,
+        FetchSnapshotResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.leader_id,
+            core.epoch,
+            request.snapshot_id,
+            size=shelved.size if shelved is not None else 0,
+            position=request.position,
+            serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
+        ),
+    )
+
+
+def pursue_relay(core: CoreState, relay: Relay) -> None:
+    """Answer what the high watermark, time or a change of epoch has made answerable."""
+    held = relay.held
+    if len(held):
+        if core.is_voter or not is_serving(core):
+            if _is_out_of_age(core):
+                core.fired(Timer.RELAY_AGE)
+            for fetch in held.take_all():
+                error = refusal_of_leader_request(core, fetch.request.epoch, leads=False)
+                refuse(core, fetch.sender, fetch.request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            _answer_held(core, relay)
+    if core.now_ms >= relay.upkeep_due_ms:
+        if relay.downstream and relay.upkeep_due_ms:
+            core.fired(Timer.RELAY_UPKEEP)
+        if relay.forget_silent(core.now_ms - core.config.observer_session_ms):
+            core.fired(Timer.OBSERVER_SESSION)
+        relay.refresh()
+        relay.upkeep_due_ms = core.now_ms + _UPKEEP_MS
+
+
+def _answer_held(core: CoreState, relay: Relay) -> None:
+    held = relay.held
+    if core.high_watermark > relay.answered_to:
+        relay.answered_to = core.high_watermark
+        for fetch in held.take_up_to(core.high_watermark):
+            _judge_held(core, relay, fetch, fetch.deadline_ms)
+    if core.now_ms >= held.earliest_ms:
+        for fetch in held.take_due(core.now_ms):
+            core.fired(Timer.RELAY_HELD_FETCH)
+            _judge_held(core, relay, fetch, core.now_ms)
+
+
+def _judge_held(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
+    """As when it came, unless this relay has come to fetch through the asker meanwhile."""
+    if not _is_refused(core, relay, fetch.sender, fetch.request, None):
+        _judge(core, relay, fetch.sender, fetch.request, deadline_ms)
+
+
+def relay_deadline(core: CoreState, relay: Relay) -> int:
+    """When a relay has something to do again: a held Fetch is due, or nobody may be served."""
+    earliest = relay.held.earliest_ms
+    if len(relay.held):
+        earliest = min(earliest, core.upstream.confirmed_ms + core.config.relay_age_max_ms + 1)
+    return min(earliest, relay.upkeep_due_ms) if relay.subtree is not None else earliest

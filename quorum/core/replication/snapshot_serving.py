@@ -1,0 +1,68 @@
+"""The leader's side of FetchSnapshot: which slice to read, or why not.
+
+Nothing is kept per transfer. The runtime reads the file, fills in size, bytes, checksum and
+file digest, and holds the lease that keeps the file from being deleted meanwhile.
+
+See: KIP-630 (630.10, 630.12); docs/architecture.md (A replica that fell behind).
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.protocol.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
+from quorum.core.replication.read_confirmation import note_echo
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.replica_table import note_contact, progress_for
+from quorum.core.state.roles import Leader
+from quorum.errors import ErrorCode
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NO_NODE, NodeId
+
+
+def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
+    """Let the runtime read a slice for a replica, or say why not."""
+    leader = core.role
+    error = refusal_of_fetch_snapshot(
+        core, request, serves=isinstance(leader, Leader) and leader.established
+    )
+    if error is not None or not isinstance(leader, Leader):
+        refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+    if request.replica.id != NO_NODE:
+        progress = progress_for(core, leader, request.replica, is_barred=request.is_barred)
+        progress.download_end = request.snapshot_id.offset
+        note_contact(core, leader, progress)
+        note_echo(core, leader, progress, request.read_round)
+    shelved = core.snapshots.get(request.snapshot_id)
+    core.send(
+        sender,
+        FetchSnapshotResponse(
+            request.request_id,
+            ErrorCode.NONE,
+            core.me.id,
+            core.epoch,
+            request.snapshot_id,
+            size=shelved.size if shelved is not None else 0,
+            position=request.position,
+            serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
+            read_round=leader.reads.stamp,
+        ),
+    )
+
+
+def refusal_of_fetch_snapshot(
+    core: CoreState, request: FetchSnapshotRequest, *, serves: bool
+) -> ErrorCode | None:
+    """What is wrong with a request in itself, its epoch, the one asked, or the file."""
+    if has_wrong_cluster(core, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if request.max_bytes < 1 or request.replica.id < NO_NODE or request.replica.id == core.me.id:
+        return ErrorCode.INVALID_REQUEST
+    error = refusal_of_leader_request(core, request.epoch, leads=serves)
+    if error is not None:
+        return error
+    shelved = core.snapshots.get(request.snapshot_id)
+    if shelved is None or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
+        return ErrorCode.SNAPSHOT_NOT_FOUND
+    if request.position < 0 or 0 < shelved.size <= request.position:
+        return ErrorCode.POSITION_OUT_OF_RANGE
+    return None

@@ -1,0 +1,1 @@
+"""Everything one replica holds: one class per role, and the parts that the roles share."""

@@ -1,0 +1,92 @@
+"""What a replica knows about the equality of its log with others': counts and a dispute.
+
+Digests are opaque here. See: ADR 5; ``chain_digests`` compares, ``divergence_resolution``
+settles what differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from quorum.core.state.digest_tally import UNKNOWN, Held
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.types import NodeId
+
+
+class Stage(Enum):
+    """Where a dispute stands."""
+
+    VERIFYING = "reading its own files again"
+    SEARCHING = "looking for the first batch that differs"
+    POLLING = "asking the other voters"
+
+
+@dataclass(slots=True)
+class Question:
+    """Digests asked of one replica."""
+
+    due_ms: int
+    """When to ask; while ``request_id`` is set, when to give up waiting."""
+    request_id: int = 0
+    """The request in flight; 0 for none."""
+    offsets: tuple[int, ...] = ()
+    failures: int = 0
+    held: Held | None = None
+    """What a voter answered in the poll, once that decides something."""
+
+
+@dataclass(slots=True)
+class Dispute:
+    """Two logs that should be equal below ``end_offset`` and seem not to be.
+
+    The search keeps two offsets: at ``low`` the answers are equal, or one of the two logs does
+    not reach down there (``is_low_equal`` says which); at ``high`` they are not equal.
+    """
+
+    opponent: NodeId
+    opponent_votes: bool
+    end_offset: int
+    cuts: int
+    """``LogView.cuts`` when it began: once the log was cut, it is about nothing any more."""
+    low: int
+    high: int
+    stage: Stage = Stage.VERIFYING
+    is_low_equal: bool = False
+    is_high_known: bool = False
+    first_offset: int = -1
+    """Base offset of the first batch that differs; -1 while not known."""
+    own: Held = UNKNOWN
+    theirs: Held = UNKNOWN
+    """Both sides' digests where the other voters are asked."""
+    questions: dict[NodeId, Question] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ChainState:
+    """Owned by ``CoreState``."""
+
+    equal: int = 0
+    different: int = 0
+    too_early: int = 0
+    """Fetches whose offset this leader's own disk had not reached; a later one covers it."""
+    unknown: int = 0
+    """Fetches with a digest that is not known on one of the two sides: nothing was proven."""
+    dispute: Dispute | None = None
+    due_ms: int = NEVER_MS
+    """When the dispute has something to do."""
+    quiet_until_ms: int = 0
+    """No new dispute before: each reads the whole log."""
+    condemned: str = ""
+    """Why this log is wrong; the node is about to stop."""
+    last_outcome: str = ""
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with this log, or may be; empty for nothing known."""
+        if self.condemned:
+            return f"this log is wrong: {self.condemned}"
+        if self.dispute is not None:
+            stage = self.dispute.stage.value
+            return f"the log differs from that of node {self.dispute.opponent}: {stage}"
+        return ""

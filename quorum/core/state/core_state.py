@@ -1,0 +1,375 @@
+"""Everything one replica knows, and the output of the entry point at work.
+
+The conversations (``campaign``, ``fetch_serving``, ``fetching`` ...) are functions over this
+object; no other module holds state. The few ways to speak to the outside are here as well,
+because which list a message goes into decides safety:
+
+* ``effect`` hands something to the disk, in one rising sequence of tickets.
+* ``send`` is for every message. All of them name an epoch, and a vote or a leader may hang on
+  it, so none leaves before the election state it speaks of is durable.
+* ``acknowledge`` is for a Fetch: it also waits for everything the log has handed out, because
+  the fetch offset is the acknowledgement in a pull protocol.
+
+Invariants:
+    1. The epoch never falls; the vote never changes within one.
+    2. ``high_watermark`` never falls and never exceeds the log end.
+    3. Tickets rise; an output's effects share one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorum.config import QuorumConfig
+from quorum.core.contract.events import Event, VoterSetChanged, VotingBarred, WatermarkMoved
+from quorum.core.contract.output import (
+    Effect,
+    HighWatermarkAdvanced,
+    LeadershipChanged,
+    Output,
+    Progress,
+    Promise,
+    SaveElectionState,
+    Send,
+    VotersChanged,
+)
+from quorum.core.messages.message_types import Message
+from quorum.core.positions.download import Download, FrozenSnapshot
+from quorum.core.positions.log_view import LogView
+from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.state.bootstrap_inquiry import Inquiry
+from quorum.core.state.chain_state import ChainState
+from quorum.core.state.disk_watch import DiskWatch
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peers import InFlight, PeerTable
+from quorum.core.state.pending_change import ChangeKind
+from quorum.core.state.relay_table import Relay
+from quorum.core.state.roles import Leader, Resigned, Role, Unattached
+from quorum.core.state.timers import Timer
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan, Upstream
+from quorum.core.state.waiting_reads import WaitingReads
+from quorum.core.voters.versions import Versions
+from quorum.core.voters.voter_set import VoterHistory, VoterSet
+from quorum.errors import invariant
+from quorum.types import (
+    LOG_BEGINNING,
+    NO_NODE,
+    ElectionState,
+    Endpoint,
+    Epoch,
+    Founding,
+    LeaderAndEpoch,
+    NodeId,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
+
+if TYPE_CHECKING:
+    import random
+
+
+class CoreState:
+    """The state of one replica. Owned by its ``RaftNode``; single-threaded."""
+
+    def __init__(
+        self,
+        *,
+        config: QuorumConfig,
+        cluster_id: str,
+        me: ReplicaKey,
+        rng: random.Random,
+        bootstrap: Sequence[NodeId],
+        relays: RelayPlan = NO_RELAYS,
+    ) -> None:
+        self.config = config
+        self.cluster_id = cluster_id
+        self.me = me
+        self.rng = rng
+        self.bootstrap = tuple(peer for peer in bootstrap if peer != me.id)
+        self.now_ms = self.next_grace_ms = self.high_watermark = self.raises_until_ms = 0
+        self.out = Output()
+        self.role: Role = Unattached(election_deadline_ms=NEVER_MS)
+        self.election = ElectionState()
+        self.log = LogView(LOG_BEGINNING, LOG_BEGINNING, ())
+        self.watermark_store_due_ms = NEVER_MS
+        self.snapshots = SnapshotShelf()
+        self.voters = VoterHistory()
+        self.is_voter = self.is_shutting_down = False
+        self.last_ticket = self.durable_ticket = 0
+        self.disk = DiskWatch(config.disk_stall_ms)
+        self.election_ticket = 0
+        """Ticket of the last ``SaveElectionState``."""
+        self.in_flight: InFlight | None = None
+        self.search: InFlight | None = None
+        """The last question to another peer that gave way to a Fetch to the leader."""
+        self.peers = PeerTable(config)
+        self.forwarded = WaitingReads()
+        self.current_as_of_ms = self.current_end = -1
+        """See ``freshness``: this log holds all that was acknowledged before, below this end."""
+        self.upstream = Upstream(relays.fetch_from)
+        self.relay = Relay(me.id) if relays.serves else None
+        """The observers that fetch from this one; None for a node that is no relay."""
+        self.download: Download | None = None
+        self.frozen: FrozenSnapshot | None = None
+        """A downloaded and verified snapshot that has to replace the log."""
+        self.inquiries: dict[NodeId, Inquiry] = {}
+        """What other bootstrap voters said before epoch 1 (``bootstrapping``)."""
+        self.versions = Versions()
+        self.found_without: frozenset[NodeId] = frozenset()
+        """Bootstrap voters that the operator does not wait for, at his own risk."""
+        self.lost_leader: LeaderAndEpoch | None = None
+        """The leader of this epoch that is known to be gone (ADR 8)."""
+        self.leader_endpoints: tuple[Endpoint, ...] = ()
+        self.own_endpoints: tuple[Endpoint, ...] = ()
+        self.chain = ChainState()
+        self.entry_basis: VoterSet | None = None
+        """The voter set that the next two were found out from; None to find them out again."""
+        self.entry_wish: ChangeKind | None = None
+        """What is to be asked of the leader about this node's own entry."""
+        self.entry_complaint = self.replay_stopped = ""
+        """Why this disk does not vote, as last told; why committed records are no longer applied
+        here, empty while they are.
+        """
+        self.timers_fired: Counter[Timer] = Counter()
+        self._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
+        # A response to a previous life's request must not pass for one of this life's.
+        self._last_request_id = rng.getrandbits(40)
+
+    # What it knows.
+
+    @property
+    def epoch(self) -> Epoch:
+        """The current epoch."""
+        return self.election.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        """The leader of the current epoch, ``NO_NODE`` when not known.
+
+        A leader whose own disk does not say so yet is not known to anybody, itself included.
+        """
+        role = self.role
+        if isinstance(role, Leader) and not role.established:
+            return NO_NODE
+        return self.election.leader_id
+
+    @property
+    def position(self) -> OffsetAndEpoch:
+        """The newest position this replica holds: log end or latest snapshot (630.13)."""
+        latest = self.snapshots.latest
+        end = self.log.end
+        if latest is not None and not end.is_at_least(latest):
+            return latest
+        return end
+
+    @property
+    def may_campaign(self) -> bool:
+        """Whether this node may stand if nothing else speaks against it.
+
+        A voter; or one whose removal is not known to be committed, because it may be the only one
+        left with that record, behind which nobody else can be elected. It does not count its own
+        vote then. See: Raft dissertation section 4.2.2.
+        """
+        return self.is_voter or (
+            self.voters.latest_offset >= self.high_watermark
+            and not self.election.barred
+            and self.voters.before_latest.contains(self.me)
+        )
+
+    @property
+    def is_lone_voter(self) -> bool:
+        """Whether this node alone is the quorum."""
+        return self.is_voter and len(self.voters.latest) == 1
+
+    @property
+    def has_agreed_to_found(self) -> bool:
+        """Whether this disk has promised to found a quorum, before epoch 1."""
+        founding = self.election.founding
+        return self.is_lone_voter or (
+            founding is not None and (founding.is_complete or bool(founding.roster))
+        )
+
+    @property
+    def is_founding(self) -> bool:
+        """Whether this is a bootstrap voter that does not know its quorum to be founded.
+
+        A lone voter has nobody to ask.
+        """
+        if self.epoch > 0 or not self.is_voter or len(self.voters.latest) == 1:
+            return False
+        founding = self.election.founding
+        return founding is None or not founding.is_complete
+
+    def answering_endpoints(self) -> tuple[Endpoint, ...]:
+        """Where the leader named in an answer can be reached, as far as known."""
+        if self.leader_id == self.me.id:
+            return self.own_endpoints or self.voters.latest.endpoints_of(self.me.id)
+        return self.leader_endpoints
+
+    def next_request_id(self) -> int:
+        """A number no earlier request of this process carried."""
+        self._last_request_id += 1
+        return self._last_request_id
+
+    def random_election_deadline(self) -> int:
+        """Now plus a fresh election timeout, uniform in [E, 2E)."""
+        base = self.config.election_timeout_ms
+        return self.now_ms + base + self.rng.randrange(base)
+
+    def random_fetch_timeout(self) -> int:
+        """A fetch timer for one term as follower, uniform in [T, 9/8 T) (ADR 37)."""
+        return self.config.fetch_timeout_ms + self.rng.randrange(self.config.fetch_jitter_ms)
+
+    # What it says.
+
+    def peer_failed(self, peer: NodeId) -> None:
+        """No useful answer to a Fetch or FetchSnapshot: leave that peer alone for a while."""
+        self.peers.failed(peer, self.now_ms)
+        self.upstream.failed(peer, self.now_ms, self.config, self.rng)
+
+    def begin(self, now_ms: int) -> None:
+        """Open the output of a new entry point; time never runs backwards."""
+        if now_ms > self.now_ms:
+            self.now_ms = now_ms
+        self.out = Output()
+
+    def effect(self, effect: Effect) -> int:
+        """Hand ``effect`` to the disk; the ticket it becomes durable with."""
+        out = self.out
+        if out.ticket == 0:
+            if self.last_ticket == self.durable_ticket:
+                self.disk.begin(self.now_ms)
+            self.last_ticket += 1
+            out.ticket = self.last_ticket
+        out.persist.append(effect)
+        return out.ticket
+
+    def send(self, to: NodeId, message: Message) -> None:
+        """Send once the election state that the message speaks of is durable."""
+        if self.election_ticket > self.durable_ticket:
+            self.out.after_persist.append(Promise(self.election_ticket, to, message))
+        else:
+            self.out.immediate.append(Send(to, message))
+
+    def acknowledgement_ticket(self) -> int:
+        """What must be durable before the log's end may be acknowledged."""
+        return max(self.election_ticket, self.log.ticket)
+
+    def acknowledge(self, to: NodeId, message: Message) -> int:
+        """Send once the log and the election state are durable; returns the ticket waited for."""
+        ticket = self.acknowledgement_ticket()
+        if ticket > self.durable_ticket:
+            self.out.after_persist.append(Promise(ticket, to, message))
+        else:
+            self.out.immediate.append(Send(to, message))
+        return ticket
+
+    def event(self, event: Event) -> None:
+        """Record what happened."""
+        self.out.events.append(event)
+
+    def fired(self, timer: Timer) -> None:
+        """Count that the time of ``timer`` has come and is acted on."""
+        self.timers_fired[timer] += 1
+
+    def progress(self, progress: Progress) -> None:
+        """Tell the state machine and the waiting callers."""
+        self.out.progress.append(progress)
+
+    def save_election(self, state: ElectionState) -> None:
+        """Adopt an election state and hand it to the disk, if it is not the present one.
+
+        Raises:
+            InvariantViolation: The epoch would fall, or the vote change within it.
+        """
+        before = self.election
+        state = replace(state, founding=before.founding, barred=before.barred)
+        if state == before:
+            return
+        invariant(
+            state.epoch >= before.epoch,
+            "the epoch never falls",
+            before=before.epoch,
+            after=state.epoch,
+        )
+        invariant(
+            state.epoch > before.epoch or before.voted is None or state.voted == before.voted,
+            "a vote never changes within its epoch",
+            epoch=state.epoch,
+            before=before.voted,
+            after=state.voted,
+        )
+        barred = ""
+        if state.epoch > 0 and before.epoch == 0:
+            if self.is_voter and not self.has_agreed_to_found and self.position == LOG_BEGINNING:
+                # In one write with the epoch: a crash must not make it look like a participant.
+                barred = "freshly formatted, and met a quorum that it took no part in founding"
+            state = replace(state, founding=None, barred=before.barred or barred)
+        self._store_election(state)
+        if barred:
+            self._tell_barred()
+
+    def save_founding(self, founding: Founding) -> None:
+        """Remember how far this disk has come in founding its quorum (epoch 0 only)."""
+        self._store_election(replace(self.election, founding=founding))
+
+    def bar(self, reason: str) -> None:
+        """Never vote, stand or count as a voter again with this directory id."""
+        if not self.election.barred:
+            self._store_election(replace(self.election, barred=reason))
+            self._tell_barred()
+
+    def _store_election(self, state: ElectionState) -> None:
+        self.election = state
+        self.election_ticket = self.effect(SaveElectionState(state))
+
+    def _tell_barred(self) -> None:
+        self.is_voter = False
+        self.entry_basis = None
+        self.event(VotingBarred(self.me, self.election.epoch, self.election.barred))
+
+    def raise_high_watermark(self, high_watermark: int) -> bool:
+        """Everything below ``high_watermark`` is committed; whether that is news.
+
+        Raises:
+            InvariantViolation: It lies beyond the log end.
+        """
+        before = self.high_watermark
+        if high_watermark <= before:
+            return False
+        invariant(
+            high_watermark <= self.log.end_offset,
+            "committed beyond the log end",
+            high_watermark=high_watermark,
+            log_end=self.log.end_offset,
+        )
+        self.high_watermark = high_watermark
+        if self.watermark_store_due_ms == NEVER_MS:
+            self.watermark_store_due_ms = self.now_ms + self.config.high_watermark_store_ms
+        out = self.out
+        out.progress.append(HighWatermarkAdvanced(high_watermark))
+        out.events.append(WatermarkMoved(before, high_watermark))
+        return True
+
+    def voters_changed(self) -> None:
+        """Adopt the voter set that is now in force and tell about it."""
+        latest = self.voters.latest
+        self.is_voter = latest.contains(self.me) and not self.election.barred
+        self.event(VoterSetChanged(self.voters.latest_offset, latest.ids))
+        self.progress(VotersChanged(latest.voters))
+
+    def announce_leadership(self) -> None:
+        """Tell who leads, if that is news. A leader not yet established is nobody."""
+        role = self.role
+        change = LeadershipChanged(
+            NO_NODE if isinstance(role, Resigned) else self.leader_id,
+            self.epoch,
+            is_leader=isinstance(role, Leader) and role.established,
+            can_write=isinstance(role, Leader) and role.can_write,
+        )
+        if change != self._announced:
+            self._announced = change
+            self.progress(change)

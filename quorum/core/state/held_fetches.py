@@ -1,0 +1,166 @@
+"""Fetches that a leader holds until there is something to say.
+
+A container: it knows which held requests a change makes answerable; ``fetch_serving`` builds
+the answers. Every request put in comes out exactly once.
+
+See: KIP-595 (fetch purgatory).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.read_messages import ReadRound
+from quorum.types import NO_NODE, NodeId
+
+HELD_PER_VOTER_MAX = 4
+"""Held requests of one voter. It has one at a time; more are of connections it has given up."""
+NEVER_MS = 1 << 62
+"""Later than any clock: the deadline of what has none."""
+
+
+@dataclass(slots=True, eq=False)
+class HeldFetch:
+    """One waiting request and what it waits for."""
+
+    sender: NodeId
+    request: FetchRequest
+    deadline_ms: int
+    is_voter: bool
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether a plain consumer waits, who only ever sees what is committed."""
+        return self.request.replica.id == NO_NODE
+
+
+class HeldFetches:
+    """Waiting Fetches in order of arrival; those of others than voters bounded by the caller."""
+
+    __slots__ = ("_held", "_of_voter", "earliest_ms")
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[NodeId, int], HeldFetch] = {}
+        self._of_voter: dict[NodeId, deque[tuple[NodeId, int]]] = {}
+        """Where each voter's requests are held, oldest first; some may have been taken."""
+        self.earliest_ms = NEVER_MS
+        """No held request is due before this. May be early, never late."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, fetch: HeldFetch) -> list[HeldFetch]:
+        """Keep a request; returns those it displaces, at most two.
+
+        One of the same sender and id, and of a voter the oldest when it has too many.
+        """
+        key = (fetch.sender, fetch.request.request_id)
+        gone = [self._held.pop(key, None)]
+        if fetch.is_voter:
+            of_voter = self._of_voter.setdefault(fetch.request.replica.id, deque())
+            while of_voter and of_voter[0] not in self._held:
+                of_voter.popleft()
+            if len(of_voter) >= HELD_PER_VOTER_MAX:
+                gone.append(self._held.pop(of_voter.popleft(), None))
+            of_voter.append(key)
+        self._held[key] = fetch
+        if fetch.deadline_ms < self.earliest_ms:
+            self.earliest_ms = fetch.deadline_ms
+        return [each for each in gone if each is not None]
+
+    def take_below(self, log_end: int, high_watermark: int) -> list[HeldFetch]:
+        """Those there are records for: replicas below the log end, consumers below what is
+        committed.
+        """
+        return self._take(
+            lambda fetch: (
+                fetch.request.fetch_offset < (high_watermark if fetch.is_consumer else log_end)
+            )
+        )
+
+    def take_ahead(self, voters_max: int, offset: int) -> list[HeldFetch]:
+        """The ``voters_max`` voters that have most, quickest first among equals, and whoever is at
+        or below ``offset``; no consumers.
+        """
+        held = self._held.values()
+        voters = [fetch for fetch in held if fetch.is_voter]
+        if len(voters) > voters_max:
+            voters.sort(key=_position, reverse=True)
+            del voters[voters_max:]
+        return self._take(
+            lambda fetch: (
+                fetch in voters or (fetch.request.fetch_offset <= offset and not fetch.is_consumer)
+            )
+        )
+
+    def hasten_below(self, log_end: int, deadline_ms: int) -> None:
+        """Let replicas below the log end wait no longer than ``deadline_ms``."""
+        self._hasten(deadline_ms, lambda fetch: fetch.request.fetch_offset < log_end)
+
+    def take_unaware_of(self, high_watermark: int) -> list[HeldFetch]:
+        """Those to be told of the high watermark: replicas that know less, and consumers
+        for whom it uncovers records.
+        """
+        return self._take(
+            lambda fetch: (
+                fetch.request.fetch_offset < high_watermark
+                if fetch.is_consumer
+                else fetch.request.high_watermark < high_watermark
+            )
+        )
+
+    def take_up_to(self, offset: int) -> list[HeldFetch]:
+        """Those whose position is at or below ``offset``, a relay's high watermark."""
+        return self._take(lambda fetch: fetch.request.fetch_offset <= offset)
+
+    def take_consumers_below(self, high_watermark: int) -> list[HeldFetch]:
+        """Plain consumers for whom the high watermark uncovers records."""
+        return self._take(
+            lambda fetch: fetch.is_consumer and fetch.request.fetch_offset < high_watermark
+        )
+
+    def hasten_unaware_of(self, high_watermark: int, deadline_ms: int) -> None:
+        """Let replicas that know a lower high watermark wait no longer than ``deadline_ms``."""
+        self._hasten(deadline_ms, lambda fetch: fetch.request.high_watermark < high_watermark)
+
+    def take_without_echo(self, stamp: ReadRound) -> list[HeldFetch]:
+        """Voters that have not echoed the read round ``stamp``."""
+        return self._take(lambda fetch: fetch.is_voter and fetch.request.read_round != stamp)
+
+    def take_due(self, now_ms: int) -> list[HeldFetch]:
+        """Those whose waiting time is over."""
+        taken = self._take(lambda fetch: fetch.deadline_ms <= now_ms)
+        self.earliest_ms = min(
+            (fetch.deadline_ms for fetch in self._held.values()), default=NEVER_MS
+        )
+        return taken
+
+    def take_all(self) -> list[HeldFetch]:
+        """Everything, for a leader that is one no longer."""
+        return self._take(lambda _: True)
+
+    def _hasten(self, deadline_ms: int, is_concerned: Callable[[HeldFetch], bool]) -> None:
+        for fetch in self._held.values():
+            if fetch.deadline_ms > deadline_ms and not fetch.is_consumer and is_concerned(fetch):
+                fetch.deadline_ms = deadline_ms
+                self.earliest_ms = min(self.earliest_ms, deadline_ms)
+
+    def _take(self, is_ready: Callable[[HeldFetch], bool]) -> list[HeldFetch]:
+        held = self._held
+        if not held:
+            return []
+        taken = [fetch for fetch in held.values() if is_ready(fetch)]
+        if len(taken) == len(held):
+            held.clear()
+            self.earliest_ms = NEVER_MS
+        else:
+            for fetch in taken:
+                del held[(fetch.sender, fetch.request.request_id)]
+        return taken
+
+
+def _position(fetch: HeldFetch) -> int:
+    return fetch.request.fetch_offset

@@ -1,0 +1,79 @@
+"""The one change of the voter set that a leader has under way, and how it is answered.
+
+Plain data and its last word. What may begin is in ``voter_change_checks``, how it goes on in
+``voter_changes``.
+
+See: KIP-853; ADR 30.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.types import NodeId, Voter
+
+
+class ChangeKind(Enum):
+    """What is to become of the voter."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAsker:
+    """Somebody on this node waits, under the token it chose."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAsker:
+    """A replica asked for its own entry by a message."""
+
+    sender: NodeId
+    request_id: int
+
+
+@dataclass(slots=True)
+class PendingChange:
+    """A change between its request and its commit.
+
+    Life-cycle: the endpoint is probed (``offset`` is -1), then the record is appended, then it
+    is committed. Its asker is told once: at the end, or at the append if it wanted that.
+
+    Invariant: at most one per leader; it ends with the reign at the latest.
+    """
+
+    kind: ChangeKind
+    voter: Voter
+    """For a removal only the key counts."""
+    asker: LocalAsker | PeerAsker | None
+    """None once it has been told."""
+    deadline_ms: int = NEVER_MS
+    ack_when_committed: bool = True
+    readmit: bool = False
+    offset: int = -1
+    """Where its voters record is; -1 before it is appended."""
+    probe_id: int = 0
+    """The BeginQuorumEpoch in flight to the endpoint; 0 for none."""
+    probe_due_ms: int = 0
+    """When to probe (again)."""
+    probe_failures: int = 0
+    probe_refusal: str = ""
+    """Why the last probe's handshake was refused; empty when the endpoint was only silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChangeView:
+    """The pending change for describe-quorum."""
+
+    kind: str
+    voter: Voter
+    offset: int
+    """Of its voters record; -1 while the endpoint is being probed."""
+    deadline_ms: int
+    """Monotonic milliseconds; the asker is told by then."""

@@ -1,0 +1,107 @@
+"""Read rounds: the proof that a leader still led after a read arrived.
+
+A leader stamps the number of its current round on every answer; voters echo the latest they
+have seen in their next Fetch or FetchSnapshot. A majority of echoes of round *r* means that a
+majority had not left the epoch after *r* began, so no later leader can have committed
+anything before it. An echo is counted like an acknowledged offset.
+
+Reads that arrive while a round is under way wait for the next one: their round must begin
+after them. When no read waits, rounds follow one another all the same, carried by the
+Fetches that come anyway; nobody is hurried for them. They tell since when the leader has not
+heard from its majority (``as_of_ms``).
+
+See: Raft dissertation section 6.4; ADR 9.
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages.read_messages import ReadRound
+from quorum.types import Epoch, NodeId
+from quorum.values import value
+
+
+@value
+class Asker:
+    """A replica that asked for a read position, and by which request."""
+
+    sender: NodeId
+    request_id: int
+
+
+@value
+class PendingRead:
+    """A read that waits for its round, and the offset it may be answered at.
+
+    ``token`` names a read of this node; with ``asker`` it is another replica's and 0.
+    """
+
+    token: int
+    read_offset: int
+    asker: Asker | None = None
+
+
+class ReadRounds:
+    """The rounds of one leader in one epoch. Bounded by the caller through ``len``.
+
+    Invariants:
+        1. A read is confirmed only by a round that began when or after it was added.
+        2. At most one round that reads wait for is under way; ``stamp`` names the latest begun.
+        3. A replica has at most one request in a round: a repeated one takes its place.
+    """
+
+    __slots__ = ("_begun_ms", "_current", "_epoch", "_next", "as_of_ms", "stamp")
+
+    def __init__(self, epoch: Epoch, now_ms: int) -> None:
+        self._epoch = epoch
+        self._current: list[PendingRead] = []
+        self._next: list[PendingRead] = []
+        self._begun_ms = now_ms
+        self.stamp = ReadRound(epoch, 1)
+        self.as_of_ms = -1
+        """When the newest confirmed round began: a majority followed this leader then. -1 before
+        the first."""
+
+    def __len__(self) -> int:
+        return len(self._current) + len(self._next)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether some read waits for echoes of ``stamp``."""
+        return bool(self._current)
+
+    def add(self, read: PendingRead, now_ms: int) -> bool:
+        """Let a read wait; whether a new round began with it (and has to be announced)."""
+        if read.asker is not None:
+            self._next = [
+                each
+                for each in self._next
+                if each.asker is None or each.asker.sender != read.asker.sender
+            ]
+        self._next.append(read)
+        if self._current:
+            return False
+        self._begin(now_ms)
+        return True
+
+    def confirm(self, number: int, now_ms: int) -> list[PendingRead]:
+        """A majority has echoed ``number``: the reads that confirms, in order of arrival.
+
+        The next round begins; ``stamp`` tells.
+        """
+        if number < self.stamp.number:
+            return []
+        self.as_of_ms = self._begun_ms
+        confirmed = self._current
+        self._begin(now_ms)
+        return confirmed
+
+    def take_all(self) -> list[PendingRead]:
+        """Every waiting read, for a leader that is one no longer."""
+        taken = self._current + self._next
+        self._current, self._next = [], []
+        return taken
+
+    def _begin(self, now_ms: int) -> None:
+        self.stamp = ReadRound(self._epoch, self.stamp.number + 1)
+        self._begun_ms = now_ms
+        self._current, self._next = self._next, []

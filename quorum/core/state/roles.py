@@ -1,0 +1,179 @@
+"""The six roles, each a class that holds only what that role needs.
+
+A follower has no vote tally because there is no field for it. What survives a change of role
+(epoch, vote, log, high watermark, download) lives in ``CoreState``; which change is legal is
+``role_transitions``' table; what a role does is in the conversation modules.
+
+Observers are ``Unattached`` or ``Follower`` and never stand.
+
+See: KIP-595, KIP-853, KIP-996 (Prospective).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from quorum.core.messages.read_messages import NO_ROUND, ReadRound
+from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.state.pending_change import PendingChange
+from quorum.core.state.read_rounds import ReadRounds
+from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.types import NodeId, ReplicaKey, VersionRange
+
+
+@dataclass(slots=True)
+class Unattached:
+    """Follows nobody. May have voted in this epoch; looks for a leader by Fetch."""
+
+    election_deadline_ms: int
+    discover_at_ms: int = 0
+    """From when on others are asked who leads; 0 for at once, and once they have been."""
+
+
+@dataclass(slots=True)
+class Ballot:
+    """The question put to one voter in one election round."""
+
+    voter: ReplicaKey
+    due_ms: int
+    """When to ask; while ``request_id`` is set, when to give up waiting."""
+    request_id: int = 0
+    """The request in flight; 0 for none."""
+    granted: bool | None = None
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Prospective:
+    """Asks the voters whether they would elect it, without raising its epoch."""
+
+    election_deadline_ms: int
+    ballots: dict[NodeId, Ballot]
+    fail_fast: bool
+    """The leader's process is gone: rejected rounds are asked again soon (ADR 8)."""
+    retry_ms: int = NEVER_MS
+    yield_until_ms: int = 0
+    """Until then another campaigning voter goes first, although this one may have won its
+    pre-votes; 0 before it has yielded. Once per round (ADR 37)."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Has raised its epoch, voted for itself, and asks for votes."""
+
+    election_deadline_ms: int
+    ballots: dict[NodeId, Ballot]
+    fail_fast: bool
+    retry_ms: int = NEVER_MS
+
+
+@dataclass(slots=True)
+class Transfer:
+    """Leadership on its way to another voter; the leader takes no writes meanwhile."""
+
+    target: ReplicaKey
+    token: int
+    deadline_ms: int
+    request_id: int = 0
+    """The request to stand, once it was sent; 0 before."""
+
+
+@dataclass(slots=True)
+class Leader:
+    """Won its epoch. Leads only once ``established``: when that is on its own disk (ADR 7).
+
+    Invariants:
+        1. Before ``established`` nothing of the leadership is visible to anybody.
+        2. ``can_write`` implies that a record of this epoch is committed.
+        3. ``remote`` holds every other voter of the set in force, ascending by id.
+    """
+
+    epoch_start: int
+    granting: tuple[NodeId, ...]
+    since_ms: int
+    reads: ReadRounds
+    durable_with: int = 0
+    """Ticket of the election state that names this node leader."""
+    established: bool = False
+    can_write: bool = False
+    counts_itself: bool = True
+    remote: dict[NodeId, ReplicaProgress] = field(default_factory=dict)
+    observers: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
+    held: HeldFetches = field(default_factory=HeldFetches)
+    check_quorum_deadline_ms: int = NEVER_MS
+    contacted: set[NodeId] = field(default_factory=set)
+    """Voters heard of since the check-quorum timer was last reset. Only ever asked for members."""
+    upkeep_due_ms: int = NEVER_MS
+    uncommitted: deque[tuple[int, int]] = field(default_factory=deque)
+    """(end offset, bytes) of own appends above the high watermark."""
+    uncommitted_bytes: int = 0
+    transfer: Transfer | None = None
+    asked_to_stand: ReplicaKey | None = None
+    """The voter that was last asked to take over; it campaigns in the next epoch, perhaps late."""
+    change: PendingChange | None = None
+    """The change of the voter set under way (853)."""
+    membership_due_ms: int = NEVER_MS
+    """When to look after ``change``, or after this leader's own removal."""
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether records may be proposed now."""
+        return self.can_write and self.transfer is None
+
+
+@dataclass(slots=True)
+class Follower:
+    """Fetches from the leader of its epoch."""
+
+    leader_id: NodeId
+    fetch_deadline_ms: int
+    fetch_timeout_ms: int
+    """The fetch timer of this term: drawn once, so that the followers of one leader differ."""
+    has_fetched: bool = False
+    """Whether this leader has answered a Fetch within the fetch timer: then no pre-votes."""
+    stand_at_ms: int = NEVER_MS
+    """When to ask for pre-votes because the leader's process is gone."""
+    has_campaigned: bool = False
+    """Whether its fetch timer has expired, it campaigned without success, and the leader has been
+    silent since."""
+    read_round: ReadRound = NO_ROUND
+    entry_due_ms: int = 0
+    """When to ask about the own voter entry; 0 while there is nothing to ask."""
+    entry_request_id: int = 0
+    supported_told: tuple[VersionRange, ...] = ()
+    """What this leader has heard that this release can run with; empty before it has."""
+
+
+@dataclass(slots=True)
+class Farewell:
+    """The EndQuorumEpoch owed to one voter."""
+
+    voter: ReplicaKey
+    due_ms: int
+    request_id: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Resigned:
+    """Led this epoch and does no longer; tells the voters until the election timer expires."""
+
+    election_deadline_ms: int
+    preferred_successors: tuple[ReplicaKey, ...]
+    farewells: dict[NodeId, Farewell]
+
+
+Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+
+
+def campaign_deadline(role: Role) -> int:
+    """When a role's present wait for a leader ends; ``NEVER_MS`` for one that waits for none."""
+    match role:
+        case Follower():
+            return role.fetch_deadline_ms
+        case Unattached() | Prospective() | Candidate() | Resigned():
+            return role.election_deadline_ms
+        case Leader():
+            return NEVER_MS

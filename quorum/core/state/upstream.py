@@ -1,0 +1,105 @@
+"""Whom an observer fetches from: relays as long as one answers, the leader when none does.
+
+Plain data and the rules for one change at a time. ``fetching`` asks who is next, and every end of
+a Fetch or FetchSnapshot is told here. Voters have no relays: what they acknowledge counts only with
+the leader.
+
+Invariants:
+    1. ``path`` and ``confirmed_ms`` come from one useful answer of ``epoch``.
+    2. While a relay answers, the leader is never asked.
+
+See: docs/adr (relays), KIP-595 (observers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from quorum.config import QuorumConfig
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.types import NO_NODE, Epoch, NodeId, ReplicaKey
+
+if TYPE_CHECKING:
+    import random
+
+
+@dataclass(frozen=True, slots=True)
+class RelayPlan:
+    """What an operator wants of one node.
+
+    ``serves``: answer Fetch and FetchSnapshot of other observers. ``fetch_from``: relays to fetch
+    from, the preferred one first; the leader is asked when none of them answers.
+    """
+
+    serves: bool = False
+    fetch_from: tuple[NodeId, ...] = ()
+
+
+NO_RELAYS = RelayPlan()
+
+
+@dataclass(slots=True)
+class Upstream:
+    """The node asked for records, and how well it is connected to the leader."""
+
+    relays: tuple[NodeId, ...] = ()
+    current: NodeId = NO_NODE
+    """Who gave the latest useful answer."""
+    path: tuple[ReplicaKey, ...] = ()
+    """The relays between this node and the leader, nearest first; empty: the leader itself."""
+    epoch: Epoch = 0
+    confirmed_ms: int = -1
+    """The leader of ``epoch`` is known to have led at this time; -1 for never."""
+    is_direct: bool = False
+    """Fetches from the leader, because no relay answered."""
+    direct_from_ms: int = NEVER_MS
+    """From when on the leader may be asked; no time while relays answer."""
+    retry_ms: int = 0
+    """While direct: when to try the relays again."""
+    _known: frozenset[NodeId] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        self._known = frozenset(self.relays)
+
+    def is_relay(self, peer: NodeId) -> bool:
+        """Whether ``peer`` is one of the relays to fetch from."""
+        return peer in self._known
+
+    def in_order(self) -> tuple[NodeId, ...]:
+        """The relays, the one that answered last before the others."""
+        if self.current not in self._known:
+            return self.relays
+        return (self.current, *(each for each in self.relays if each != self.current))
+
+    def failed(self, peer: NodeId, now_ms: int, config: QuorumConfig, rng: random.Random) -> None:
+        """No useful answer. The first time in a row the patience with relays begins to run out.
+
+        The random part keeps a thousand observers of one dead relay from the leader's door.
+        """
+        if peer not in self._known:
+            return
+        if self.is_direct:
+            self.retry_ms = now_ms + config.relay_retry_ms
+        elif self.direct_from_ms == NEVER_MS:
+            patience_ms = config.relay_patience_ms
+            self.direct_from_ms = now_ms + patience_ms + rng.randrange(patience_ms)
+
+    def succeeded(self, peer: NodeId) -> None:
+        """A useful answer."""
+        self.current = peer
+        if peer in self._known:
+            self.is_direct = False
+            self.direct_from_ms = NEVER_MS
+
+    def go_direct(self, now_ms: int, config: QuorumConfig) -> None:
+        """Fetch from the leader from now on, until a relay answers again."""
+        if not self.is_direct:
+            self.is_direct = True
+            self.retry_ms = now_ms + config.relay_retry_ms
+
+    def confirm(self, path: tuple[ReplicaKey, ...], epoch: Epoch, at_ms: int) -> None:
+        """An answer of ``epoch`` came along ``path``; its leader led at ``at_ms`` or later."""
+        self.path = path
+        self.confirmed_ms = max(self.confirmed_ms, at_ms) if epoch == self.epoch else at_ms
+        self.epoch = epoch

@@ -1,0 +1,1 @@
+"""Voter sets, supported versions, and the arithmetic of majorities."""

@@ -1,0 +1,174 @@
+"""Who votes and who may not again: the voter set, and its history by offset of the record.
+
+A voter set is in force from the moment its record is appended, committed or not, so a
+truncation may bring the previous one back. Offset -1 stands for a set that came with the
+bootstrap checkpoint and is not in the log.
+
+See: KIP-853; Raft dissertation section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorum.core.messages.received_records import VotersAt
+from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
+
+
+class VoterSet:
+    """An immutable set of voters, ascending by id, and the tombstones of removed ones.
+
+    A tombstone names id and directory id of a replica that was a voter. It is part of the set,
+    so that both come into force, revert and travel through checkpoints together. Compares by
+    content.
+    """
+
+    __slots__ = ("_by_id", "ids", "removed", "voters")
+
+    def __init__(self, voters: Iterable[Voter], removed: Iterable[ReplicaKey] = ()) -> None:
+        """Build a set.
+
+        Raises:
+            ValueError: An id is negative or appears twice.
+        """
+        self.removed: tuple[ReplicaKey, ...] = tuple(
+            sorted(set(removed), key=lambda key: (key.id, key.directory_id))
+        )
+        self.voters: tuple[Voter, ...] = tuple(sorted(voters, key=lambda voter: voter.key.id))
+        self._by_id = {voter.key.id: voter for voter in self.voters}
+        self.ids: tuple[NodeId, ...] = tuple(self._by_id)
+        if len(self._by_id) != len(self.voters):
+            raise ValueError("a voter id appears twice")
+        if self.ids and self.ids[0] < 0:
+            raise ValueError(f"voter id {self.ids[0]} is negative")
+
+    def __len__(self) -> int:
+        return len(self.voters)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, VoterSet)
+            and self.voters == other.voters
+            and self.removed == other.removed
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.voters, self.removed))
+
+    def get(self, node_id: NodeId) -> Voter | None:
+        """The voter with that id, whatever its directory."""
+        return self._by_id.get(node_id)
+
+    def contains(self, key: ReplicaKey) -> bool:
+        """Whether ``key`` is a voter; an unknown directory on either side matches any."""
+        voter = self._by_id.get(key.id)
+        return voter is not None and voter.key.matches(key)
+
+    def others(self, me: ReplicaKey) -> tuple[Voter, ...]:
+        """Every voter but ``me``, ascending by id."""
+        return tuple(voter for voter in self.voters if not voter.key.matches(me))
+
+    def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
+        """Where that voter can be reached; empty when it is not a voter."""
+        voter = self._by_id.get(node_id)
+        return voter.endpoints if voter is not None else ()
+
+    def adding(self, voter: Voter) -> VoterSet:
+        """This set with ``voter`` in it, whose tombstone, if there is one, is lifted.
+
+        Raises:
+            ValueError: Its id is a voter's already.
+        """
+        removed = (key for key in self.removed if key != voter.key)
+        return VoterSet((*self.voters, voter), removed)
+
+    def removing(self, key: ReplicaKey) -> VoterSet:
+        """This set without ``key``, which is remembered as removed."""
+        return VoterSet((voter for voter in self.voters if voter.key != key), (*self.removed, key))
+
+    def updating(self, voter: Voter) -> VoterSet:
+        """This set with ``voter`` in place of the entry of its id."""
+        kept = (each for each in self.voters if each.key.id != voter.key.id)
+        return VoterSet((*kept, voter), self.removed)
+
+
+NO_VOTERS = VoterSet(())
+
+
+class VoterHistory:
+    """Voter sets by the offset of their record, ascending; the last one is in force."""
+
+    __slots__ = ("_offsets", "_sets", "latest", "latest_offset")
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._sets: list[VoterSet] = []
+        # Kept beside the lists, because they are asked for several times per message.
+        self.latest = NO_VOTERS
+        """The set in force; empty when none is known."""
+        self.latest_offset = -1
+        """Offset of the record behind ``latest``; -1 when it is not in the log."""
+
+    @classmethod
+    def of(cls, records: Iterable[VotersAt]) -> VoterHistory:
+        """The history that voters records at rising offsets make.
+
+        Raises:
+            ValueError: Offsets do not rise, or a record is not a voter set.
+        """
+        history = cls()
+        for each in records:
+            history.add(each.offset, VoterSet(each.voters, each.removed))
+        return history
+
+    @property
+    def before_latest(self) -> VoterSet:
+        """The set that would be in force again without the last record; empty when not known."""
+        return self._sets[-2] if len(self._sets) > 1 else NO_VOTERS
+
+    def add(self, offset: int, voters: VoterSet) -> None:
+        """Put a set in force.
+
+        Raises:
+            ValueError: ``offset`` does not lie above the last one.
+        """
+        if self._offsets and offset <= self._offsets[-1]:
+            raise ValueError(f"voters at {offset} do not follow those at {self._offsets[-1]}")
+        self._offsets.append(offset)
+        self._sets.append(voters)
+        self._find_latest()
+
+    def _find_latest(self) -> None:
+        self.latest = self._sets[-1] if self._sets else NO_VOTERS
+        self.latest_offset = self._offsets[-1] if self._offsets else -1
+
+    def knows(self, key: ReplicaKey) -> bool:
+        """Whether ``key`` is a voter of any set that is remembered."""
+        return any(voters.contains(key) for voters in reversed(self._sets))
+
+    def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
+        """Where that voter can be reached, by the newest set with it; empty when there is none."""
+        found = (voters.endpoints_of(node_id) for voters in reversed(self._sets))
+        return next(filter(None, found), ())
+
+    def at(self, end_offset: int) -> VoterSet:
+        """The set in force for a log that ends at ``end_offset`` (exclusive)."""
+        for offset, voters in zip(reversed(self._offsets), reversed(self._sets), strict=True):
+            if offset < end_offset:
+                return voters
+        return NO_VOTERS
+
+    def truncate_to(self, end_offset: int) -> bool:
+        """Forget sets at or above ``end_offset``; whether the set in force changed."""
+        before = self.latest
+        while self._offsets and self._offsets[-1] >= end_offset:
+            self._offsets.pop()
+            self._sets.pop()
+        self._find_latest()
+        return self.latest != before
+
+    def forget_below(self, start_offset: int) -> None:
+        """Forget sets that no log starting at ``start_offset`` or later can revert to."""
+        while len(self._offsets) > 1 and self._offsets[1] < start_offset:
+            del self._offsets[0]
+            del self._sets[0]
