@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.quorum_under_load import run_load, start_cluster
-from quorate.config_sections import ScrubConfig
+from quorate.config.sections import ScrubConfig
 from quorate.demo.local_cluster import LocalCluster
 
 FILLERS = 64

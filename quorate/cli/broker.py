@@ -21,7 +21,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.client import Client
-from quorate.config_addresses import parse_address
+from quorate.config.addresses import parse_address
 from quorate.features import SUPPORTED_FEATURES
 from quorum.log.identity import draw_directory_id
 from quorum.types import Endpoint, uuid_from_text, uuid_to_text

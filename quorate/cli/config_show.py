@@ -10,8 +10,8 @@ from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.config_settings import Value
-from quorate.config_settings import settings as all_settings
+from quorate.config.settings import Value
+from quorate.config.settings import settings as all_settings
 
 
 @click.command("show", cls=LocalCommand)

@@ -15,14 +15,14 @@ from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.snapshot import verify_in_place
-from quorate.doctor import (
+from quorate.doctor.checks import (
     checkpoint_files,
     examine_installation,
     examine_node,
     measure_disk,
     segment_files,
 )
-from quorate.doctor_finding import Finding, Verdict
+from quorate.doctor.finding import Finding, Verdict
 from quorum.errors import QuorateError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
+from history.check import Report, check
+from history.search import STEPS_MAX, Verdict
+from history.storage import HistoryFormatError, load
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.history.check import Report, check
-from quorate.history.search import STEPS_MAX, Verdict
-from quorate.history.storage import HistoryFormatError, load
 from quorate.visible_text import visible
 
 _COLUMNS = (

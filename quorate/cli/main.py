@@ -32,7 +32,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "snapshot": ("quorate.cli.snapshot:snapshot", "List and read checkpoints."),
     "export": ("quorate.cli.export:export", "Write the log as Parquet files."),
     "audit": ("quorate.cli.audit:audit", "Ask who did what to the metadata, and when."),
-    "sim": ("quorate.cli.sim:sim", "Prove the cluster on simulated time, network and disks."),
+    "sim": ("simulation.cli.sim:sim", "Prove the cluster on simulated time, network and disks."),
     "doctor": ("quorate.cli.doctor:doctor", "Check this installation and a node's directory."),
     "unsafe-lower-epoch": (
         "quorate.cli.lower_epoch:lower_epoch",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from quorate.config_load import LoadedConfig, load_config, merge
+from quorate.config.load import LoadedConfig, load_config, merge
 from quorum.errors import ConfigError
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from quorate.cli.quorum_view import (
 )
 from quorate.cli.session import Session
 from quorate.client import Client, UnavailableError
-from quorate.config_addresses import WILDCARD_HOSTS, parse_address
+from quorate.config.addresses import WILDCARD_HOSTS, parse_address
 from quorate.quorum_arithmetic import (
     Replica,
     Standing,

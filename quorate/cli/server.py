@@ -9,7 +9,7 @@ import click
 from quorate.cli.command import LocalCommand
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
-from quorate.doctor import foreign_packages
+from quorate.doctor.checks import foreign_packages
 from quorate.early_stop import TOLD, EarlyStop, early_stop
 
 _RISK = (

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result, render, stream_rows
-from quorate.config_addresses import parse_address
+from quorate.config.addresses import parse_address
 from quorate.visible_text import visible
 
 TIMEOUT_DEFAULT_S = 10.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quorate.config import ServerConfig
-from quorate.config_addresses import CONTROLLER_LISTENER, parse_address
+from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
+from quorate.config.server_config import ServerConfig
 from quorum.types import Endpoint, NodeId
 
 CLIENT_LISTENER: Final = "CLIENT"

@@ -22,8 +22,8 @@ from metrics.http import Endpoint as MetricsEndpoint
 from metrics.http import HttpServer
 from metrics.observer import Observer
 from quorate import __version__
-from quorate.config import ServerConfig
-from quorate.config_addresses import parse_address, parse_voter
+from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.server_config import ServerConfig
 from quorate.logs import log_event
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica

@@ -21,7 +21,7 @@ from metrics.facts import (
     StorageFacts,
 )
 from metrics.health import Check
-from quorate.config import ServerConfig
+from quorate.config.server_config import ServerConfig
 from quorate.logs import suppressed_lines
 from quorate.replica.replica import Replica
 from quorate.server.loop_busy import busy_meter

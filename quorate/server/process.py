@@ -18,8 +18,8 @@ import sys
 from collections.abc import Callable
 
 from quorate.cli.exits import Exit, hint_for
-from quorate.config import ServerConfig
-from quorate.config_load import LoadedConfig
+from quorate.config.load import LoadedConfig
+from quorate.config.server_config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.server.boot_report import log_boot
 from quorate.server.ending import Ending, trace_of

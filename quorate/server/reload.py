@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from quorate.config_load import LoadedConfig
+from quorate.config.load import LoadedConfig
 from quorate.logs import set_level
 from quorum.errors import ConfigError
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, NoReturn, TypeVar
 
 from metrics.facts import ScrubFacts
-from quorate.config_sections import ScrubConfig
+from quorate.config.sections import ScrubConfig
 from quorate.replica.paced_files import Pace, PacedFiles, PacedStop
 from quorate.replica.replica import Replica
 from quorate.replica.scrub import act_on, scrub, target_of

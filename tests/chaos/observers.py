@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 
+from history.history import Handed, History, LogBatch, LogGap
 from quorate.client.batches import read_batches
 from quorate.client.client import Client
 from quorate.client.errors import ClientError, LogTruncationError, OffsetOutOfRangeError
-from quorate.history.history import Handed, History, LogBatch, LogGap
 from quorum.v1 import metadata_pb2
 from statemachine.producers import HEADER_ANSWER, is_refusal
 

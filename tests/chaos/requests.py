@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from history.operation import Action, Level, Operation, Value
 from quorate.client.client import Client
 from quorate.client.pending import Applied
 from quorate.client.queries import LINEARIZABLE, LOCAL, at_least
-from quorate.history.operation import Action, Level, Operation, Value
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1 import common_pb2, metadata_pb2
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from history.check import Report, check
+from history.history import History
+from history.recorder import Recorder
+from history.search import Verdict
+from history.storage import save
 from quorate.client.client import Client
 from quorate.demo.local_cluster import ClusterError
 from quorate.demo.workload import Workload
-from quorate.history.check import Report, check
-from quorate.history.history import History
-from quorate.history.recorder import Recorder
-from quorate.history.search import Verdict
-from quorate.history.storage import save
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.observers import LogReader, Watcher

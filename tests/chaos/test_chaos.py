@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from history.search import Verdict
 from quorate.demo.local_cluster import ClusterError
-from quorate.history.search import Verdict
 from tests.chaos.__main__ import table
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result, Run
 from tests.chaos.schedule import Kind

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from quorate.history.check import Report
+from history.check import Report
 from tests.chaos import __main__ as command
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result
 from tests.chaos.tally import PROOFS_MIN, Tally

@@ -11,6 +11,8 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+from history.operation import Action, Level, Operation, Value
+from history.recorder import Recorder
 from quorate.client.client import Client
 from quorate.client.errors import (
     ClientError,
@@ -18,8 +20,6 @@ from quorate.client.errors import (
     RefusedError,
     UnavailableError,
 )
-from quorate.history.operation import Action, Level, Operation, Value
-from quorate.history.recorder import Recorder
 from quorum.v1 import commands_pb2 as wire
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.patience import within

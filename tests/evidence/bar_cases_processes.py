@@ -10,8 +10,8 @@ from bench import calm
 from bench.calm import WRITES_PER_SECOND_MIN, Calm, Reign, elections_between
 from bench.failover_bounds import LONGEST_MAX_MS, P50_MAX_MS, exceeded
 from bench.quorum_under_load import GROUPS_IN_FLIGHT_MAX, NotDurableError, check_durable
-from quorate.history.check import Report as Checked
-from quorate.history.violation import Violation as Finding
+from history.check import Report as Checked
+from history.violation import Violation as Finding
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result
 from tests.chaos.tally import PROOFS_MIN
 from tests.chaos.tally import Tally as Faults

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from quorate.cli import sim, sim_explore
 from quorate.cli.exits import CliError
-from quorate.sim import relay_scale, silent_death
-from quorate.sim.enforcement import enforced
-from quorate.sim.explore.models import MODELS
-from quorate.sim.explore.search import Report as Exploration
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.lanes import LaneReport, SeedResult
-from quorate.sim.minima import MINIMA
-from quorate.sim.options import Options
-from quorate.sim.relay_scale import GROWTH_MAX, TOP_RELAYS, Load
-from quorate.sim.silent_death import SITUATIONS, Death
-from quorate.sim.silent_death import Report as Deaths
+from simulation import relay_scale, silent_death
+from simulation.cli import sim, sim_explore
+from simulation.enforcement import enforced
+from simulation.explore.models import MODELS
+from simulation.explore.search import Report as Exploration
+from simulation.invariants.violation import Violation
+from simulation.lanes import LaneReport, SeedResult
+from simulation.minima import MINIMA
+from simulation.options import Options
+from simulation.relay_scale import GROWTH_MAX, TOP_RELAYS, Load
+from simulation.silent_death import SITUATIONS, Death
+from simulation.silent_death import Report as Deaths
 from tests.evidence.bars import Bars, Passes, raises
 from tests.mutation.report import Report as Mutants
 from tests.mutation.report import report

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.invariants.table import ALL
+from simulation.invariants.table import ALL
 from tests.evidence.record import ROOT
 
 PAGES = (ROOT / "docs" / "guarantees.md", ROOT / "docs" / "requirements.md")
@@ -90,7 +90,7 @@ def problem_with(name: str) -> str:
 @cache
 def _rules() -> frozenset[str]:
     """Rules are plain texts where violations are made."""
-    sources = (ROOT / "quorate" / "history").glob("*.py")
+    sources = (ROOT / "history").glob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     return frozenset(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', text))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bench.failover_bounds import LONGEST_MAX_MS, P50_MAX_MS
-from quorate.sim.explore.models import MODELS
-from quorate.sim.profiles import PROFILES
+from simulation.explore.models import MODELS
+from simulation.profiles import PROFILES
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN
 
 QUICK_SEEDS = 300
@@ -182,15 +182,15 @@ LANES: tuple[Lane, ...] = (
     Lane(
         "relay-scale",
         "the leader's messages and bytes by number of observers",
-        ("quorate.sim.relay_scale", "-o", "json", "100", "1000"),
-        ("quorate.sim.relay_scale", "-o", "json", "100", "1000", "10000"),
+        ("simulation.relay_scale", "-o", "json", "100", "1000"),
+        ("simulation.relay_scale", "-o", "json", "100", "1000", "10000"),
         Figures.PRINTED,
     ),
     Lane(
         "silent-death",
         "the time to the next write after a leader falls silent, and votes that were split",
-        ("quorate.sim.silent_death", "-o", "json", "-n", "5"),
-        ("quorate.sim.silent_death", "-o", "json", "-n", "60"),
+        ("simulation.silent_death", "-o", "json", "-n", "5"),
+        ("simulation.silent_death", "-o", "json", "-n", "60"),
         Figures.PRINTED,
     ),
     _tests(

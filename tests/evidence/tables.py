@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from quorate.sim.counts import Counts
+from simulation.counts import Counts
 from tests.evidence.lanes import BY_NAME, LANES
 from tests.evidence.record import Entry
 from tests.support.doc_regions import table

@@ -8,10 +8,10 @@ import pytest
 
 from quorate.cli.exits import Exit
 from quorate.demo.local_cluster import LocalNode
-from quorate.sim.forgery import forge_batch
 from quorum.batch import scan_batches
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.readonly import open_readonly
+from simulation.forgery import forge_batch
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import config_value, wait_equal_images, write_configs, write_many
 

@@ -21,7 +21,7 @@ import grpc
 import pytest
 
 from quorate.client.client import Client
-from quorate.config_load import load_config
+from quorate.config.load import load_config
 from quorate.server import listeners
 from quorate.server.node import ServerNode
 from quorum.core.contract.events import Event, LeaderLost, RoleChanged, StandingRefused, VoteDecided

@@ -1,7 +1,7 @@
 """A leader whose process is stopped says nothing and refuses nothing: one election has to follow.
 
 The default settings: a fetch timer of two seconds. The nightly simulation
-(`quorate.sim.silent_death`) has the many deaths; these are a few of real processes.
+(`simulation.silent_death`) has the many deaths; these are a few of real processes.
 """
 
 from __future__ import annotations

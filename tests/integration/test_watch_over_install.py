@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from history.history import Handed, History
+from history.watches import watch_violations
 from quorate.client.errors import LogTruncationError, OffsetOutOfRangeError, from_rpc
 from quorate.demo.local_cluster import LocalNode
-from quorate.history.history import Handed, History
-from quorate.history.watches import watch_violations
 from quorum.v1 import metadata_pb2
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 from tests.integration.processes import Processes, running

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorate.sim.lanes import run_seed
-from quorate.sim.options import Options
-from quorate.sim.profiles import PROFILES
+from simulation.lanes import run_seed
+from simulation.options import Options
+from simulation.profiles import PROFILES
 
 NUMBERS = range(1, 7)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from quorate.sim.explore.freeze import fingerprint
 from quorum.core.contract.events import MessageIgnored, RequestRefused
 from quorum.core.contract.output import Output
 from quorum.core.messages.fetch_messages import FetchRequest
@@ -24,6 +23,7 @@ from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.node.routing import HANDLERS
 from quorum.errors import ErrorCode
+from simulation.explore.freeze import fingerprint
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_situations import SITUATIONS, sound_messages
 from tests.support.message_mutation import Mutator

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, TORN_TAIL, CrashMode
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import OffsetAndEpoch
+from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, TORN_TAIL, CrashMode
 from tests.support.log_builder import LogBench, contents, make_batch
 from tests.support.log_model import LogModel
 

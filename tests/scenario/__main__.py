@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from quorate.sim.scenario.command_line import main
+from simulation.scenario.command_line import main
 
 main()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.scenario.grammar import ScenarioError
-from quorate.sim.scenario.runner import run_file
+from simulation.scenario.grammar import ScenarioError
+from simulation.scenario.runner import run_file
 
 
 class ScenarioDiffers(Exception):  # noqa: N818 - reads as the sentence it is

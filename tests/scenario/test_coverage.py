@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.scenario.coverage import Coverage, declared_answers, declared_transitions
-from quorate.sim.scenario.grammar import parse
-from quorate.sim.scenario.runner import run_scenario
 from quorum.core.state.timers import Timer
+from simulation.scenario.coverage import Coverage, declared_answers, declared_transitions
+from simulation.scenario.grammar import parse
+from simulation.scenario.runner import run_scenario
 
 TESTDATA = Path(__file__).parent / "testdata"
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import quorate.sim.scenario.commands
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.scenario.command_line import main
-from quorate.sim.scenario.grammar import ScenarioError, parse, parse_command
-from quorate.sim.scenario.outlet import Kind, Outlet
-from quorate.sim.scenario.registry import COMMANDS, descriptions
-from quorate.sim.scenario.runner import run_file, run_scenario
+import simulation.scenario.commands
 from quorum.core.replication import commitment
 from quorum.core.state.roles import Leader
+from simulation.invariants.violation import Violation
+from simulation.scenario.command_line import main
+from simulation.scenario.grammar import ScenarioError, parse, parse_command
+from simulation.scenario.outlet import Kind, Outlet
+from simulation.scenario.registry import COMMANDS, descriptions
+from simulation.scenario.runner import run_file, run_scenario
 
-COMMANDS_DIRECTORY = Path(quorate.sim.scenario.commands.__path__[0])
+COMMANDS_DIRECTORY = Path(simulation.scenario.commands.__path__[0])
 HERE = Path("a.scn")
 
 SMALL = """# Shows what one voter takes itself for.

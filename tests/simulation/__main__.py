@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from quorate.sim.command_line import main
+from simulation.command_line import main
 
 sys.exit(main())

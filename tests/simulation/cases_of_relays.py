@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from quorate.sim.invariants.pauses import REPEATS_MAX
 from quorum.core.contract.output import SaveElectionState
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, OffsetAndEpoch
+from simulation.invariants.pauses import REPEATS_MAX
 from tests.support.cardboard_cluster import Stage, key_of
 
 

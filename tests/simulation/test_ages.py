@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.ages import Ages
-from quorate.sim.invariants.violation import Violation
 from quorum.core.liveness.freshness import Currency
+from simulation.ages import Ages
+from simulation.invariants.violation import Violation
 
 
 def check(*, age_ms: int, end_offset: int) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from quorate.sim.cluster import Cluster
-from quorate.sim.memory_filesystem import KEEP_ALL
-from quorate.sim.options import Options
-from quorate.sim.trace import Trace
 from quorum.core.contract.local_events import RemoveVoter
+from simulation.cluster import Cluster
+from simulation.memory_filesystem import KEEP_ALL
+from simulation.options import Options
+from simulation.trace import Trace
 
 SEED = 3
 EVENTS = 300

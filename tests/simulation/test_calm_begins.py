@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorate.sim.cluster import Cluster
-from quorate.sim.options import Options
-from quorate.sim.trace import Trace
 from quorum.core.contract.local_events import ShutDown
+from simulation.cluster import Cluster
+from simulation.options import Options
+from simulation.trace import Trace
 
 
 def test_a_node_that_was_told_to_go_has_gone_and_is_back() -> None:

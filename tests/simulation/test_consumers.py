@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from quorate.services.log_range import LogRange
-from quorate.sim import episode
-from quorate.sim.consumers import NAME
-from quorate.sim.options import Options
 from quorum.v1.errors_pb2 import DivergenceHint
+from simulation import episode
+from simulation.consumers import NAME
+from simulation.options import Options
 
 SEEDS_MAX = 30
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.sim.conversions import KEPT_MAX, Conversions
+from simulation.conversions import KEPT_MAX, Conversions
 from tests.support.cardboard_cluster import batch_of
 
 

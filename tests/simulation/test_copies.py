@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.episode import run
-from quorate.sim.options import Options
 from quorum.transport.speakers import Speaker, Speakers
+from simulation.episode import run
+from simulation.options import Options
 
 CLONES = Options("clones", voters=(3,), events=1_000)
 SEED = 1

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from quorate.sim.dice import Dice
+from simulation.dice import Dice
 
 
 def test_dice_draw_what_the_standard_generator_draws() -> None:

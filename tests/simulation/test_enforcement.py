@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.counts import Counts
-from quorate.sim.enforcement import (
+from simulation.counts import Counts
+from simulation.enforcement import (
     MINIMA_FROM_EVENTS,
     MINIMA_FROM_SEEDS,
     enforced,
     why_not_enforced,
 )
-from quorate.sim.lanes import LaneReport
-from quorate.sim.minima import MINIMA
-from quorate.sim.options import STORM_EVENTS, Options
+from simulation.lanes import LaneReport
+from simulation.minima import MINIMA
+from simulation.options import STORM_EVENTS, Options
 
 CRASH = MINIMA["crash"]
 

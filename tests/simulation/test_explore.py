@@ -11,14 +11,6 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.sim.explore.freeze import fingerprint
-from quorate.sim.explore.model import LATE_ALL, Model
-from quorate.sim.explore.models import MODELS
-from quorate.sim.explore.search import Report, explore
-from quorate.sim.explore.slots import DEAD, FETCH
-from quorate.sim.explore.space import Space, State
-from quorate.sim.explore.telling import told
-from quorate.sim.invariants.violation import Violation
 from quorum.core.following import snapshot_install
 from quorum.core.leadership import leadership_term
 from quorum.core.messages.fetch_messages import FetchRequest
@@ -26,6 +18,14 @@ from quorum.core.replication import fetch_serving
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
+from simulation.explore.freeze import fingerprint
+from simulation.explore.model import LATE_ALL, Model
+from simulation.explore.models import MODELS
+from simulation.explore.search import Report, explore
+from simulation.explore.slots import DEAD, FETCH
+from simulation.explore.space import Space, State
+from simulation.explore.telling import told
+from simulation.invariants.violation import Violation
 from tests.simulation.every_claim import hear_every_claim
 from tests.simulation.zoo import durability, elections, membership, replicating, voting
 from tests.simulation.zoo.bug import Patch

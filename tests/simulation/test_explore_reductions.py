@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from quorate.sim.explore import node, space
-from quorate.sim.explore.model import LATE_ALL, Model
-from quorate.sim.explore.models import MODELS
-from quorate.sim.explore.space import Space, State
-from quorate.sim.explore.values import Local
-from quorate.sim.invariants.violation import Violation
+from simulation.explore import node, space
+from simulation.explore.model import LATE_ALL, Model
+from simulation.explore.models import MODELS
+from simulation.explore.space import Space, State
+from simulation.explore.values import Local
+from simulation.invariants.violation import Violation
 from tests.simulation.every_claim import hear_every_claim
 
 Look: TypeAlias = Callable[[Local], object]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from quorate.sim.invariants.fetch_positions import FetchPositions
-from quorate.sim.invariants.witness import Witness
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, Subtree
 from quorum.errors import ErrorCode
+from simulation.invariants.fetch_positions import FetchPositions
+from simulation.invariants.witness import Witness
 from tests.support.core_disk import key
 
 LEADER, RELAY = 2, 13

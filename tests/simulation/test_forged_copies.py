@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.forgery import forge_batch
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.log.layout import segment_path
+from simulation.forgery import forge_batch
+from simulation.invariants.violation import Violation
+from simulation.memory_filesystem import MemoryFileSystem
 from tests.support.cardboard_cluster import Stage, batch_of
 
 DIRECTORY = Path("/log")

@@ -6,11 +6,6 @@ import random
 
 import pytest
 
-from quorate.sim.file_damage import damage_files
-from quorate.sim.forgery import forge_batch
-from quorate.sim.harmed_files import DATA_DIR, HarmedFiles
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.memory_filesystem import KEEP_ALL, MemoryFileSystem
 from quorum.log.election_store import ElectionFile
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
 from quorum.log.layout import (
@@ -21,6 +16,11 @@ from quorum.log.layout import (
     segment_path,
 )
 from quorum.types import ElectionState, Uuid
+from simulation.file_damage import damage_files
+from simulation.forgery import forge_batch
+from simulation.harmed_files import DATA_DIR, HarmedFiles
+from simulation.invariants.violation import Violation
+from simulation.memory_filesystem import KEEP_ALL, MemoryFileSystem
 from statemachine.commands import InitProducerId
 from tests.support.lone_replica import LoneReplica
 

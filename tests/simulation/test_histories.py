@@ -13,9 +13,9 @@ import pytest
 
 from quorate.controller import group
 from quorate.controller.controller import Controller
-from quorate.sim import commands, episode, healing, recording, surroundings, workload
-from quorate.sim.invariants.witness import Witness
-from quorate.sim.options import Options
+from simulation import commands, episode, healing, recording, surroundings, workload
+from simulation.invariants.witness import Witness
+from simulation.options import Options
 from tests.simulation.zoo.bug import Patch
 from tests.simulation.zoo.committing import duplicates_not_recognised
 from tests.simulation.zoo.reading import read_from_cached_leadership

@@ -9,15 +9,15 @@ from typing import get_args
 
 import pytest
 
-from quorate.sim.invariants.hooks import listeners_of
-from quorate.sim.invariants.invariant import Invariant
-from quorate.sim.invariants.listeners import Listeners
-from quorate.sim.invariants.seen import Seen
-from quorate.sim.invariants.table import ALL
-from quorate.sim.invariants.witness import Witness
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
+from simulation.invariants.hooks import listeners_of
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.listeners import Listeners
+from simulation.invariants.seen import Seen
+from simulation.invariants.table import ALL
+from simulation.invariants.witness import Witness
 
 HOOKS = [("on_sent", "sent_kinds"), ("on_received", "received_kinds")]
 HOOKS_OF_ONE_LIST = sorted({each.name for each in fields(Listeners)} - {hook for hook, _ in HOOKS})

@@ -7,9 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from quorate.sim.invariants.seen import ReadBegun
-from quorate.sim.invariants.table import ALL
-from quorate.sim.invariants.violation import Violation
 from quorum.control_records import Voters
 from quorum.core.contract.output import (
     AdvanceLogStart,
@@ -21,6 +18,9 @@ from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, Voter
+from simulation.invariants.seen import ReadBegun
+from simulation.invariants.table import ALL
+from simulation.invariants.violation import Violation
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance
 from statemachine.records import (

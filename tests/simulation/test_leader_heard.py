@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.invariants.violation import Violation
+from simulation.invariants.violation import Violation
 from tests.simulation.cases_of_offices import LONG_MS, leads_unheard
 from tests.support.cardboard_cluster import Stage
 

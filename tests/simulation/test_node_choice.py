@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from quorate.sim.dice import Dice
-from quorate.sim.node_choice import choose_node, leave_share
-from quorate.sim.population import Population
 from quorum.types import NodeId
+from simulation.dice import Dice
+from simulation.node_choice import choose_node, leave_share
+from simulation.population import Population
 
 NODES = (1, 2, 3, 11)
 DRAWS = 400

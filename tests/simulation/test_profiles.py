@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from quorate.sim.episode import run
-from quorate.sim.harm.table import ACTS
-from quorate.sim.lanes import run_lane
-from quorate.sim.minima import MINIMA
-from quorate.sim.options import Options
-from quorate.sim.profiles import PROFILES
+from simulation.episode import run
+from simulation.harm.table import ACTS
+from simulation.lanes import run_lane
+from simulation.minima import MINIMA
+from simulation.options import Options
+from simulation.profiles import PROFILES
 
 SEEDS = range(1, 21)
 QUICK_SEEDS = range(1, 3)
@@ -63,7 +63,7 @@ def test_a_night_of_a_profile_is_clean_and_eventful(
 def test_every_fault_gives_the_same_trace_in_every_process() -> None:
     """The profile with all acts, in two processes whose hashes of strings differ."""
     script = (
-        "from quorate.sim.episode import run; from quorate.sim.options import Options\n"
+        "from simulation.episode import run; from simulation.options import Options\n"
         "print([run(seed, Options('everything', events=600)).trace_hash for seed in (3, 4, 5)])"
     )
     printed = {

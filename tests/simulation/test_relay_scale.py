@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.sim import relay_scale
-from quorate.sim.relay_scale import GROWTH_MAX, TOP_RELAYS, Load, Tree, main, problems
+from simulation import relay_scale
+from simulation.relay_scale import GROWTH_MAX, TOP_RELAYS, Load, Tree, main, problems
 
 NIGHTLY_COUNTS = (100, 1_000, 10_000)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.sim import silent_death
-from quorate.sim.silent_death import SITUATIONS, Death, Report, Situation, main, measured, problems
 from quorum.core.election import voting
 from quorum.core.following import fetching, leader_search
 from quorum.core.node import deadlines
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.peers import InFlight
 from quorum.types import NodeId
+from simulation import silent_death
+from simulation.silent_death import SITUATIONS, Death, Report, Situation, main, measured, problems
 
 BY_NAME = {each.name: each for each in SITUATIONS}
 NIGHTLY_DEATHS = 60

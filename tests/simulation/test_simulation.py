@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim import episode
-from quorate.sim.episode import run
-from quorate.sim.lanes import LaneReport, run_lane, run_seed
-from quorate.sim.options import Options
+from simulation import episode
+from simulation.episode import run
+from simulation.lanes import LaneReport, run_lane, run_seed
+from simulation.options import Options
 
 QUICK_SEEDS = 10
 CI_SEEDS = 100

@@ -7,22 +7,22 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.sim import healing
-from quorate.sim.cluster import Cluster
-from quorate.sim.episode import run
-from quorate.sim.harm.identities import clone
-from quorate.sim.harm.site import Site
-from quorate.sim.healing import HealingPhase, progress_bound_ms
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.lanes import run_lane
-from quorate.sim.member import Member
-from quorate.sim.memory_filesystem import KEEP_ALL
-from quorate.sim.options import Options
-from quorate.sim.survivors import Ending, can_spare, leave_minority
-from quorate.sim.trace import Trace
 from quorum.config import QuorumConfig
 from quorum.core.contract.local_events import AddVoter, Resign
 from quorum.types import Endpoint, Voter
+from simulation import healing
+from simulation.cluster import Cluster
+from simulation.episode import run
+from simulation.harm.identities import clone
+from simulation.harm.site import Site
+from simulation.healing import HealingPhase, progress_bound_ms
+from simulation.invariants.violation import Violation
+from simulation.lanes import run_lane
+from simulation.member import Member
+from simulation.memory_filesystem import KEEP_ALL
+from simulation.options import Options
+from simulation.survivors import Ending, can_spare, leave_minority
+from simulation.trace import Trace
 
 SEED = 3
 EVENTS = 300

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.options import Options
-from quorate.sim.scenario.runner import run_file
+from simulation.options import Options
+from simulation.scenario.runner import run_file
 from tests.simulation.experiments.experiment import Experiment
 from tests.simulation.zoo import __main__ as command
 from tests.simulation.zoo.bug import Bug

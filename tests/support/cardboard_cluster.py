@@ -8,10 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from quorate.controller.publishing import Published
-from quorate.sim.invariants.mirror import Splitting
-from quorate.sim.invariants.table import watch
-from quorate.sim.invariants.witness import Witness
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import Voters
@@ -23,6 +19,10 @@ from quorum.core.contract.output import (
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.runtime.ports import WriteGroup
 from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
+from simulation.invariants.mirror import Splitting
+from simulation.invariants.table import watch
+from simulation.invariants.witness import Witness
+from simulation.memory_filesystem import MemoryFileSystem
 from snapshot.naming import FileState, file_path
 from statemachine.codec import encode_record
 from statemachine.image import EMPTY_IMAGE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.sim.scenario.coverage import answer_table, declared_answers, declared_transitions
 from quorum.core.state.timers import Timer
+from simulation.scenario.coverage import answer_table, declared_answers, declared_transitions
 from tests.support.doc_regions import table
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import HEADER_BYTES, encode_batch
 from quorum.batch_header import HEADER
 from quorum.control import encode_control_batch
@@ -19,6 +18,7 @@ from quorum.log.identity import MetaProperties, write_identity, write_partition_
 from quorum.log.index import IndexEntry, OffsetIndex
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.types import ElectionState, EpochStart, OffsetAndEpoch, ReplicaKey, SnapshotId
+from simulation.memory_filesystem import MemoryFileSystem
 from snapshot.format import CheckpointHead, checkpoint_batches
 from snapshot.naming import file_name
 from statemachine.codec import encode_kafka, encode_record

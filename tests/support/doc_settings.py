@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from quorate.cli.exits import Exit
-from quorate.config_settings import settings
+from quorate.config.settings import settings
 from quorum.ranges import Range
 from tests.support.doc_regions import table
 

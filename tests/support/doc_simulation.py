@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
-from quorate.sim.explore.models import MODELS
-from quorate.sim.harm.table import ACTS
-from quorate.sim.invariants import table as invariants
-from quorate.sim.minima import MINIMA
-from quorate.sim.profiles import PROFILES
+from simulation.explore.models import MODELS
+from simulation.harm.table import ACTS
+from simulation.invariants import table as invariants
+from simulation.minima import MINIMA
+from simulation.profiles import PROFILES
 from tests.simulation.zoo.published import published
 from tests.support.doc_regions import table
 

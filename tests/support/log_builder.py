@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from quorum.batch import encode_batch, record_values, scan_batches
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.log.config import LogConfig
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.log.segmented_log import SegmentedLog
 from quorum.types import SnapshotId
+from simulation.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 
 HOME = Path("/node/__cluster_metadata-0")
 

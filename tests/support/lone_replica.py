@@ -17,7 +17,6 @@ from quorate.controller.requests import Answer, RequestContext
 from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import open_stores
 from quorate.replica.replica import Replica
-from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event
 from quorum.core.messages.message_types import Message
@@ -26,6 +25,7 @@ from quorum.log.election_store import ElectionFile
 from quorum.log.layout import partition_directory
 from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, Endpoint, Founding, NodeId, ReplicaKey, Voter
+from simulation.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from snapshot.config import SnapshotConfig
 from statemachine.commands import Command
 

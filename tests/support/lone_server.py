@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from quorate.config import ServerConfig
-from quorate.config_sections import LimitsConfig, ListenerConfig, MetricsConfig, NodeConfig
+from quorate.config.sections import LimitsConfig, ListenerConfig, MetricsConfig, NodeConfig
+from quorate.config.server_config import ServerConfig
 from quorate.formatting import FormatPlan, format_directory
 from quorate.server.node import ServerNode
 from quorum.log.filesystem import OsFileSystem

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from quorate.config_settings import settings
+from quorate.config.settings import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = ("audit", "bench", "metrics", "pyspark_quorate", "quorate", "quorum", "snapshot",

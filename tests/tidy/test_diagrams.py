@@ -15,7 +15,17 @@ from quorum.core.protocol.role_transitions import TRANSITIONS
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 FLOWS = ("A write", "A replica that fell behind", "Bootstrap")
-PACKAGES = ("audit", "metrics", "pyspark_quorate", "quorate", "quorum", "snapshot", "statemachine")
+PACKAGES = (
+    "audit",
+    "history",
+    "metrics",
+    "pyspark_quorate",
+    "quorate",
+    "quorum",
+    "simulation",
+    "snapshot",
+    "statemachine",
+)
 
 
 def diagram(section: str) -> str:

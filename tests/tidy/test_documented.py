@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from metrics.catalog import CATALOG, Kind
-from quorate.config_settings import settings
+from quorate.config.settings import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DESIGN = (ROOT / "metrics" / "DESIGN.md").read_text(encoding="utf-8")

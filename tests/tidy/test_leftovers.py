@@ -10,7 +10,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = "tests/tidy/test_leftovers.py"
-PRODUCT = ("quorum", "statemachine", "snapshot", "metrics", "quorate", "audit")
+PRODUCT = (
+    "quorum",
+    "statemachine",
+    "snapshot",
+    "metrics",
+    "history",
+    "quorate",
+    "audit",
+    "simulation",
+)
 
 MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK|WIP)\b")
 STUBS = re.compile(

@@ -11,7 +11,17 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("quorum", "statemachine", "snapshot", "metrics", "quorate", "audit", "pyspark_quorate")
+PRODUCT = (
+    "quorum",
+    "statemachine",
+    "snapshot",
+    "metrics",
+    "history",
+    "quorate",
+    "audit",
+    "pyspark_quorate",
+    "simulation",
+)
 SUPERVISOR = "quorum/supervisor.py"
 STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "start_new_thread"})
 

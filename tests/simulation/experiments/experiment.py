@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorate.sim.invariants.violation import Violation
+from simulation.invariants.violation import Violation
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.settings import Settings
 from quorum.config import QuorumConfig
 from quorum.log.config import LogConfig
+from simulation.invariants.violation import Violation
+from simulation.settings import Settings
 from snapshot.config import SnapshotConfig
 from tests.simulation.experiments.experiment import Experiment
 from tests.simulation.experiments.quiet_cluster import QuietCluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from quorate.client.log_consumer import ResetPolicy
-from quorate.sim.invariants.violation import Violation
+from simulation.invariants.violation import Violation
 from tests.simulation.experiments.experiment import Experiment
 from tests.support.consumer_world import REPLICAS, STEPS_MAX, follow
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from quorate.controller.requests import Answer, RequestContext
-from quorate.sim.dice import Dice
-from quorate.sim.member import Member
-from quorate.sim.options import Options
-from quorate.sim.plan import FaultPlan
-from quorate.sim.population import Population
-from quorate.sim.settings import Settings
-from quorate.sim.trace import Trace
 from quorum.errors import ErrorCode
+from simulation.dice import Dice
+from simulation.member import Member
+from simulation.options import Options
+from simulation.plan import FaultPlan
+from simulation.population import Population
+from simulation.settings import Settings
+from simulation.trace import Trace
 from statemachine.commands import InitProducerId
 
 _STEP_US = 1_000

@@ -1,9 +1,9 @@
-"""Leaders that fall silent (``quorate.sim.silent_death``), held to the bars of that measurement."""
+"""Leaders that fall silent (``simulation.silent_death``), held to the bars of that measurement."""
 
 from __future__ import annotations
 
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.silent_death import SITUATIONS, measured, problems
+from simulation.invariants.violation import Violation
+from simulation.silent_death import SITUATIONS, measured, problems
 from tests.simulation.experiments.experiment import Experiment
 
 NAME = "silent-death"

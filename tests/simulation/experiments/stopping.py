@@ -12,14 +12,14 @@ import pytest
 
 from quorate.cli import quorum_may_stop
 from quorate.cli.exits import CliError, Exit
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.member import Member
-from quorate.sim.memory_filesystem import KEEP_ALL
-from quorate.sim.settings import Settings
 from quorum.config import QuorumConfig
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.log.config import LogConfig
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
+from simulation.invariants.violation import Violation
+from simulation.member import Member
+from simulation.memory_filesystem import KEEP_ALL
+from simulation.settings import Settings
 from snapshot.config import SnapshotConfig
 from tests.simulation.experiments.experiment import Experiment
 from tests.simulation.experiments.quiet_cluster import QuietCluster

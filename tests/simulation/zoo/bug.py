@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from quorate.sim.episode import DEFAULT
-from quorate.sim.options import Options
+from simulation.episode import DEFAULT
+from simulation.options import Options
 from tests.simulation.experiments.experiment import Experiment
 
 

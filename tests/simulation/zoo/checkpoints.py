@@ -8,7 +8,6 @@ from dataclasses import replace
 from quorate.controller.controller import Controller
 from quorate.replica import boot, checkpoints
 from quorate.replica.checkpoints import CheckpointKeeper
-from quorate.sim.options import Options
 from quorum import control
 from quorum.core.following import snapshot_install
 from quorum.core.messages.received_records import VotersAt
@@ -16,6 +15,7 @@ from quorum.core.replication import trimming
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
 from quorum.types import OffsetAndEpoch, SnapshotId
+from simulation.options import Options
 from statemachine import dump
 from statemachine.codec import decode_record
 from statemachine.image import MetadataImage

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from quorate.controller import group
-from quorate.sim.options import Options
 from quorum.core.contract.events import WatermarkMoved
 from quorum.core.contract.output import HighWatermarkAdvanced
 from quorum.core.following import fetching
 from quorum.core.positions.epoch_history import EpochHistory
 from quorum.core.replication import commitment
 from quorum.core.state.core_state import CoreState
+from simulation.options import Options
 from statemachine.producers import Fresh
 from tests.simulation.zoo.bug import Bug, Patch
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorate.replica import boot, unknown_end
-from quorate.sim.options import Options
 from quorum.errors import StorageError
 from quorum.log import election_store, high_watermark_file, layout, recovery
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.segmented_log import SegmentedLog
 from quorum.ports import FileSystem
 from quorum.types import ZERO_UUID, Uuid
+from simulation.options import Options
 from snapshot.naming import FileState, file_name
 from snapshot.writer import PartFile
 from tests.simulation.zoo.bug import Bug, Patch

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorate.sim.options import Options
 from quorum.core.following import fetching, snapshot_transfer
 from quorum.core.state.core_state import CoreState
 from quorum.types import NodeId, SnapshotId
+from simulation.options import Options
 from snapshot.download import Download, FoundDownload
 from tests.simulation.zoo.bug import Bug, Patch
 

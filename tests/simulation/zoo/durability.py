@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorate.sim.options import Options
 from quorum.core.election import campaign
 from quorum.core.leadership import leadership_term
 from quorum.core.protocol import role_transitions
@@ -13,6 +12,7 @@ from quorum.core.state.roles import Leader
 from quorum.log.election_store import ElectionFile
 from quorum.log.segmented_log import SegmentedLog
 from quorum.types import ElectionState
+from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
 

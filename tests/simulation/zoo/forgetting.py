@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from quorate.sim.options import Options
 from quorum.core.election import campaign
 from quorum.core.following import fetching
 from quorum.core.following.snapshot_transfer import begin_download
@@ -16,6 +15,7 @@ from quorum.core.state.roles import Follower
 from quorum.log import epoch_file, retention, segmented_log, side_file
 from quorum.ports import FileSystem
 from quorum.types import NodeId, ReplicaKey, SnapshotId
+from simulation.options import Options
 from statemachine.prepare import producer_ids
 from tests.simulation.zoo.bug import Bug, Patch
 from tests.simulation.zoo.replicating import cut

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.episode import run
-from quorate.sim.invariants.violation import Violation
-from quorate.sim.scenario.grammar import ScenarioError
-from quorate.sim.scenario.runner import run_file
+from simulation.episode import run
+from simulation.invariants.violation import Violation
+from simulation.scenario.grammar import ScenarioError
+from simulation.scenario.runner import run_file
 from tests.simulation.zoo.bug import Bug
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenario" / "testdata"

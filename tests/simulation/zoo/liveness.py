@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from quorate.replica.replica import Replica
-from quorate.sim.options import Options
 from quorum.core.election import voting
 from quorum.core.leadership import leadership_term
 from quorum.core.membership import voter_changes
@@ -16,6 +15,7 @@ from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Follower
+from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
 

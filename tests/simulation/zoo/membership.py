@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from quorate.sim.options import Options
 from quorum.core.membership import voter_change_checks
 from quorum.core.membership.voter_change_checks import Refusal
 from quorum.core.messages.fetch_messages import FetchRequest
@@ -11,6 +10,7 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Leader
 from quorum.core.voters.voter_set import VoterHistory
+from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
 CHURN = Options("membership")

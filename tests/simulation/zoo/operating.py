@@ -8,7 +8,7 @@ from quorate.cli import quorum_may_stop
 from quorate.cli.quorum_may_stop import _Finding
 from quorate.cli.session import Session
 from quorate.replica import boot
-from quorate.sim.options import Options
+from simulation.options import Options
 from statemachine.changes import ChangeCounter
 from statemachine.sections.tracking import RecordKey
 from tests.simulation.experiments.idle import IDLE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorate.sim.options import Options
 from quorum.core.following import fetching, leader_search
 from quorum.core.following.relaying import relay_to_ask, uses_relays
 from quorum.core.messages.fetch_messages import FetchRequest, Subtree
@@ -14,6 +13,7 @@ from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.relay_table import Relay
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.types import Epoch, NodeId
+from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
 RELAYS = Options("relays")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from quorate.sim.options import Options
 from quorum.core.contract.output import LeaderEndpoints
 from quorum.core.membership import self_registration
 from quorum.core.protocol import epoch_claims, refusals, responses, role_transitions
 from quorum.core.state.core_state import CoreState
 from quorum.types import Endpoint, Epoch, ReplicaKey
+from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
 

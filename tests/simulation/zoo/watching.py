@@ -13,10 +13,10 @@ from quorate.controller.publishing import Published, Subscribers
 from quorate.services import log_range, log_reads
 from quorate.services.log_range import LogRange
 from quorate.services.watch_cursor import WatchCursor
-from quorate.sim.options import Options
 from quorum.batch import scan_batches
 from quorum.core.contract.output import LeadershipChanged
 from quorum.v1.errors_pb2 import DivergenceHint
+from simulation.options import Options
 from tests.simulation.experiments.lost_histories import LOST_HISTORIES
 from tests.simulation.zoo.bug import Bug, Patch
 

@@ -19,14 +19,6 @@ from quorate.adoption.release import plan_release, release
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.main import cli
 from quorate.replica.boot import Stores, open_stores
-from quorate.sim.memory_filesystem import (
-    KEEP_ALL,
-    LOSE_ALL,
-    CrashMode,
-    Faults,
-    MemoryFileSystem,
-    PowerLost,
-)
 from quorum.batch import encode_batch
 from quorum.errors import ElectionStateError, IdentityError, StorageError
 from quorum.log.config import LogConfig
@@ -36,6 +28,14 @@ from quorum.log.high_watermark_file import load_watermarks
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.types import OffsetAndEpoch
+from simulation.memory_filesystem import (
+    KEEP_ALL,
+    LOSE_ALL,
+    CrashMode,
+    Faults,
+    MemoryFileSystem,
+    PowerLost,
+)
 from snapshot.config import SnapshotConfig
 from statemachine.codec import encode_record
 from statemachine.machine import StateMachine

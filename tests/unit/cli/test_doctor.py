@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from quorate import doctor as doctor_module
 from quorate.cli.main import main
-from quorate.config import ServerConfig
-from quorate.config_sections import BootstrapConfig, NodeConfig
-from quorate.doctor import examine_node, foreign_packages, measure_disk
-from quorate.doctor_finding import Verdict
+from quorate.config.sections import BootstrapConfig, NodeConfig
+from quorate.config.server_config import ServerConfig
+from quorate.doctor import checks as doctor_module
+from quorate.doctor.checks import examine_node, foreign_packages, measure_disk
+from quorate.doctor.finding import Verdict
 from quorum.batch import scan_batches
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks

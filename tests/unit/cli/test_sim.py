@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.main import main
-from quorate.cli.sim import seeds_until
-from quorate.sim import enforcement
-from quorate.sim.invariants.reads import ConfirmedReads
-from quorate.sim.lanes import run_lane
-from quorate.sim.options import Options
+from simulation import enforcement
+from simulation.cli.sim import seeds_until
+from simulation.invariants.reads import ConfirmedReads
+from simulation.lanes import run_lane
+from simulation.options import Options
 
 SCENARIO = Path(__file__).parents[2] / "scenario" / "testdata" / "restart" / "torn_tail.scn"
 SHORT = ("--events", "300", "--voters", "3")
@@ -176,6 +176,6 @@ def test_what_is_no_scenario_is_said_in_one_line(
 
 
 def _sim() -> click.Group:
-    from quorate.cli.sim import sim
+    from simulation.cli.sim import sim
 
     return sim

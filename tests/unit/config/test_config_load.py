@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config_load import load_config, merge
-from quorate.config_settings import TABLE, settings
+from quorate.config.load import load_config, merge
+from quorate.config.settings import TABLE, settings
 from quorum.errors import ConfigError
 
 MINIMAL = '[node]\nid = 1\ndata_dir = "data"\n'

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config import ServerConfig
-from quorate.config_load import load_config
-from quorate.config_sections import LimitsConfig, NodeConfig, RelayConfig
-from quorate.config_settings import Setting, settings
+from quorate.config.load import load_config
+from quorate.config.sections import LimitsConfig, NodeConfig, RelayConfig
+from quorate.config.server_config import ServerConfig
+from quorate.config.settings import Setting, settings
 from quorum.config import QuorumConfig
 from quorum.errors import ConfigError
 from quorum.ranges import CENTURY_MS, COUNT_MAX, Range, out_of_range

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config import ServerConfig
-from quorate.config_addresses import parse_address, parse_voter
-from quorate.config_sections import (
+from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.sections import (
     ClusterConfig,
     ListenerConfig,
     MetricsConfig,
     NodeConfig,
     TlsConfig,
 )
+from quorate.config.server_config import ServerConfig
 from quorum.errors import ConfigError
 from quorum.types import ZERO_UUID, uuid_to_text
 

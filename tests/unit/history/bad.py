@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.history.history import Handed, LogGap
-from quorate.history.operation import Action, Level
+from history.history import Handed, LogGap
+from history.operation import Action, Level
 from tests.unit.history.histories import UNKNOWN, B, Script
 
 BAD: dict[str, tuple[str, Callable[[Script], object]]] = {}

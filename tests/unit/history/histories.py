@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quorate.history.check import Report, check
-from quorate.history.history import Handed, History, LogBatch, LogGap
-from quorate.history.operation import Action, Level, Operation, Outcome, Value
+from history.check import Report, check
+from history.history import Handed, History, LogBatch, LogGap
+from history.operation import Action, Level, Operation, Outcome, Value
 
 T = "topic:t"
 B = "broker:"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.history import real_time
-from quorate.history.model import Model
-from quorate.history.operation import Action, Level, Operation, Outcome
-from quorate.history.search import Verdict
+from history import real_time
+from history.model import Model
+from history.operation import Action, Level, Operation, Outcome
+from history.search import Verdict
 
 SIZE_MAX = 6
 T = "topic:t"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.history.check import check
-from quorate.history.operation import Action, Level
-from quorate.history.search import Verdict
+from history.check import check
+from history.operation import Action, Level
+from history.search import Verdict
 from tests.unit.history.bad import BAD
 from tests.unit.history.histories import UNKNOWN, B, Script, T
 

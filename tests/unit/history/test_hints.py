@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.history import log_order, real_time
-from quorate.history.check import check
-from quorate.history.hints import narrowed, places_in
-from quorate.history.operation import Action
-from quorate.history.search import FOREVER, Timed, Verdict
+from history import log_order, real_time
+from history.check import check
+from history.hints import narrowed, places_in
+from history.operation import Action
+from history.search import FOREVER, Timed, Verdict
 from tests.unit.history.histories import UNKNOWN, B, Script
 from tests.unit.history.test_against_all_orders import T, brute_force, histories
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from history.history import History
+from history.storage import HistoryFormatError, from_lines, load, save
 from quorate.cli.exits import Exit
 from quorate.cli.main import main
-from quorate.history.history import History
-from quorate.history.storage import HistoryFormatError, from_lines, load, save
 from tests.unit.history.bad import BAD
 from tests.unit.history.histories import Script
 from tests.unit.history.test_check import GOOD

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import encode_batch
 from quorum.errors import LogDamagedError
 from quorum.log.recovery import open_log
+from simulation.memory_filesystem import MemoryFileSystem
 
 DIRECTORY = Path("/log")
 

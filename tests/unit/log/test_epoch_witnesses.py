@@ -9,7 +9,6 @@ import pytest
 from quorate.cli.main import main
 from quorate.importer.errors import SourceDamagedError
 from quorate.importer.source import open_source
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.batch import encode_batch, scan_batches
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange, Voters
@@ -22,6 +21,7 @@ from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_judge
 from quorum.log.segment import Segment
 from quorum.log.trail import Trail
 from quorum.types import EpochStart, OffsetAndEpoch
+from simulation.memory_filesystem import MemoryFileSystem
 from tests.support.kafka_directory import PARTITION, SEGMENT, whole_sample
 
 HOME = Path("/kafka/__cluster_metadata-0")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.side_file import replace_file
+from simulation.memory_filesystem import MemoryFileSystem
 from tests.support.volatile_filesystem import NoSyncFileSystem, VolatileFileSystem
 
 KINDS = [OsFileSystem, MemoryFileSystem, VolatileFileSystem, NoSyncFileSystem]

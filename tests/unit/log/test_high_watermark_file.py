@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from quorate.sim.memory_filesystem import KEEP_ALL, TORN_TAIL, Faults, MemoryFileSystem, PowerLost
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
 from quorum.log.layout import WATERMARK_NAME, WATERMARK_NAMES
+from simulation.memory_filesystem import KEEP_ALL, TORN_TAIL, Faults, MemoryFileSystem, PowerLost
 
 HOME = Path("/log")
 OWNER, OTHER = b"o" * 16, b"x" * 16

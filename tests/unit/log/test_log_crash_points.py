@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.sim.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode, Faults, PowerLost
 from quorum.types import OffsetAndEpoch
+from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode, Faults, PowerLost
 from tests.support.log_builder import LogBench, contents, make_batch
 from tests.support.log_model import LogModel
 

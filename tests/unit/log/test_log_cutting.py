@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from quorate.sim.memory_filesystem import CrashMode, Faults
 from quorum.batch import record_values, scan_batches
 from quorum.digest import fold
 from quorum.errors import (
@@ -17,6 +16,7 @@ from quorum.errors import (
 )
 from quorum.log.config import LogConfig
 from quorum.types import EpochStart, OffsetAndEpoch
+from simulation.memory_filesystem import CrashMode, Faults
 from tests.support.log_builder import LogBench, chain_values, contents, make_batch
 
 

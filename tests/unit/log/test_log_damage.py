@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from quorate.sim.memory_filesystem import REORDERED
 from quorum.errors import IdentityError, LogDamagedError
 from quorum.log.layout import WATERMARK_NAMES
+from simulation.memory_filesystem import REORDERED
 from tests.support.log_builder import HOME, LogBench, contents, make_batch
 
 FIRST = HOME / f"{0:020d}.log"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.memory_filesystem import LOSE_ALL, CrashMode, Faults, PowerLost
 from quorum.errors import LogDamagedError
 from quorum.log.damage import Loss, assess_loss, quarantine
 from quorum.log.layout import WATERMARK_NAMES
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.log.verify import verify_log
 from quorum.types import DigestAt, OffsetAndEpoch
+from simulation.memory_filesystem import LOSE_ALL, CrashMode, Faults, PowerLost
 from tests.support.log_builder import HOME, LogBench, contents
 
 FIRST = HOME / f"{0:020d}.log"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.memory_filesystem import KEEP_ALL, TORN_TAIL, Faults, MemoryFileSystem
 from quorum.errors import IdentityError, LogDamagedError, StorageError
 from quorum.log.epoch_file import encode_epochs
 from quorum.log.identity import check_partition_metadata
@@ -12,6 +11,7 @@ from quorum.log.layout import WATERMARK_NAMES
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.log.recovery import RecoveryReport, open_log
 from quorum.types import EpochStart, OffsetAndEpoch
+from simulation.memory_filesystem import KEEP_ALL, TORN_TAIL, Faults, MemoryFileSystem
 from tests.support.log_builder import HOME, LogBench, chain_values, contents
 
 FIRST = HOME / f"{0:020d}.log"

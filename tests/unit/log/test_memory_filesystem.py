@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import (
+from quorum.errors import DiskFullError, StorageError
+from simulation.memory_filesystem import (
     KEEP_ALL,
     REORDERED,
     TORN_TAIL,
@@ -17,7 +18,6 @@ from quorate.sim.memory_filesystem import (
     MemoryFileSystem,
     PowerLost,
 )
-from quorum.errors import DiskFullError, StorageError
 
 HOME = Path("/home")
 

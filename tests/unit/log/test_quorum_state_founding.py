@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.errors import ElectionStateError
 from quorum.log.election_store import ElectionFile, decode_election_state, encode_election_state
 from quorum.log.side_file import seal
 from quorum.types import ElectionState, Founding, OffsetAndEpoch, ReplicaKey, uuid_to_text
+from simulation.memory_filesystem import MemoryFileSystem
 
 HOME = Path("/node")
 LIVES = (b"a" * 16, b"b" * 16, b"c" * 16)

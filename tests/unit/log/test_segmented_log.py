@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.memory_filesystem import Faults
 from quorum.batch import scan_batches
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import (
@@ -15,6 +14,7 @@ from quorum.errors import (
 )
 from quorum.log.config import LogConfig
 from quorum.types import EpochStart, OffsetAndEpoch
+from simulation.memory_filesystem import Faults
 from tests.support.log_builder import HOME, LogBench, chain_values, contents, make_batch
 
 

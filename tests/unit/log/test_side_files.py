@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost
 from quorum.errors import (
     ElectionStateError,
     IdentityDamagedError,
@@ -37,6 +36,7 @@ from quorum.types import (
     ReplicaKey,
     uuid_from_text,
 )
+from simulation.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost
 
 HOME = Path("/node")
 DISK = uuid_from_text("XHhkr4tkSsD900pOQ8pPfg")

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.sim.forgery import forge_batch
-from quorate.sim.memory_filesystem import LOSE_ALL
 from quorum.errors import CorruptBatchError, LogDamagedError
 from quorum.log.condemned_file import (
     Condemnation,
@@ -21,6 +19,8 @@ from quorum.log.layout import CONDEMNED_NAME, WATERMARK_NAMES
 from quorum.log.recent_digests import BOUNDARIES_PER_GENERATION, RecentDigests
 from quorum.log.verify import verify_log
 from quorum.types import DigestAt
+from simulation.forgery import forge_batch
+from simulation.memory_filesystem import LOSE_ALL
 from tests.support.log_builder import HOME, LogBench
 
 

@@ -6,7 +6,11 @@ import pytest
 
 from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import open_stores
-from quorate.sim.memory_filesystem import (
+from quorum.errors import ConfigError, ElectionStateError, ErrorCode, IdentityError
+from quorum.log.config import LogConfig
+from quorum.log.layout import EPOCH_FILE_NAME, partition_directory
+from quorum.types import OffsetAndEpoch
+from simulation.memory_filesystem import (
     KEEP_ALL,
     LOSE_ALL,
     REORDERED,
@@ -14,10 +18,6 @@ from quorate.sim.memory_filesystem import (
     CrashMode,
     MemoryFileSystem,
 )
-from quorum.errors import ConfigError, ElectionStateError, ErrorCode, IdentityError
-from quorum.log.config import LogConfig
-from quorum.log.layout import EPOCH_FILE_NAME, partition_directory
-from quorum.types import OffsetAndEpoch
 from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from statemachine.dump import state_digest

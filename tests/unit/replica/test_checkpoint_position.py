@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from quorate.replica.checkpoint_position import contradiction
-from quorate.sim.memory_filesystem import KEEP_ALL
 from quorum import control
 from quorum.types import SnapshotId
+from simulation.memory_filesystem import KEEP_ALL
 from snapshot.config import SnapshotConfig
 from snapshot.naming import file_name
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType

@@ -12,12 +12,12 @@ from metrics.families import Families
 from metrics.observer import Observer
 from quorate.logs import render
 from quorate.replica.checkpoint_space import LOG_RESERVE_BYTES, RETRY_MAX_MS, RETRY_MIN_MS
-from quorate.sim.memory_filesystem import Faults
 from quorum.core.contract.events import CheckpointFailed
 from quorum.core.contract.local_events import SnapshotRemoved
 from quorum.core.replication import trimming
 from quorum.errors import DiskFullError
 from quorum.log.config import LogConfig
+from simulation.memory_filesystem import Faults
 from snapshot.config import SnapshotConfig
 from snapshot.writer import PartFile
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType

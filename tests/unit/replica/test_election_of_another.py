@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.memory_filesystem import KEEP_ALL
 from quorum.errors import ElectionStateError
 from quorum.log.election_store import ElectionFile
 from quorum.log.layout import QUORUM_STATE_NAME, partition_directory
 from quorum.types import ElectionState
+from simulation.memory_filesystem import KEEP_ALL
 from statemachine.commands import InitProducerId
 from tests.support.lone_replica import DATA_DIR, LoneReplica
 

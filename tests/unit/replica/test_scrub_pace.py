@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config_sections import ScrubConfig
+from quorate.config.sections import ScrubConfig
 from quorate.replica.paced_files import PIECE_BYTES, Pace, PacedFiles, PacedStop
 from quorate.server.scrubber import pause_s
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.errors import QuorumUsageError
+from simulation.memory_filesystem import MemoryFileSystem
 
 PATH = Path("/data/file")
 HOUR_MS = 3_600_000

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import KEEP_ALL
 from quorum.log.layout import (
     LOG_START_NAME,
     WATERMARK_NAMES,
@@ -17,6 +16,7 @@ from quorum.log.layout import (
 )
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.types import OffsetAndEpoch
+from simulation.memory_filesystem import KEEP_ALL
 from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from tests.support.lone_replica import DATA_DIR, LoneReplica

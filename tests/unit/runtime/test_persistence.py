@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import Faults, MemoryFileSystem
 from quorum.core.contract.output import Append, SaveElectionState, StoreHighWatermark, Truncate
 from quorum.errors import QuorumUsageError, StorageError
 from quorum.log.election_store import ElectionFile
@@ -16,6 +15,7 @@ from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone, WriteGroup
 from quorum.runtime.writer import WriterThread
 from quorum.types import ElectionState
+from simulation.memory_filesystem import Faults, MemoryFileSystem
 from tests.support.log_builder import make_batch
 
 FOLDER = Path("/p")

@@ -14,20 +14,20 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from quorate.config_sections import ScrubConfig
+from quorate.config.sections import ScrubConfig
 from quorate.replica import log_keeper
 from quorate.replica.paced_files import PacedStop
 from quorate.replica.replica import Replica
 from quorate.server import disk_work, scrubber
 from quorate.server.node import ServerNode
 from quorate.server.scrubber import Scrubber
-from quorate.sim.memory_filesystem import MemoryFileSystem
 from quorum.core.contract.output import VerifyLog
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteGroup
 from quorum.runtime.shell import Shell
+from simulation.memory_filesystem import MemoryFileSystem
 from tests.support.lone_server import start_lone_server
 
 PATIENCE_S = 20

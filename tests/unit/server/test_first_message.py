@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config import ServerConfig
-from quorate.config_sections import ListenerConfig, MetricsConfig, NodeConfig
+from quorate.config.sections import ListenerConfig, MetricsConfig, NodeConfig
+from quorate.config.server_config import ServerConfig
 from quorate.formatting import FormatPlan, format_directory
 from quorate.server.node import ServerNode
 from quorum.core.messages.fetch_messages import FetchRequest

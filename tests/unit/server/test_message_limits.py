@@ -17,7 +17,7 @@ from quorate.client.client import Client
 from quorate.client.errors import ClientError
 from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
 from quorate.client.watch import Watch
-from quorate.config_sections import BATCH_BYTES_MAX_MAX
+from quorate.config.sections import BATCH_BYTES_MAX_MAX
 from quorate.demo.ports import free_ports
 from quorate.server.listeners import Listeners
 from quorate.services import calls

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config_load import load_config
+from quorate.config.load import load_config
 from quorate.server.reload import Reload
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.memory_filesystem import (
+from quorum.errors import DiskFullError
+from quorum.types import SnapshotId
+from simulation.memory_filesystem import (
     KEEP_ALL,
     LOSE_ALL,
     REORDERED,
@@ -19,8 +21,6 @@ from quorate.sim.memory_filesystem import (
     MemoryFileSystem,
     PowerLost,
 )
-from quorum.errors import DiskFullError
-from quorum.types import SnapshotId
 from snapshot.format import CheckpointHead, checkpoint_batches
 from snapshot.store import DirectorySnapshotStore
 from snapshot.verifier import CheckpointVerifier

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.memory_filesystem import Faults
 from quorum.core.contract.output import (
     BeginDownload,
     Effect,
@@ -16,6 +15,7 @@ from quorum.errors import DiskFullError
 from quorum.log.config import LogConfig
 from quorum.runtime.ports import WriteGroup
 from quorum.types import OffsetAndEpoch
+from simulation.memory_filesystem import Faults
 from snapshot.config import SnapshotConfig
 from snapshot.download import RESERVE_BYTES
 from tests.support.lone_replica import LoneReplica

@@ -1,0 +1,127 @@
+"""All checks of one history, and a report that says what was looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from history import log_order, real_time
+from history.exactly_once import log_violations, write_violations
+from history.hints import Places, places_in
+from history.history import History
+from history.operation import Operation, Outcome
+from history.search import STEPS_MAX, Verdict
+from history.timeline import draw
+from history.violation import Violation
+from history.watches import watch_violations
+
+EXPLAINED_MAX = 5
+"""So many failed keys are explained; finding the shortest prefix takes many searches."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What was checked and what was found."""
+
+    unit: str
+    operations: int = 0
+    answered: int = 0
+    """Operations of which the client knows what they did: reads and writes that were answered,
+    writes that were refused. Not those without an answer, nor those that were never sent."""
+    keys: int = 0
+    batches: int = 0
+    gaps: int = 0
+    """Places of the log that nobody could read in time."""
+    unread: int = 0
+    """Offsets in them, and below the first that was read."""
+    handed: int = 0
+    """What watchers were handed: deliveries, which are no operations of clients."""
+    steps: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """By action or read level, and outcome."""
+    violations: list[Violation] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    """Keys whose search used up its budget."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """INVALID if anything is; UNKNOWN if nothing is but not all could be decided."""
+        if self.violations:
+            return Verdict.INVALID
+        return Verdict.UNKNOWN if self.undecided else Verdict.VALID
+
+    def explanation(self) -> list[str]:
+        """Every violation with its timeline."""
+        lines: list[str] = []
+        for violation in self.violations:
+            lines.append(str(violation))
+            lines += [f"    {line}" for line in draw(violation.operations, self.unit)]
+        lines += [f"undecided within the budget: {key}" for key in self.undecided]
+        return lines
+
+
+def check(history: History, *, steps_max: int = STEPS_MAX) -> Report:
+    """Check a history against everything that Quorate promises its clients.
+
+    ``steps_max`` bounds each search; what exceeds it is reported as undecided, never as valid.
+    """
+    operations = history.operations
+    report = Report(
+        unit=history.unit,
+        operations=len(operations),
+        answered=sum(map(_is_answered, operations)),
+        batches=len(history.log),
+        gaps=len(history.gaps),
+        unread=sum(gap.end - gap.base for gap in history.gaps)
+        + (history.log[0].base if history.log else 0),
+        handed=len(history.handed),
+        outcomes=dict(Counter(map(_kind, operations))),
+    )
+    report.violations += log_order.freshness_violations(operations)
+    report.violations += log_order.id_violations(operations)
+    report.violations += log_violations(history.log, history.gaps)
+    report.violations += write_violations(history)
+    report.violations += watch_violations(history)
+    floor = log_order.floors(operations)
+    places = places_in(operations, history.log)
+    for key, found in history.by_key().items():
+        report.keys += 1
+        _check_key(key, found, (floor, places), report, steps_max)
+    return report
+
+
+def _check_key(
+    key: str,
+    operations: list[Operation],
+    offsets: tuple[dict[int, int], Places],
+    report: Report,
+    steps_max: int,
+) -> None:
+    floor, places = offsets
+    in_time = real_time.find_order(key, operations, places=places, steps_max=steps_max)
+    in_log = log_order.find_order(key, operations, floor, places=places, steps_max=steps_max)
+    report.steps += in_time.steps + in_log.steps
+    if in_time.verdict is Verdict.INVALID:
+        if len(report.violations) < EXPLAINED_MAX:
+            report.violations.append(real_time.explain(key, operations, steps_max=steps_max))
+        else:
+            text = "no order explains what clients were told"
+            report.violations.append(Violation(real_time.RULE, key, text))
+    if in_log.verdict is Verdict.INVALID:
+        report.violations.append(log_order.explain(key, operations, in_log))
+    if Verdict.UNKNOWN in (in_time.verdict, in_log.verdict):
+        report.undecided.append(key)
+
+
+def _is_answered(operation: Operation) -> bool:
+    if operation.outcome is Outcome.FAILED:
+        # A read that failed showed nothing; a write without a code was never sent.
+        return not operation.is_read and bool(operation.error)
+    return operation.outcome is Outcome.OK
+
+
+def _kind(operation: Operation) -> str:
+    # Not ``value``, which costs a call each time: this is asked of every operation.
+    level = operation.level
+    name = operation.action._value_ if level is None else f"read {level._value_}"
+    return f"{name} {operation.outcome._value_}"

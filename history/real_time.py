@@ -1,0 +1,110 @@
+"""Linearizability of one key: writes, telling refusals and linearizable reads in real time.
+
+What clients were told about offsets plays no part: the verdict holds whatever the log says. It is
+only asked for hints where to look (``hints``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from history.hints import HINTED_STEPS_MAX, Places, narrowed
+from history.model import TELLING, Model, State
+from history.operation import Level, Operation, Outcome
+from history.search import FOREVER, STEPS_MAX, Found, Timed, Verdict, search
+from history.violation import Violation
+
+RULE = "linearizable"
+SHOWN_BEFORE = 12
+"""Operations shown ahead of the one that cannot be placed."""
+
+
+def find_order(
+    key: str,
+    operations: Sequence[Operation],
+    *,
+    places: Places | None = None,
+    steps_max: int = STEPS_MAX,
+) -> Found[State, Operation]:
+    """Whether one order explains what the clients of one key were told.
+
+    ``places`` make it quick to find one where there is one; they cannot make the verdict worse.
+    """
+    timed = [each for each in map(_timed, operations) if each is not None]
+    model = Model(key, operations)
+    tried = 0
+    if places is not None and any(each.is_optional for each in timed):
+        hinted = search(
+            narrowed(timed, places), model.initial, model.step, steps_max=HINTED_STEPS_MAX
+        )
+        if hinted.verdict is Verdict.VALID:
+            return hinted
+        tried = hinted.steps
+    found = search(timed, model.initial, model.step, steps_max=steps_max)
+    return replace(found, steps=found.steps + tried)
+
+
+def explain(key: str, operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> Violation:
+    """Why there is no order: the shortest prefix of the history that has none.
+
+    ``operations`` must have been found to have none.
+    """
+    ends = sorted({each.end for each in operations if each.end is not None})
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) // 2
+        found = find_order(key, cut(operations, ends[middle]), steps_max=steps_max)
+        if found.verdict is Verdict.INVALID:
+            high = middle
+        else:
+            low = middle + 1
+    prefix = cut(operations, ends[low])
+    found = find_order(key, prefix, steps_max=steps_max)
+    last = next(each for each in prefix if each.end == ends[low])
+    message = (
+        f"no order of the first {len(prefix)} operations explains what clients were told; "
+        f"without the answer of operation {last.number} there is one. "
+        f"Furthest state: {found.state}"
+    )
+    return Violation(RULE, key, message, _shown(prefix, last, found))
+
+
+def cut(operations: Sequence[Operation], end: int) -> list[Operation]:
+    """The history as it was at ``end``: what had not been answered by then is unknown."""
+    known = []
+    for each in operations:
+        if each.call > end:
+            continue
+        if each.end is None or each.end <= end:
+            known.append(each)
+        elif not each.is_read:
+            known.append(
+                replace(each, outcome=Outcome.UNKNOWN, end=None, result={}, error="", offset=-1)
+            )
+    return known
+
+
+def _timed(operation: Operation) -> Timed[Operation] | None:
+    """None for what says nothing in real time."""
+    outcome = operation.outcome
+    if operation.is_read and operation.level is not Level.LINEARIZABLE:
+        return None
+    if outcome is Outcome.UNKNOWN or operation.end is None:
+        if operation.is_read or outcome is Outcome.FAILED:
+            return None
+        return Timed(operation.call, FOREVER, operation, is_optional=True)
+    if outcome is Outcome.FAILED and (operation.is_read or operation.error not in TELLING):
+        return None
+    return Timed(operation.call, operation.end, operation)
+
+
+def _shown(
+    prefix: Sequence[Operation], last: Operation, found: Found[State, Operation]
+) -> tuple[Operation, ...]:
+    """The end of the prefix, and whatever is stuck or may yet take effect there."""
+    answered = [each for each in prefix if _timed(each) is not None and each.end is not None]
+    newest = sorted(answered, key=lambda each: each.end or 0)[-SHOWN_BEFORE:]
+    open_ones = [each for each in prefix if each.outcome is Outcome.UNKNOWN][-SHOWN_BEFORE:]
+    numbers = {each.number for each in (*newest, *open_ones, *found.stuck, last)}
+    return tuple(each for each in prefix if each.number in numbers)

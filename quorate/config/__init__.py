@@ -1,0 +1,1 @@
+"""What one server is told: settings, their sections, and where values come from."""

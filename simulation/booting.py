@@ -1,0 +1,95 @@
+"""Opening a node's directory, and what may come of it when its disk was made to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from quorate.replica.boot import Stores, open_stores
+from quorum.errors import ConfigError, DiskFullError, QuorateError, StorageError, UnknownRecordError
+from quorum.types import NodeId
+from simulation.clocks import DriftingClock
+from simulation.harmed_files import DATA_DIR
+from simulation.invariants.violation import Violation
+from simulation.memory_filesystem import PowerLost
+from simulation.node_disk import NodeDisk
+from simulation.older_release import decoder_without
+from simulation.surroundings import Surroundings
+
+RESTART_US = 50_000
+"""How long a service manager waits before it starts a process again."""
+_REPAIR_US = 100_000
+"""How long it takes until somebody has put a refused file back."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """A process ended before it ran."""
+
+    why: str
+    again_us: int
+    """When the next attempt is made, from now."""
+    is_machine_up: bool = False
+    """Whether it ended itself, and what it had written is still there."""
+
+
+def open_directory(
+    cluster: Surroundings,
+    node_id: NodeId,
+    disk: NodeDisk,
+    clock: DriftingClock,
+    lacks: Collection[int] = (),
+    *,
+    uses_native_codec: bool,
+) -> Stores | NotStarted:
+    """Open the directory as a server does, of a release that ``lacks`` these record types.
+
+    ``uses_native_codec`` is what its configuration says, which may be wrong.
+
+    Raises:
+        Violation: A sound directory did not open, or a rotten file was believed or changed.
+    """
+    disk.opening()
+    try:
+        stores = open_stores(
+            disk.fs,
+            DATA_DIR,
+            node_id=node_id,
+            log_config=cluster.settings.log,
+            snapshot_config=cluster.settings.snapshot,
+            clock=clock,
+            decode=decoder_without(lacks),
+            uses_native_codec=uses_native_codec,
+        )
+    except PowerLost:
+        return NotStarted("power", RESTART_US)
+    except ConfigError as error:
+        if uses_native_codec != cluster.settings.uses_native_codec:
+            return NotStarted("asked for the other codec", _REPAIR_US, is_machine_up=True)
+        raise Violation(
+            "no-crash", "its own codec is refused", node=node_id, error=repr(error)
+        ) from error
+    except UnknownRecordError as error:
+        if lacks:
+            return NotStarted("its checkpoint is of a newer release", _REPAIR_US)
+        raise Violation(
+            "no-crash", "a record of its own is unknown", node=node_id, error=repr(error)
+        ) from error
+    except QuorateError as error:
+        # A start that the disk itself ended came to no judgement of its files.
+        is_judgement = disk.files.may_refuse and type(error) not in (StorageError, DiskFullError)
+        if disk.is_suspect and not is_judgement:
+            return NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
+        if disk.files.may_refuse:
+            cluster.counts.refused_starts += 1
+            disk.files.put_back()
+            return NotStarted(f"refused: {type(error).__name__}", _REPAIR_US, is_machine_up=True)
+        raise Violation(
+            "no-crash", "a sound directory did not open", node=node_id, error=repr(error)
+        ) from error
+    if disk.files.may_refuse:
+        disk.files.accepted(stores.identity, stores.state.election)
+    report = stores.report
+    is_log_whole = not report.losses and report.recovery.finished_replacement is None
+    disk.files.opened(report.repaired, is_log_whole=is_log_whole)
+    return stores

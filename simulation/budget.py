@@ -1,0 +1,98 @@
+"""How much storage faults may take: which disks lack something, and which more may be harmed.
+
+At any time at most a minority of the voters may be without something that they had completed,
+and that for *every* set that may be asked for a majority: the one that is committed, those in
+force on any node, running or not, a record that is not committed included, the one before it,
+which a cut brings back, and the one that a change under way would make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quorum.core.node.raft_node import RaftNode
+from quorum.types import NodeId, ReplicaKey, Voter
+from simulation.member import Member
+from simulation.population import Population
+
+
+class Budget:
+    """One per cluster; asked before every harm that may take what a disk had completed."""
+
+    def __init__(self, cluster: Population) -> None:
+        self._cluster = cluster
+        self._harmed: set[NodeId] = set()
+        """Whose disks have lost something, and may not have all of it back."""
+
+    def spend(self, member: Member) -> None:
+        """This disk has lost something."""
+        self._harmed.add(member.id)
+
+    def allows(self, member: Member) -> bool:
+        """Whether this disk may lose something now."""
+        key = member.key
+        return all(
+            self._is_minority({*self._lacking(voters), key}, voters)
+            for voters in self.sets()
+            if key in voters
+        )
+
+    def allows_voters(self, voters: Iterable[ReplicaKey]) -> bool:
+        """Whether this set may come into force now."""
+        wanted = frozenset(voters)
+        return self._is_minority(self._lacking(wanted), wanted)
+
+    def is_gone(self, key: ReplicaKey) -> bool:
+        """Whether no disk with this key will ever vote again."""
+        member = self._cluster.members.get(key.id)
+        return member is None or member.key != key or member.disk.has_lost_its_vote
+
+    def lacking(self) -> set[NodeId]:
+        """The nodes whose disks lack something that they had completed, or never vote again."""
+        self._harmed = {each for each in self._harmed if not self._is_whole(each)}
+        members = self._cluster.members.values()
+        return self._harmed | {each.id for each in members if each.disk.has_lost_its_vote}
+
+    def _lacking(self, voters: frozenset[ReplicaKey]) -> set[ReplicaKey]:
+        self._harmed = {each for each in self._harmed if not self._is_whole(each)}
+        return {key for key in voters if key.id in self._harmed or self.is_gone(key)}
+
+    def _is_whole(self, node_id: NodeId) -> bool:
+        """Whether everything that its disk may have lost is back on it."""
+        member = self._cluster.members[node_id]
+        disk = member.disk
+        is_sound = member.is_up and not disk.has_lost_its_vote and not disk.files.is_latent
+        return is_sound and self._cluster.witness.is_repaired(node_id)
+
+    @staticmethod
+    def _is_minority(lacking: set[ReplicaKey], voters: frozenset[ReplicaKey]) -> bool:
+        return len(lacking) <= (len(voters) - 1) // 2
+
+    def sets(self) -> set[frozenset[ReplicaKey]]:
+        """Every set of voters that may be asked for a majority, by anybody."""
+        cluster = self._cluster
+        found = {_keys(cluster.bootstrap_voters)} if not cluster.witness.nodes else set()
+        for seen in cluster.witness.nodes.values():
+            # Of a node that is down, what its last life went by: its disk knows no more than that.
+            node = seen.replica.node
+            found.add(_keys(node.voters))
+            found.add(_keys(node.voter_set_at(node.voters_offset).voters))
+            found.add(_keys(node.voter_set_at(node.high_watermark).voters))
+            if cluster.members[seen.id].is_up:
+                found.add(_after_change(node))
+        found.discard(frozenset())
+        return found
+
+
+def _keys(voters: Iterable[Voter]) -> frozenset[ReplicaKey]:
+    return frozenset(voter.key for voter in voters)
+
+
+def _after_change(node: RaftNode) -> frozenset[ReplicaKey]:
+    """The set that the change would make that this leader has under way."""
+    keys, change = _keys(node.voters), node.pending_change
+    if change is None:
+        return keys
+    if change.kind == "remove":
+        return keys - {change.voter.key}
+    return frozenset(key for key in keys if key.id != change.voter.key.id) | {change.voter.key}

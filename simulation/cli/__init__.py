@@ -1,0 +1,1 @@
+"""``quorate sim``: the simulator as commands."""

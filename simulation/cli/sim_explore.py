@@ -1,0 +1,87 @@
+"""``quorate sim explore``: every interleaving of a small cluster, to the end."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+from simulation.explore.models import MODELS
+from simulation.explore.search import Report
+from simulation.explore.search import explore as search
+from simulation.explore.telling import told
+
+STATES_MAX = 10_000_000
+"""About 4 GB."""
+
+
+@click.command("explore", cls=LocalCommand)
+@click.argument("model", type=click.Choice(sorted(MODELS)))
+@click.option(
+    "--states",
+    type=click.IntRange(min=1),
+    default=STATES_MAX,
+    show_default=True,
+    help="Give up beyond so many.",
+)
+@pass_session
+def explore(session: Session, model: str, states: int) -> None:
+    """Try every interleaving of a small cluster of the real consensus core.
+
+    Deliveries, disk writes, timers, crashes, proposals and removals happen in every order that
+    the bounds of MODEL allow, and safety is checked after each. Prints the bounds and how many
+    states and transitions there were. Exits 1 with the shortest way to a violation, and 3 when
+    the limit was reached before the end.
+    """
+    began = time.monotonic()
+
+    with session.progress("states", None) as bar:
+        told_of = 0
+
+        def tell(_depth: int, seen: int) -> None:
+            nonlocal told_of
+            bar.advance(seen - told_of)
+            told_of = seen
+
+        report = search(MODELS[model], states_max=states, on_level=tell)
+    session.show(_result(report, time.monotonic() - began))
+    refuse(report, states)
+
+
+def refuse(report: Report, states_max: int) -> None:
+    """Raise if an invariant does not hold, or if not every state was visited.
+
+    Raises:
+        CliError: Either of these; the shortest way to a violation goes to standard error.
+    """
+    if report.violation is not None:
+        for line in told(report):
+            click.echo(line, err=True)
+        raise CliError(f"{report.model.name}: {report.violation.name} does not hold")
+    if not report.is_complete:
+        raise CliError(f"{report.model.name}: more than {states_max} states", code=Exit.UNHEALTHY)
+
+
+def _result(report: Report, seconds: float) -> Result:
+    return Result(
+        "SimulationExploration",
+        {
+            "model": report.model.name,
+            "what": report.model.goal,
+            **report.model.bounds(),
+            "states": report.states,
+            "transitions": report.transitions,
+            "depth": report.depth,
+            "to_the_end": report.is_complete,
+            "states_of_a_node": report.node_states,
+            "steps_of_the_core": report.core_steps,
+            "epochs_led": report.led_epochs,
+            "longest_committed_log": report.committed_max,
+            "violated": "" if report.violation is None else report.violation.name,
+            "seconds": round(seconds, 1),
+        },
+    )

@@ -1,0 +1,43 @@
+"""A node's clocks: both drift, one steps. Safety rests on neither."""
+
+from __future__ import annotations
+
+from simulation.scheduler import Scheduler
+
+_START_MS = 1_000
+_WALL_MS = 1_700_000_000_000
+
+
+class DriftingClock:
+    """``ports.Clock`` over virtual time. ``rate`` is in parts per thousand of true time."""
+
+    def __init__(self, scheduler: Scheduler, rate: int) -> None:
+        self._scheduler = scheduler
+        self._rate = rate
+        self._wall_offset_ms = 0
+        self._base_us = 0
+        self._base_ms = _START_MS
+
+    def now_ms(self) -> int:
+        elapsed_us = self._scheduler.now_us - self._base_us
+        return self._base_ms + elapsed_us * self._rate // 1_000_000
+
+    def wall_ms(self) -> int:
+        return _WALL_MS + self._wall_offset_ms + self.now_ms()
+
+    def step_wall(self, by_ms: int) -> None:
+        """Somebody sets the wall clock."""
+        self._wall_offset_ms += by_ms
+
+    def set_rate(self, rate: int) -> None:
+        """Go on from here at another pace, in parts per thousand of true time."""
+        self._base_ms, self._base_us = self.now_ms(), self._scheduler.now_us
+        self._rate = rate
+
+    def jump(self, by_ms: int) -> None:
+        """The machine was suspended: time has passed, never backwards, and nobody saw it."""
+        self._base_ms += by_ms
+
+    def true_us(self, deadline_ms: int) -> int:
+        """Virtual time at which ``now_ms`` reaches ``deadline_ms``."""
+        return self._base_us - (-(deadline_ms - self._base_ms) * 1_000_000 // self._rate)

@@ -1,0 +1,81 @@
+"""A simulated cluster: shape and settings from a seed, nodes, network, clients, one clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulation.budget import Budget
+from simulation.consumers import Consumers
+from simulation.conversions import Conversions
+from simulation.dice import Dice
+from simulation.faults import FaultMaker
+from simulation.memory_filesystem import KEEP_ALL
+from simulation.options import Options
+from simulation.population import Population
+from simulation.recording import Readers, Recording
+from simulation.strangers import Strangers
+from simulation.trace import Trace
+from simulation.watchers import Watchers
+from simulation.workload import Clients
+
+KAFKA_SHARE = 0.3
+"""Of the seeds, those whose records are in Kafka's codec."""
+
+
+class Cluster(Population):
+    """Everything of one run. The root random generator decides; nothing else is random."""
+
+    def __init__(self, seed: int, trace: Trace, options: Options) -> None:
+        root = Dice(seed)
+        super().__init__(root, trace, options)
+        # Not drawn from the root: every other number of a seed is the same under both codecs.
+        is_native = Dice(f"codec of {seed}").random() >= KAFKA_SHARE
+        chunk_bytes = options.faults.chunk_bytes
+        quorum = self.settings.quorum
+        if chunk_bytes:
+            quorum = replace(quorum, snapshot_chunk_bytes=chunk_bytes)
+        self.settings = replace(self.settings, uses_native_codec=is_native, quorum=quorum)
+        self.recording = Recording(self, seed)
+        self.clients = Clients(self, self.recording, Dice(root.getrandbits(64)), root.randint(1, 4))
+        self.settle(root)
+        self.budget = Budget(self)
+        self._faults = Dice(root.getrandbits(64))
+        self._readers = Readers(
+            self, self.recording, Dice(root.getrandbits(64)), self.clients.has_stopped
+        )
+        history, conversions = self.recording.history, Conversions()
+        self.watchers = Watchers(self, history, Dice(root.getrandbits(64)), conversions)
+        self._strangers = Strangers(self, self.clients, Dice(root.getrandbits(64)))
+        self.consumers = Consumers(self, history, Dice(root.getrandbits(64)), conversions)
+
+    def start(self) -> None:
+        """Start every node, the clients and the fault maker."""
+        self.note(0, "cluster", f"voters={self.voter_ids} nodes={len(self.members)}")
+        for member in self.members.values():
+            member.boot()
+        self.clients.start()
+        self._readers.start()
+        self.watchers.start()
+        self._strangers.start()
+        self.consumers.start()
+        FaultMaker(self, self.budget, self._faults)
+
+    def end_faults(self) -> None:
+        """From now on nothing goes wrong any more, and every link carries; what is down is down."""
+        self.is_healed = True
+        self.network.mend()
+        self.note(0, "heal", "")
+        for member in self.members.values():
+            member.disk.heal()
+            if member.is_stopping or member.lacks:
+                member.crash("kill", KEEP_ALL, is_refusing=True)
+            elif member.paused_until_us > self.scheduler.now_us:
+                member.wake()
+            member.lacks = frozenset()
+
+    def heal(self) -> None:
+        """End all faults: every node runs, every link carries."""
+        self.end_faults()
+        for member in self.members.values():
+            if not member.is_up:
+                member.boot()

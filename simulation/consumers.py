@@ -1,0 +1,371 @@
+"""Clients that read the log: any node is asked, also one that wrongly takes itself for the leader.
+
+Real are the client library's consumer (``quorate.client.log_consumer``) and the service that
+answers it (``quorate.services.log_reads``); simulated are the calls between them, each of which may
+get lost. Reading changes nothing in a replica, so a run is the same with and without consumers.
+
+Everything that a consumer reads was committed, so the log contains it for ever: no consumer is told
+that its history was cut, and none goes back. It goes on behind a gap only where some node's log
+begins. What it reads is compared with the log when the run ends, like what watchers are handed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, cast
+
+from history.history import Handed, History
+from quorate.client.caller import may_ask_again
+from quorate.client.errors import (
+    ClientError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    RefusedError,
+    UnavailableError,
+)
+from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
+from quorate.client.queries import Queries
+from quorate.services.admission import Gate
+from quorate.services.errors import RequestRefusedError
+from quorate.services.log_reads import LogReads
+from quorate.services.ports import ServedNode
+from quorum.errors import ErrorCode, QuorumUsageError, StorageError
+from quorum.types import NodeId
+from quorum.v1.errors_pb2 import LeaderHint
+from quorum.v1.metadata_pb2 import (
+    FetchLogRequest,
+    FetchLogResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from simulation.conversions import Conversions
+from simulation.dice import Dice
+from simulation.invariants.violation import Violation
+from simulation.node_choice import choose_node, leave_share
+from simulation.population import Population
+from simulation.served import Served
+
+NAME = "log-consumers"
+"""What a violation found here is called."""
+CONSUMERS = 1
+TRAVEL_US = (50, 2_000)
+PAUSE_US = (10_000, 30_000)
+"""Between two polls that brought nothing."""
+RETRY_US = (1_000, 10_000)
+LEAVE_SHARE = 0.2
+"""Of the polls, those before which another node is chosen."""
+RESTART_SHARE = 0.1
+"""Of the polls, those before which the consumer goes to its stored position, at another node."""
+ANEW_SHARE = 0.02
+"""Of the polls, those before which somebody else begins."""
+
+# What a consumer warns of is what is checked here; without a handler it would go to standard error.
+logging.getLogger("quorate.client.log_consumer").addHandler(logging.NullHandler())
+
+
+class _Call:
+    """A call that the consumer waits for: yields itself, and is resumed with the answer."""
+
+    def __init__(self, ask: Callable[[LogReads], Awaitable[Any]], offset: int = -1) -> None:
+        self.ask = ask
+        self.offset = offset
+        """From where on it fetches; -1 for another question."""
+
+    def __await__(self) -> Generator[_Call, Any, Any]:
+        return (yield self)
+
+
+class _Calls:
+    """The three questions of a consumer, to whatever node its owner chooses."""
+
+    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
+        """As ``Queries.fetch_log``."""
+        call = _Call(lambda reads: reads.fetch(request, "consumer"), request.offset)
+        found: FetchLogResponse = await call
+        return found
+
+    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
+        """As ``Queries.list_offsets``."""
+        request = ListOffsetsRequest(timestamp=timestamp, current_leader_epoch=leader_epoch)
+        found: ListOffsetsResponse = await _Call(lambda reads: reads.list_offsets(request))
+        return found
+
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, leader_epoch: int = -1
+    ) -> OffsetForLeaderEpochResponse:
+        """As ``Queries.offset_for_leader_epoch``."""
+        request = OffsetForLeaderEpochRequest(leader_epoch=epoch, current_leader_epoch=leader_epoch)
+
+        async def ask(reads: LogReads) -> OffsetForLeaderEpochResponse:
+            return reads.offset_for_leader_epoch(request)
+
+        found: OffsetForLeaderEpochResponse = await _Call(ask)
+        return found
+
+
+class Consumer:
+    """One place among all consumers; whoever leaves it for good is followed by somebody else."""
+
+    def __init__(
+        self,
+        cluster: Population,
+        history: History,
+        rng: random.Random,
+        place: int,
+        conversions: Conversions,
+    ) -> None:
+        self._cluster = cluster
+        self._history = history
+        self._rng = rng
+        self._place = place
+        self._conversions = conversions
+        self._names = 0
+        self._name = ""
+        self._node_id: NodeId = -1
+        self._poll: Coroutine[Any, Any, Any]
+        self._is_gone = False
+        """Whether this poll was refused by a node whose log begins above the position."""
+        self._read_end = -1
+        """Where what this poll brought ends; -1 for nothing."""
+        self.offset = -1
+        """Everything below was read or could not be read any more; -1 before the first reset."""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Somebody else: from a place in the log, or from whichever end its policy says."""
+        rng, log = self._rng, self._history.log
+        policy = rng.choice(tuple(ResetPolicy))
+        position = None
+        if log and rng.random() < 0.7:
+            batch = rng.choice(log[-20:])
+            position = LogPosition(batch.end, batch.epoch)
+        elif policy is ResetPolicy.NONE:
+            position = LogPosition(0)
+        self._policy = policy
+        self._open(position)
+
+    def _open(self, position: LogPosition | None) -> None:
+        queries = cast("Queries", _Calls())  # The three calls that a consumer makes.
+        self._consumer = LogConsumer(queries, reset=self._policy, position=position)
+        self.offset = -1 if position is None else position.offset
+        self._resume()
+
+    def _resume(self) -> None:
+        """What is read from here on is one stretch of the log."""
+        self._names += 1
+        self._name = f"l{self._place}.{self._names}"
+        if self.offset >= 0:
+            self._history.handed.append(Handed(self._name, "resume", self.offset))
+
+    # ------------------------------------------------------------------ polls
+
+    def poll(self) -> None:
+        """Ask for what follows, perhaps as somebody else or another node."""
+        rng = self._rng
+        if not self._cluster.is_healed:
+            roll = rng.random()
+            if roll < ANEW_SHARE:
+                self._begin_anew()
+            elif roll < ANEW_SHARE + RESTART_SHARE:
+                self._restart()
+        if self._node_id < 0 or rng.random() < leave_share(self._cluster, LEAVE_SHARE):
+            self._node_id = choose_node(self._cluster, rng)
+        self._is_gone = False
+        self._poll = self._consumer.poll(max_wait_ms=0)
+        self._go_on(self._poll.send, None)
+
+    def _restart(self) -> None:
+        """Come back with what was stored, as a new process or not.
+
+        Without the epoch of what it read nobody could tell whether its position is the log's.
+        """
+        position = self._consumer.position
+        if position is None or position.epoch < 0:
+            return
+        roll = self._rng.random()
+        self._node_id = -1
+        if roll < 0.6:
+            # Looked up at once, at whichever node is next.
+            self._consumer.seek(position.offset, position.epoch)
+        elif roll < 0.8:
+            self._open(LogPosition(position.offset, position.epoch))
+        else:
+            self._open(position)
+
+    def _go_on(self, step: Callable[[Any], _Call], what: object) -> None:
+        """Let the consumer go on until it asks something, or the poll is over."""
+        try:
+            call = step(what)
+        except StopIteration:
+            self._polled()
+        except LogTruncationError as error:
+            raise Violation(
+                NAME, "told that what it read was cut", consumer=self._name, error=str(error)
+            ) from error
+        except OffsetOutOfRangeError as error:
+            self._require_gone(str(error))
+            self._begin_anew()
+            self._later(RETRY_US, self.poll)
+        except ClientError:
+            self._node_id = -1
+            self._later(RETRY_US, self.poll)
+        else:
+            self._later(TRAVEL_US, self._arrive, call)
+
+    def _polled(self) -> None:
+        position, before = self._consumer.position, self.offset
+        self.offset = -1 if position is None else position.offset
+        if self.offset < before:
+            raise Violation(
+                NAME, "went back", consumer=self._name, read=before, goes_on=self.offset
+            )
+        read = self._read_end
+        self._read_end = -1
+        if self.offset != read and self.offset != before:
+            if before >= 0:
+                self._require_gone(f"moved from {before} to {self.offset}")
+                self._cluster.counts.log_resets += 1
+            self._resume()
+        self._later(RETRY_US if read >= 0 else PAUSE_US, self.poll)
+
+    def _require_gone(self, what: str) -> None:
+        if not self._is_gone:
+            raise Violation(
+                NAME,
+                "a position was given up that no log had lost",
+                consumer=self._name,
+                what=what,
+            )
+
+    def _later(self, pause_us: tuple[int, int], call: Callable[..., None], *what: object) -> None:
+        self._cluster.scheduler.after(self._rng.randint(*pause_us), call, *what)
+
+    # ------------------------------------------------------------------ the node
+
+    def _arrive(self, call: _Call) -> None:
+        cluster, node_id = self._cluster, self._node_id
+        member = cluster.members[node_id]
+        if member.replica is None or self._is_paused(node_id) or self._is_lost():
+            self._later(RETRY_US, self._fail, UnavailableError("no answer"))
+            return
+        served = Served(member.replica)
+        try:
+            reads = LogReads(cast("ServedNode", served), Gate("fetches", 1))
+            answer = _at_once(call.ask(reads))
+        except RequestRefusedError as error:
+            self._is_gone |= 0 <= self.offset < served.log_start.offset
+            self._later(TRAVEL_US, self._fail, self._refusal(error))
+            return
+        except (StorageError, QuorumUsageError) as error:
+            self._check_disk(error)
+            self._later(TRAVEL_US, self._fail, UnavailableError(str(error)))
+            return
+        if isinstance(answer, FetchLogResponse) and answer.records:
+            try:
+                end = self._conversions.of(answer.records).batches[-1].end_offset
+            except StorageError as error:
+                self._check_disk(error)
+                self._later(TRAVEL_US, self._hear_damaged, answer)
+                return
+            cluster.witness.watched(node_id, end)
+        self._later(TRAVEL_US, self._hear, call, answer)
+
+    def _is_paused(self, node_id: NodeId) -> bool:
+        cluster = self._cluster
+        until_us = cluster.members[node_id].paused_until_us
+        return cluster.scheduler.now_us < until_us and not cluster.is_healed
+
+    def _is_lost(self) -> bool:
+        cluster = self._cluster
+        if not cluster.network.reaches_client(self._node_id):
+            return True
+        return not cluster.is_healed and self._rng.random() < cluster.plan.loss
+
+    def _refusal(self, error: RequestRefusedError) -> ClientError:
+        """As the client's library makes it of the answer, after asking in vain elsewhere."""
+        details = error.details
+        leader = next((each for each in details if isinstance(each, LeaderHint)), None)
+        refused = RefusedError(int(error.code), str(error), leader=leader)
+        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return OffsetOutOfRangeError(str(error))
+        return UnavailableError(str(error)) if may_ask_again(refused) else refused
+
+    def _check_disk(self, error: Exception) -> None:
+        disk = self._cluster.members[self._node_id].disk
+        if isinstance(error, QuorumUsageError) or not (disk.is_suspect or disk.files.is_latent):
+            raise Violation(
+                NAME,
+                "what is committed cannot be read",
+                node=self._node_id,
+                consumer=self._name,
+                error=repr(error),
+            ) from error
+
+    # ------------------------------------------------------------------ the consumer
+
+    def _fail(self, error: ClientError) -> None:
+        self._go_on(self._poll.throw, error)
+
+    def _hear(self, call: _Call, answer: object) -> None:
+        counts = self._cluster.counts
+        if self._is_lost():
+            self._fail(UnavailableError("no answer"))
+            return
+        if isinstance(answer, FetchLogResponse):
+            if self.offset < 0:
+                # Its policy has just said where it begins.
+                self.offset = call.offset
+                self._resume()
+            for base, end, epoch, digest in self._conversions.of(answer.records).batches:
+                counts.log_batches += 1
+                self._read_end = end
+                self._history.handed.append(Handed(self._name, "batch", end, base, epoch, digest))
+        elif isinstance(answer, OffsetForLeaderEpochResponse):
+            counts.log_lookups += 1
+        self._go_on(self._poll.send, answer)
+
+    def _hear_damaged(self, answer: FetchLogResponse) -> None:
+        """Bits of what was read have flipped on the node's disk; the consumer must refuse it."""
+        before = self._consumer.position
+        self._go_on(self._poll.send, answer)
+        if self._consumer.position != before:
+            raise Violation(NAME, "took damaged records", consumer=self._name, read=before)
+
+
+class Consumers:
+    """All consumers of a cluster."""
+
+    def __init__(
+        self, cluster: Population, history: History, rng: random.Random, conversions: Conversions
+    ) -> None:
+        self._cluster = cluster
+        self._all = [
+            Consumer(cluster, history, Dice(rng.getrandbits(64)), place, conversions)
+            for place in range(CONSUMERS)
+        ]
+
+    def start(self) -> None:
+        """Let every consumer ask somebody."""
+        for number, consumer in enumerate(self._all):
+            self._cluster.scheduler.after(9_000 * (number + 1), consumer.poll)
+
+    def offsets(self) -> list[int]:
+        """What each of them has read everything below of; -1 for nothing yet."""
+        return [each.offset for each in self._all]
+
+    def have(self, end_offset: int) -> bool:
+        """Whether everybody has read everything below ``end_offset``."""
+        return all(each.offset == end_offset for each in self._all)
+
+
+def _at_once(answer: Awaitable[Any]) -> Any:
+    """What a service answers without a wait."""
+    try:
+        answer.__await__().send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("a service waits for something, in a simulated call")

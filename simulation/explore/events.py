@@ -1,0 +1,97 @@
+"""What may happen to one node of a model without a message, and how a timer is made to fire."""
+
+from __future__ import annotations
+
+from quorum.core.contract.output import Append
+from quorum.core.state.core_state import CoreState
+from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from quorum.types import NodeId
+from simulation.explore import slots
+from simulation.explore.disk import Disk
+from simulation.explore.model import Model
+from simulation.explore.node import Working
+from simulation.explore.values import Event
+
+
+def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
+    """What may happen to a node without a message."""
+    core = node.core
+    role = core.role
+    may_stand = model.may_stand(core.me.id, core.epoch + 1)
+    may_rise = core.epoch < model.epochs and may_stand
+    found: list[Event] = []
+    if is_urgent(node, model):
+        found.append(("persist",))
+        if node.raft.is_leader:
+            return [*found, ("doom",)]
+        watermarks = {min(node.stored, len(node.disk.log))}
+        return found + crash_variants(node, written, watermarks)
+    if node.pending and model.in_full:
+        found.append(("persist",))
+    if may_rise and (
+        (isinstance(role, Unattached | Follower | Candidate) and core.is_voter)
+        or (isinstance(role, Leader) and role.established and role.remote and model.resigns)
+        or (isinstance(role, Resigned) and core.epoch + 1 < model.epochs)
+    ):
+        found.append(("timer",))
+    if isinstance(role, Prospective):
+        found.append(("timer",))
+    if node.crashes and node.pending:
+        known = min(core.high_watermark, len(node.disk.log))
+        found += crash_variants(node, written, {0, known} if model.in_full else {known})
+    return found
+
+
+def is_urgent(node: Working, model: Model) -> bool:
+    """Whether it has to be settled what the disk has done before anything else happens."""
+    return bool(node.pending) and not model.in_full and not node.doomed
+
+
+def crash_variants(node: Working, written: Disk, watermarks: set[int]) -> list[Event]:
+    """What of the work handed to the disk a crash may leave behind."""
+    durable = node.disk
+    logs = [durable.log]
+    done = durable
+    for _, effects in node.pending:
+        for effect in effects:
+            if isinstance(effect, Append) and effect.base_offset == len(done.log):
+                # A torn write: the first batch only. One batch is written whole or not at all.
+                batch = done.after(effect, {}).log[: len(done.log) + 1]
+                is_within = bool(done.log) and done.log[-1][0] == batch[-1][0]
+                if len(batch) < effect.end_offset and is_within:
+                    logs.append(batch)
+            done = done.after(effect, node.checkpoints)
+        if not node.doomed:
+            break
+        if done.log != logs[-1] and done.log != written.log:
+            logs.append(done.log)
+    elections = [durable.election]
+    if written.election != durable.election:
+        elections.append(written.election)
+    return [
+        ("crash", log, election, watermark)
+        for log in logs
+        for election in elections
+        for watermark in sorted(watermarks)
+    ]
+
+
+def expire(core: CoreState) -> None:
+    """Let the timer of the role in office fire."""
+    role = core.role
+    match role:
+        case Follower():
+            role.fetch_deadline_ms = slots.NOW_MS
+        case Leader():
+            role.check_quorum_deadline_ms = slots.NOW_MS
+        case _:
+            role.election_deadline_ms = slots.NOW_MS
+
+
+def make_due(core: CoreState, target: NodeId) -> None:
+    """Let the leader find ``target`` silent, so that it announces itself again."""
+    leader = core.role
+    if isinstance(leader, Leader):
+        progress = leader.remote[target]
+        progress.last_fetch_ms = -1
+        progress.begin_due_ms = leader.upkeep_due_ms = slots.NOW_MS

@@ -1,0 +1,305 @@
+"""Every state that a node of a model was ever in, and what each event makes of it, computed once.
+
+A cluster has far more states than its nodes have: millions of combinations of a few thousand. The
+real core therefore runs once for each state of a node and each event; a cluster's step is a look
+into this table.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from quorum.core.contract.local_events import RemoveVoter
+from quorum.core.contract.output import Append, SaveElectionState
+from quorum.core.messages.epoch_messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.state.roles import Follower, Leader, Prospective
+from quorum.errors import ErrorCode, InvariantViolation
+from quorum.types import NO_NODE, ElectionState, NodeId
+from simulation.explore import slots
+from simulation.explore.disk import Disk, Log
+from simulation.explore.events import events_of, expire, is_urgent, make_due
+from simulation.explore.freeze import fingerprint
+from simulation.explore.model import Model
+from simulation.explore.node import NoChance, Working, config_of, key_of
+from simulation.explore.values import Event, Local, Outcome, Packet
+from simulation.invariants.violation import Violation
+
+Origin: TypeAlias = tuple[int, Event]
+"""A state of a node and what happened to it; -1 for the start, a packet for its dead twin."""
+
+
+class Locals:
+    """The table. Numbers stand for states and packets, in order of discovery."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.locals: list[Local] = []
+        self._by_fingerprint: dict[tuple[bytes, int, int, int], int] = {}
+        self.packets: list[Packet] = []
+        self._by_message: dict[tuple[NodeId, NodeId, Message], int] = {}
+        self._outcomes: dict[tuple[int, Event], Outcome] = {}
+        self.origins: list[Origin] = []
+        """How each state of a node was first reached."""
+        self.sources: list[tuple[Origin, int]] = []
+        """What first sent each packet, and how many of its outline that sent before."""
+        self._logs: dict[Log, Log] = {}
+        """One object for equal logs."""
+        self._origin: Origin = (-1, ())
+        self._common = (config_of(tells_commits=model.tells_commits), NoChance())
+
+    @property
+    def computed(self) -> int:
+        """How many steps of the real core were run."""
+        return len(self._outcomes)
+
+    def opened(self, node_id: NodeId, disk: Disk) -> Outcome:
+        """The first state of a node, on the disk the model gives it."""
+        model = self._model
+        self._origin = (-1, ("opened", node_id))
+        node = Working.opened(
+            node_id,
+            disk,
+            model.crashes,
+            model.checkpoints,
+            model.known_watermark,
+            tells_commits=model.tells_commits,
+        )
+        return self._finish(node)
+
+    def dead_twin(self, number: int) -> int:
+        """The same request, whose sender no longer waits for its answer."""
+        packet = self.packets[number]
+        self._origin = (number, ("twin",))
+        return self._packet(packet.sender, packet.to, packet.message, slots.DEAD)
+
+    def step(self, local: int, event: Event) -> Outcome:
+        """What ``event`` makes of a state."""
+        key = (local, event)
+        outcome = self._outcomes.get(key)
+        if outcome is None:
+            outcome = self._outcomes[key] = self._compute(local, event)
+        return outcome
+
+    def _compute(self, local: int, event: Event) -> Outcome:
+        self._origin = (local, event)
+        node: Working = pickle.loads(self.locals[local].packed)  # noqa: S301
+        node.checkpoints = self._model.checkpoints
+        slots.bring_back(node.core, *self._common)
+        node.before = slots.live_numbers(node.core)
+        try:
+            node = self._happen(node, event)
+            return self._finish(node)
+        except Violation as violation:
+            return Outcome(local, (), frozenset(), violation)
+        except InvariantViolation as error:
+            found = Violation("core-invariant", str(error), node=self.locals[local].node_id)
+            return Outcome(local, (), frozenset(), found)
+
+    def _happen(self, node: Working, event: Event) -> Working:
+        raft, core, now = node.raft, node.core, slots.NOW_MS
+        match event:
+            case ("deliver", number):
+                packet = self.packets[number]
+                node.take(raft.receive(now, packet.sender, packet.message))
+            case ("persist",):
+                node.persist()
+            case ("doom",):
+                node.doomed, node.stored = True, 0
+            case ("timer",):
+                expire(core)
+                node.take(raft.tick(now))
+            case ("propose",):
+                node.take(raft.propose(now, end_offset=core.log.end_offset + 1, payload=b""))
+            case ("remove", target):
+                node.take(raft.notice(now, RemoveVoter(1, key_of(target))))
+            case ("begin", target):
+                make_due(core, target)
+                node.take(raft.tick(now))
+            case ("forget", peer, numbers):
+                node.forget(peer, numbers)
+            case ("crash", *about):
+                node = self._crashed(node, *about)
+            case ("again", peer, number):
+                self._again(core, peer, number)
+            case _:
+                raise AssertionError(event)
+        return node
+
+    def _again(self, core: Any, peer: NodeId, number: int) -> None:
+        """The peer crashed before it answered: ask it again."""
+        if number < slots.BALLOT:
+            core.in_flight = None
+            return
+        if isinstance(core.role, Leader):
+            core.role.remote[peer].begin_request_id = 0
+            return
+        for holder, found in slots.slots_of(core):
+            if found == number:
+                holder.request_id, holder.due_ms = 0, slots.NOW_MS
+
+    def _crashed(self, node: Working, log: Log, election: ElectionState, watermark: int) -> Working:
+        disk = node.disk
+        disk = disk.after(SaveElectionState(election), {})
+        if len(log) > len(disk.log):
+            entries: Any = log[len(disk.log) :]
+            disk = disk.after(Append(len(disk.log), len(log), log[-1][0], payload=entries), {})
+        crashed = Working.opened(
+            node.raft.me.id,
+            disk,
+            node.crashes - 1,
+            self._model.checkpoints,
+            watermark,
+            tells_commits=self._model.tells_commits,
+        )
+        crashed.before = node.before
+        return crashed
+
+    def _finish(self, node: Working) -> Outcome:
+        """Go on to where time has to pass, then look at what has become of it."""
+        raft, now = node.raft, slots.NOW_MS
+        for _ in range(2):
+            self._skip_pre_vote(node)
+            # Back-offs end, as they do while time passes.
+            node.core.peers.reset()
+            node.core.raises_until_ms = 0
+            slots.forget_search(node.core)
+            node.take(raft.tick(now))
+        self._skip_pre_vote(node)
+        if not node.crashes and not self._model.in_full:
+            # Nothing depends on when a disk is done that never loses anything.
+            while node.pending:
+                node.persist()
+        if not node.pending:
+            node.stored = raft.high_watermark
+        model = self._model
+        if raft.epoch > model.epochs:
+            raise AssertionError(f"{model.name}: epoch {raft.epoch} is beyond its bound")
+        node.settle(hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes)
+        node.promises = [each for each in node.promises if not self._is_lost(each[2])]
+        sent: list[int] = []
+        for to, message in node.sent:
+            if not self._is_lost(message):
+                sent.append(self._packet(raft.me.id, to, message, message.request_id, sent))
+        return Outcome(self._intern(node), tuple(sent), node.killed)
+
+    def _is_lost(self, message: Message) -> bool:
+        """Whether nobody waits for it, or the model loses all of its kind."""
+        model = self._model
+        if isinstance(message, EndQuorumEpochRequest | EndQuorumEpochResponse):
+            return not model.has_farewells
+        if isinstance(message, Request):
+            return False
+        is_refusal = message.error != ErrorCode.NONE or (
+            isinstance(message, VoteResponse) and not message.granted
+        )
+        return message.request_id == slots.DEAD or (is_refusal and not model.has_refusals)
+
+    def _skip_pre_vote(self, node: Working) -> None:
+        """Without pre-votes in the model, whoever would ask for them has won them."""
+        core = node.core
+        role = core.role
+        if self._model.has_pre_votes or not isinstance(role, Prospective):
+            return
+        for ballot in role.ballots.values():
+            ballot.granted, ballot.request_id = True, 0
+        node.take(node.raft.tick(slots.NOW_MS))
+        is_pre = [isinstance(each, VoteRequest) and each.pre_vote for _, each in node.sent]
+        node.sent = [each for each, skipped in zip(node.sent, is_pre) if not skipped]
+        node.promises = [
+            each
+            for each in node.promises
+            if not (isinstance(each[2], VoteRequest) and each[2].pre_vote)
+        ]
+
+    def _packet(
+        self,
+        sender: NodeId,
+        to: NodeId,
+        message: Message,
+        number: int,
+        before: Sequence[int] = (),
+    ) -> int:
+        if message.request_id != number:
+            message = replace(message, request_id=number)
+        key = (sender, to, message)
+        known = self._by_message.get(key)
+        if known is None:
+            known = self._by_message[key] = len(self.packets)
+            is_request = isinstance(message, Request)
+            is_late = is_request and number == slots.DEAD
+            is_late &= not isinstance(message, BeginQuorumEpochRequest)
+            epoch = message.epoch
+            if is_late and isinstance(message, VoteRequest) and message.pre_vote:
+                epoch = -1  # Its answer promises nothing, and nobody waits for it.
+            packet = Packet(sender, to, message, number, is_request, epoch, is_late)
+            self.packets.append(packet)
+            outlines = [self.packets[each].outline for each in before]
+            self.sources.append((self._origin, outlines.count(packet.outline)))
+        return known
+
+    def _intern(self, node: Working) -> int:
+        node.sent, node.before, killed = [], frozenset(), node.killed
+        node.killed, checkpoints = frozenset(), node.checkpoints
+        node.checkpoints = {}
+        core = node.core
+        slots.set_aside(core)
+        high_watermark, core.high_watermark = core.high_watermark, 0
+        body = fingerprint((core, node.disk, node.pending, node.promises, node.doomed))
+        core.high_watermark = high_watermark
+        key = (body, high_watermark, node.stored, node.crashes)
+        known = self._by_fingerprint.get(key)
+        if known is None:
+            known = self._by_fingerprint[key] = len(self.locals)
+            packed = pickle.dumps(node, -1)
+            slots.bring_back(core, *self._common)
+            self.locals.append(self._describe(node, packed, body, checkpoints))
+            self.origins.append(self._origin)
+        node.killed, node.checkpoints = killed, checkpoints
+        return known
+
+    def _describe(self, node: Working, packed: bytes, body: bytes, checkpoints: Any) -> Local:
+        core, raft = node.core, node.raft
+        role = core.role
+        node.checkpoints = checkpoints
+        written, kept = node.written, node.disk.election
+        owed = {
+            (to, each.request_id) for _, to, each in node.promises if not isinstance(each, Request)
+        }
+        begins: list[NodeId] = []
+        if isinstance(role, Leader):
+            owed |= set(role.held._held)
+            begins = [peer for peer, each in role.remote.items() if not each.begin_request_id]
+            if raft.is_leader and (kept.epoch, kept.leader_id) != (raft.epoch, raft.me.id):
+                raise Violation("promises", "it leads before that is durable", node=raft.me.id)
+        return Local(
+            packed,
+            body,
+            raft.me.id,
+            raft.epoch,
+            kept.epoch,
+            NO_NODE if kept.voted is None else kept.voted.id,
+            kept.leader_id,
+            raft.role_name,
+            raft.is_leader,
+            raft.can_write,
+            role.leader_id if isinstance(role, Follower) else -1,
+            raft.high_watermark,
+            self._logs.setdefault(written.log, written.log),
+            self._logs.setdefault(node.disk.log, node.disk.log),
+            core.voters.latest.ids,
+            slots.live_numbers(core),
+            frozenset(owed),
+            tuple(begins) if raft.is_leader else (),
+            tuple(events_of(node, written, self._model)),
+            is_urgent(node, self._model),
+            node.doomed and not raft.is_leader,
+        )

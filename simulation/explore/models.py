@@ -1,0 +1,164 @@
+"""The models: which clusters are explored, from which disks, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from quorum.types import ElectionState, Founding, NodeId, ReplicaKey, Voter
+from simulation.explore.disk import Disk, Entry, Log, end_of
+from simulation.explore.model import LATE_ALL, Model
+from simulation.explore.node import key_of
+
+_FOUNDED = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
+
+
+def _voters(*ids: NodeId) -> tuple[Voter, ...]:
+    return tuple(Voter(key_of(node_id)) for node_id in ids)
+
+
+def _set(*ids: NodeId, removed: tuple[NodeId, ...] = ()) -> Entry:
+    """A voters record of epoch 1."""
+    gone: tuple[ReplicaKey, ...] = tuple(key_of(node_id) for node_id in removed)
+    return (1, (_voters(*ids), gone))
+
+
+def _fresh(count: int) -> Callable[[], Mapping[NodeId, Disk]]:
+    ids = range(1, count + 1)
+
+    def disks() -> Mapping[NodeId, Disk]:
+        return {node_id: Disk(_FOUNDED, _voters(*ids)) for node_id in ids}
+
+    return disks
+
+
+_PLAIN: Entry = (1, None)
+_OPENING: Log = (_PLAIN, _PLAIN, _set(1, 2, 3, 4))
+"""What the leader of epoch 1 writes first: leader change, kraft.version, voters."""
+
+
+def _four_alike() -> Mapping[NodeId, Disk]:
+    """Four voters, each with the first batch of epoch 1, whose leader nobody remembers."""
+    voters = _voters(1, 2, 3, 4)
+    return {node_id: Disk(ElectionState(1), voters, _OPENING) for node_id in (1, 2, 3, 4)}
+
+
+def _three_alike() -> Mapping[NodeId, Disk]:
+    """The same of three voters."""
+    voters = _voters(1, 2, 3)
+    return {node_id: Disk(ElectionState(1), voters, _THREE) for node_id in (1, 2, 3)}
+
+
+_THREE: Log = (_PLAIN, _PLAIN, _set(1, 2, 3))
+_AFTER_REMOVAL: Log = (*_THREE, _set(1, 2, removed=(3,)))
+_AFTER_BOTH: Log = (*_AFTER_REMOVAL, _set(1, 2, 4, removed=(3,)))
+_CHECKPOINT = end_of(_AFTER_BOTH)
+
+
+def _left_behind() -> Mapping[NodeId, Disk]:
+    """Node 3 was removed, then 4 added, while 3 saw neither and 2 only the first.
+
+    Nodes 1 and 4 have trimmed their logs to a checkpoint, so 3 is sent that.
+    """
+    known, voters = ElectionState(1), _voters(1, 2, 3)
+    return {
+        1: Disk(ElectionState(1, 1, key_of(1)), voters, _AFTER_BOTH, _CHECKPOINT, (_CHECKPOINT,)),
+        2: Disk(known, voters, _AFTER_REMOVAL),
+        3: Disk(ElectionState(1, 1), voters, _THREE),
+        4: Disk(known, voters, _AFTER_BOTH, _CHECKPOINT, (_CHECKPOINT,)),
+    }
+
+
+MODELS: dict[str, Model] = {
+    each.name: each
+    for each in (
+        Model(
+            "election",
+            "three voters elect; pre-votes, refusals and farewells are messages, leaders resign",
+            _fresh(3),
+            epochs=1,
+            late=LATE_ALL,
+            stale=LATE_ALL,
+            in_full=True,
+            has_pre_votes=True,
+            has_farewells=True,
+            has_refusals=True,
+            tells_commits=True,
+            resigns=True,
+            alike=((1, 2, 3),),
+        ),
+        Model(
+            "records",
+            "three voters, two epochs, three records of clients, late requests arrive, no crash",
+            _fresh(3),
+            epochs=2,
+            records=3,
+            late=LATE_ALL,
+            alike=((1, 2, 3),),
+        ),
+        Model(
+            "crashes",
+            "three voters, two epochs, three records of clients, one crash of each",
+            _fresh(3),
+            epochs=2,
+            records=3,
+            crashes=1,
+            alike=((1, 2, 3),),
+        ),
+        Model(
+            "crashes-late",
+            "three voters, two epochs, one record, one crash of each, late requests arrive",
+            _fresh(3),
+            epochs=2,
+            records=1,
+            crashes=1,
+            late=LATE_ALL,
+            alike=((1, 2, 3),),
+        ),
+        Model(
+            "removals",
+            "removals of two of four voters, by leaders that know nothing of each other",
+            _four_alike,
+            epochs=4,
+            removals=2,
+            late=LATE_ALL,
+            known_watermark=len(_OPENING),
+            removable=(1, 4),
+            reigns=(1, 2, 1),
+        ),
+        Model(
+            "removals-two-reigns",
+            "removals of two of four voters, by two leaders that know nothing of each other",
+            _four_alike,
+            epochs=3,
+            removals=2,
+            late=LATE_ALL,
+            known_watermark=len(_OPENING),
+            removable=(1, 4),
+            reigns=(1, 2),
+        ),
+        Model(
+            "removals-stale",
+            "removal of one of three voters while requests of a leader's earlier reign arrive",
+            _three_alike,
+            epochs=4,
+            removals=1,
+            late=LATE_ALL,
+            stale=LATE_ALL,
+            known_watermark=len(_THREE),
+            removable=(3,),
+            reigns=(1, 2, 1),
+        ),
+        Model(
+            "checkpoint",
+            "a removed voter learns of two changes of the voters from a checkpoint",
+            _left_behind,
+            epochs=4,
+            records=1,
+            late=LATE_ALL,
+            stale=1,
+            has_refusals=True,
+            standing=(1, 3),
+            checkpoints={_CHECKPOINT: _AFTER_BOTH},
+        ),
+    )
+}

@@ -1,0 +1,138 @@
+"""Messages under way: which stay, which are given up, and which can do nothing any more.
+
+A request is under way from the moment its sender waits for the answer until it does no longer or
+its receiver owes one: whatever is lost is asked again. So what is under way follows from the
+states of the nodes, up to ``Model.late`` requests of former roles.
+"""
+
+from __future__ import annotations
+
+from simulation.explore.local import Locals
+from simulation.explore.model import Model
+from simulation.explore.values import Outcome
+from simulation.invariants.violation import Violation
+
+
+class UnderWay:
+    """The rules, over a table of states and packets. Lists of states are changed in place."""
+
+    def __init__(self, model: Model, table: Locals) -> None:
+        self._model = model
+        self._table = table
+        self._ids = tuple(sorted(model.disks()))
+        self._index = {node_id: index for index, node_id in enumerate(self._ids)}
+        self._in_vain_known: dict[tuple[int, int], bool] = {}
+        self._ignored: dict[tuple[int, int], bool] = {}
+
+    def keep(
+        self,
+        numbers: list[int],
+        packets: set[int],
+        index: int,
+        number: int,
+        outcome: Outcome,
+    ) -> None:
+        """A request that came to nothing will come again, because its sender still waits."""
+        table = self._table
+        packet = table.packets[number]
+        if not packet.is_request or packet.is_late:
+            return
+        if packet.number:
+            asker = (packet.sender, packet.number)
+            sender = table.locals[numbers[self._index[packet.sender]]]
+            if packet.number not in sender.waits or asker in table.locals[numbers[index]].owed:
+                return
+            if any(
+                (packet.sender, packet.number) == (answer.to, answer.number)
+                for answer in map(table.packets.__getitem__, outcome.sent)
+                if not answer.is_request
+            ):
+                return
+        packets.add(number)
+
+    def give_up(
+        self, numbers: list[int], packets: set[int], index: int, killed: frozenset[int]
+    ) -> None:
+        """A node waits no longer for some answers: their requests are late from now on."""
+        table, node_id = self._table, self._ids[index]
+        for number in sorted(packets):
+            packet = table.packets[number]
+            if packet.number not in killed:
+                continue
+            if packet.is_request and packet.sender == node_id:
+                packets.discard(number)
+                packets.add(table.dead_twin(number))
+            elif not packet.is_request and packet.to == node_id:
+                packets.discard(number)
+        gone = frozenset((node_id, number) for number in killed)
+        for other, number in enumerate(numbers):
+            if table.locals[number].owed & gone:
+                event = ("forget", node_id, killed)
+                numbers[other] = table.step(number, event).local
+
+    def drop_old(self, numbers: list[int], packets: set[int]) -> None:
+        """Requests that can do nothing any more, and late ones beyond the bounds.
+
+        Of the first ``Model.stale`` stay. What their senders still wait for is nothing, so they
+        stay as they will be when that is given up.
+        """
+        table, model, late = self._table, self._model, 0
+        refused: set[int] = set()
+        for number in sorted(packets):
+            packet = table.packets[number]
+            if not packet.is_request or (packet.number and model.has_refusals):
+                continue
+            at = numbers[self._index[packet.to]]
+            if not self._is_in_vain(number, at):
+                late += packet.is_late
+                if packet.is_late and late > model.late:
+                    packets.discard(number)
+                continue
+            packets.discard(number)
+            if model.stale:
+                twin = table.dead_twin(number) if packet.number else number
+                if self._is_in_vain(twin, at) and table.packets[twin].epoch >= 0:
+                    refused.add(twin)
+        packets.update(sorted(refused)[: model.stale])
+
+    def _is_in_vain(self, number: int, local: int) -> bool:
+        known = self._in_vain_known.get((number, local))
+        if known is None:
+            known = self._can_only_be_refused(number, local)
+            self._in_vain_known[number, local] = known
+        return known
+
+    def is_ignored(self, number: int, local: int) -> bool:
+        """Whether a request changes nothing now and says nothing, so that it stays as it is."""
+        known = self._ignored.get((number, local))
+        if known is None:
+            packet = self._table.packets[number]
+            known = packet.is_request and not packet.is_late
+            if self._in_vain_known.get((number, local), False):
+                # Refused already, without a trace.
+                known = True
+            elif known:
+                outcome = self._table.step(local, ("deliver", number))
+                known = outcome.violation is None and outcome.local == local and not outcome.sent
+            self._ignored[number, local] = known
+        return known
+
+    def _can_only_be_refused(self, number: int, local: int) -> bool:
+        """Whether a request is of an epoch that its receiver has left behind, on its disk."""
+        packet, to = self._table.packets[number], self._table.locals[local]
+        if packet.epoch < 0:
+            return True
+        if packet.epoch >= to.durable_epoch:
+            return False
+        outcome = self._table.step(local, ("deliver", number))
+        if outcome.violation is not None:
+            raise outcome.violation
+        if outcome.local != local or outcome.sent:
+            raise Violation(
+                "stale-epoch",
+                "a request of an epoch left behind is not refused",
+                node=to.node_id,
+                epoch=packet.epoch,
+                durable=to.durable_epoch,
+            )
+        return True

@@ -1,0 +1,113 @@
+"""Disks that take the place of others: new and empty, or copies from the past."""
+
+from __future__ import annotations
+
+import random
+
+from simulation.copies import end_copy, start_copy
+from simulation.harm.site import Site
+from simulation.member import Member
+from simulation.memory_filesystem import KEEP_ALL
+
+_BEHIND_US = 200_000
+_NOTICED_WITHIN_US = 2_000_000
+_COPY_RUNS_US = 400_000
+"""Longer than any timer after which a node has something to say."""
+
+
+def _may_replace(site: Site, member: Member | None) -> bool:
+    if member is None or member.disk.has_lost_its_vote or not site.budget.allows(member):
+        return False
+    # Before the first commit a quorum is not founded, and waits for the disks it knows.
+    return site.cluster.witness.committed.end_offset > 0
+
+
+def wipe(site: Site) -> bool:
+    """A disk is replaced and formatted anew: a new directory id, an observer until it is added.
+
+    One that never votes again is replaced at any time: it counts as lost already.
+    """
+    member = site.any(up=False)
+    if member is None or not (member.disk.has_lost_its_vote or _may_replace(site, member)):
+        return False
+    member.wipe(site.rng.randbytes(16))
+    site.cluster.witness.wiped(member.id)
+    site.budget.spend(member)
+    return True
+
+
+def reformat(site: Site) -> bool:
+    """A voter's disk is replaced and formatted by the same command: the same directory id."""
+    member = site.any(up=False)
+    voters = site.cluster.bootstrap_voters
+    if member is None or member.key not in [voter.key for voter in voters]:
+        return False
+    if not _may_replace(site, member):
+        return False
+    member.disk.reformat(member.key.directory_id, voters)
+    site.cluster.witness.reformatted(member.id, is_empty=True)
+    site.budget.spend(member)
+    return True
+
+
+def roll_back(site: Site) -> bool:
+    """A voter's disk is copied, and some time later replaced by that copy.
+
+    What the copy has forgotten binds all the same, and nobody can enforce that before the first
+    contact: roll-backs are outside of what is promised, and are found out. So everybody else is
+    up when it happens, and nothing else goes wrong until it was noticed or has caught up.
+    """
+    member = site.any(up=True)
+    if member is None or member.id not in site.cluster.voter_ids:
+        return False
+    if not _may_replace(site, member):
+        return False
+    member.crash("kill", KEEP_ALL, is_refusing=True)
+    member.disk.back_up()
+    member.boot()
+    site.later(site.some_us(_BEHIND_US), _put_back, site, member)
+    return True
+
+
+def _put_back(site: Site, member: Member) -> None:
+    cluster = site.cluster
+    others = [each for each in cluster.members.values() if each is not member]
+    leader = site.leader()
+    if leader in (None, member) or not all(each.is_up for each in others):
+        return
+    if not member.disk.is_behind_with_copy or not _may_replace(site, member):
+        return
+    member.crash("kill", KEEP_ALL, is_refusing=True)
+    cluster.network.mend()
+    member.disk.roll_back()
+    cluster.witness.reformatted(member.id, is_empty=False)
+    site.budget.spend(member)
+    cluster.hush(_NOTICED_WITHIN_US)
+    cluster.happened("rolled-back")
+    member.boot()
+
+
+def clone(site: Site) -> bool:
+    """A voter's disk is copied, and a second process runs on the copy beside the first for a while.
+
+    Every peer that hears both refuses the second, as long as the first one lives. Which of two runs
+    nobody can know once the first has ended, so nothing else goes wrong meanwhile: everybody is up.
+    """
+    cluster = site.cluster
+    leader = site.leader()
+    if leader is None or leader.replica is None or cluster.is_hushed():
+        return False
+    keys = [voter.key for voter in leader.replica.node.voters]
+    members = list(cluster.members.values())
+    voters = [each for each in members if each.key in keys]
+    # Rot is found where it is; a copy of it would only be found a second time.
+    sound = [each for each in voters if each.disk.files.are_sound]
+    if len(voters) < 2 or not sound or not all(each.is_up for each in members):
+        return False
+    cluster.network.mend()
+    links = start_copy(cluster, site.rng.choice(sound), random.Random(site.rng.getrandbits(64)))
+    for_us = _COPY_RUNS_US + site.some_us(100_000)
+    cluster.hush(for_us)
+    # Also when all faults have ended meanwhile: it must not go on for ever.
+    cluster.scheduler.after(for_us, end_copy, links)
+    return True

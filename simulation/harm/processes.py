@@ -1,0 +1,167 @@
+"""Processes and machines that end, start, stop for a while, or are asked to go."""
+
+from __future__ import annotations
+
+from quorum.core.contract.local_events import Resign, ShutDown, TransferLeadership
+from simulation.harm.site import Site
+from simulation.member import Member
+from simulation.memory_filesystem import (
+    KEEP_ALL,
+    LOSE_ALL,
+    REORDERED,
+    TORN_TAIL,
+    CrashMode,
+    Faults,
+)
+
+CRASH_MODES: dict[str, CrashMode] = {
+    "kill": KEEP_ALL,
+    "power": LOSE_ALL,
+    "torn": TORN_TAIL,
+    "reorder": REORDERED,
+}
+_DOWN_US = 150_000
+_LOOP_LIVES_MAX = 6
+_RECOVERY_CALLS = 8
+"""About as many changing calls as opening a directory makes."""
+
+
+def _stop(site: Site, member: Member, name: str) -> None:
+    member.crash(name, CRASH_MODES[name], is_refusing=name == "kill")
+    site.cluster.happened(f"crash-{name}")
+
+
+def stop_and_start(site: Site, member: Member) -> None:
+    """Let a node die in any way, and come back after a while."""
+    _stop(site, member, site.rng.choice(sorted(CRASH_MODES)))
+    site.later(site.some_us(_DOWN_US), start_again, member)
+
+
+def start_again(member: Member) -> None:
+    """Start a node, unless somebody has."""
+    if not member.is_up:
+        member.boot()
+
+
+def crash(site: Site) -> bool:
+    """One node dies: its process alone, or its machine with what was not synced."""
+    member = site.any(up=True)
+    if member is not None:
+        stop_and_start(site, member)
+    return member is not None
+
+
+def crash_leader(site: Site) -> bool:
+    """As ``crash``, of whoever leads."""
+    leader = site.leader()
+    if leader is not None:
+        stop_and_start(site, leader)
+    return leader is not None
+
+
+def crash_all(site: Site) -> bool:
+    """Everybody dies; they come back one by one, or all in one moment."""
+    members = [each for each in site.cluster.members.values() if each.is_up]
+    if site.rng.random() < 0.5:
+        for member in members:
+            stop_and_start(site, member)
+        return bool(members)
+    name = site.rng.choice(sorted(CRASH_MODES))
+    back_us = site.some_us(_DOWN_US)
+    for member in members:
+        _stop(site, member, name)
+        site.later(back_us, start_again, member)
+    return bool(members)
+
+
+def crash_loop(site: Site) -> bool:
+    """A node dies again and again, each time soon after it has started."""
+    member = site.any(up=True)
+    if member is None:
+        return False
+
+    def again(lives: int) -> None:
+        start_again(member)
+        if lives and member.is_up:
+            site.later(site.some_us(8_000), die, lives)
+
+    def die(lives: int) -> None:
+        if member.is_up:
+            _stop(site, member, site.rng.choice(sorted(CRASH_MODES)))
+        site.later(site.some_us(2_000), again, lives - 1)
+
+    die(site.rng.randint(2, _LOOP_LIVES_MAX))
+    return True
+
+
+def power_in_call(site: Site) -> bool:
+    """Power fails right after one of the next changing calls to the disk."""
+    member = site.any(up=True)
+    return member is not None and member.disk.fault(Faults(stop_after_call=site.rng.randrange(12)))
+
+
+def power_in_recovery(site: Site) -> bool:
+    """A node that is down starts, and power fails while it opens its directory."""
+    member = site.any(up=False)
+    if member is None:
+        return False
+    member.disk.fault_at_boot(Faults(stop_after_call=site.rng.randrange(_RECOVERY_CALLS)))
+    member.boot()
+    return True
+
+
+def start(site: Site) -> bool:
+    """A node that is down starts."""
+    member = site.any(up=False)
+    if member is not None:
+        member.boot()
+    return member is not None
+
+
+def shut_down(site: Site) -> bool:
+    """SIGTERM: a node stops standing, hands over if it leads, and ends a moment later."""
+    member = site.any(up=True)
+    if member is None:
+        return False
+    life = member.life
+
+    def end() -> None:
+        if member.life == life and member.is_up:
+            member.crash("kill", KEEP_ALL, is_refusing=True)
+            site.later(site.some_us(_DOWN_US), start_again, member)
+
+    member.tell(ShutDown())
+    site.later(site.some_us(30_000), end)
+    return True
+
+
+def pause(site: Site) -> bool:
+    """A process gets no processor time for a while."""
+    member = site.any(up=True)
+    if member is not None:
+        member.pause(site.some_us(200_000))
+    return member is not None
+
+
+def resign(site: Site) -> bool:
+    """An operator asks the leader to go."""
+    leader = site.leader()
+    if leader is not None:
+        leader.tell(Resign("asked to"))
+    return leader is not None
+
+
+def transfer(site: Site) -> bool:
+    """An operator asks the leader to hand over to whoever is most caught up."""
+    leader = site.leader()
+    if leader is not None:
+        leader.tell(TransferLeadership(0))
+    return leader is not None
+
+
+def checkpoint(site: Site) -> bool:
+    """An operator asks for a checkpoint now."""
+    member = site.any(up=True)
+    if member is not None:
+        member.checkpoint()
+    return member is not None

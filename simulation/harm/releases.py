@@ -1,0 +1,65 @@
+"""Nodes that are started with another release, or with the record codec that is not theirs."""
+
+from __future__ import annotations
+
+from simulation.harm.site import Site
+from simulation.member import Member
+from simulation.memory_filesystem import KEEP_ALL
+from statemachine.image import MetadataImage
+from statemachine.records import (
+    BrokerFencedEvent,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+NEW_TYPES = (
+    TopicRecord,
+    RemoveTopicRecord,
+    RegisterBrokerRecord,
+    ProducerIdsRecord,
+    BrokerFencedEvent,
+)
+"""One of them is taken to be new: an older release does not know it."""
+
+_OLDER_US = 300_000
+
+
+def older_release(site: Site) -> bool:
+    """A running node is restarted with an older release, and with this one after a while.
+
+    One node at a time: those that cannot lead stay fewer than any majority.
+    """
+    if any(each.lacks for each in site.cluster.members.values()):
+        return False
+    member = site.any(up=True)
+    if member is None:
+        return False
+    _restart(member, frozenset((site.rng.choice(NEW_TYPES).API_KEY,)))
+    site.later(site.some_us(_OLDER_US), _restart, member, frozenset())
+    return True
+
+
+def _restart(member: Member, lacks: frozenset[int]) -> None:
+    member.lacks = lacks
+    if member.is_up:
+        member.crash("kill", KEEP_ALL, is_refusing=True)
+        member.boot()
+
+
+def other_codec(site: Site) -> bool:
+    """A running node is restarted with the codec that its directory is not in.
+
+    It must refuse to start, and comes back when somebody has corrected that. An empty directory is
+    in neither codec.
+    """
+    member = site.any(up=True)
+    if member is None or member.replica is None:
+        return False
+    if member.replica.controller.image.has_content_of(MetadataImage()):
+        return False
+    member.asks_other_codec = True
+    member.crash("kill", KEEP_ALL, is_refusing=True)
+    member.boot()
+    return True

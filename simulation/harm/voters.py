@@ -1,0 +1,55 @@
+"""Operators who change the voters while everything else goes wrong (853)."""
+
+from __future__ import annotations
+
+from quorum.core.contract.local_events import AddVoter, RemoveVoter
+from quorum.types import Endpoint, ReplicaKey, Voter
+from simulation.harm.site import Site
+from simulation.member import Member
+
+_VOTERS_MIN = 3
+"""Below this nobody who can vote is removed, so that a crash does not end every run."""
+_UNHEARD = 1 << 40
+"""A token that nobody waits under: what becomes of the change shows in the log."""
+
+
+def change_voters(site: Site) -> bool:
+    """Ask the leader to remove a voter, or to add a replica, removed before or not.
+
+    Mostly, as an operator would, for the sake of a voter whose disk is gone.
+    """
+    leader = site.leader()
+    if leader is None or leader.replica is None:
+        return False
+    keys = [voter.key for voter in leader.replica.node.voters]
+    gone = [key for key in keys if site.budget.is_gone(key)]
+    if gone and site.rng.random() < 0.8:
+        return _remove(site, leader, site.rng.choice(gone))
+    ids = {key.id for key in keys}
+    others = [each for each in site.cluster.members.values() if each.id not in ids]
+    if len(keys) > _VOTERS_MIN and (not others or site.rng.random() < 0.5):
+        return _remove(site, leader, site.rng.choice(keys))
+    return bool(others) and _add(site, leader, site.rng.choice(others))
+
+
+def _remove(site: Site, leader: Member, key: ReplicaKey) -> bool:
+    replica = leader.replica
+    if replica is None:
+        return False
+    rest = [voter.key for voter in replica.node.voters if voter.key != key]
+    if not site.budget.allows_voters(rest):
+        return False
+    leader.tell(RemoveVoter(_UNHEARD, key))
+    return True
+
+
+def _add(site: Site, leader: Member, chosen: Member) -> bool:
+    replica = leader.replica
+    if replica is None or chosen.replica is None:
+        return False
+    keys = [voter.key for voter in replica.node.voters]
+    if not site.budget.allows_voters((*keys, chosen.key)):
+        return False
+    entry = Voter(chosen.key, (Endpoint("CONTROLLER", f"n{chosen.id}", 9093),))
+    leader.tell(AddVoter(_UNHEARD, entry, readmit=site.rng.random() < 0.7))
+    return True

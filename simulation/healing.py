@@ -1,0 +1,249 @@
+"""The healing phase of a run: faults have ended, and everything must come right in time.
+
+Half of the runs heal in two steps (``survivors``): the fault phase ends with a minority down or cut
+off, and the others alone must do all that follows. Only then the minority comes back, and the whole
+cluster must do it again.
+
+1. *Progress.* There is a leader, a fresh write is acknowledged, and a linearizable read sees it.
+   Who goes on without a minority has ``progress_bound_ms`` for that.
+2. *All right.* Within ``HEALING_MAX_US`` every client knows what became of its commands, every node
+   is level with the leader, every watcher was handed everything, every consumer has read the log,
+   images are equal, and every acknowledged write is there once.
+3. *Stability.* From then on, with nobody writing, leader and epoch stay as they are.
+
+Nodes read their files again meanwhile, as they do in the background, where something has rotted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NoReturn
+
+from quorate.controller.requests import Answer, RequestContext
+from quorum.config import QuorumConfig
+from quorum.errors import ErrorCode
+from quorum.types import Epoch, NodeId
+from simulation.cluster import Cluster
+from simulation.invariants.violation import Violation
+from simulation.member import Member
+from simulation.survivors import Ending, leave_minority
+from statemachine.commands import InitProducerId
+from statemachine.dump import state_digest
+
+HEALING_MAX_US = 30_000_000
+ELECTION_ROUNDS = 6
+"""So many rounds of an election that fails, each of two election timeouts, are allowed."""
+_SLICE_US = 10_000
+
+
+def progress_bound_ms(config: QuorumConfig) -> int:
+    """How long a majority that is up and in touch may take until it serves writes and reads again.
+
+    Twice the fetch timeout, until followers and a leader without a majority have given up (at
+    most 1.5 times it, and a quarter for who stood still); then ``ELECTION_ROUNDS``; then the
+    request timeout, for a Fetch that went to a node which is gone.
+    """
+    return (
+        2 * config.fetch_timeout_ms
+        + 2 * ELECTION_ROUNDS * config.election_timeout_ms
+        + config.request_timeout_ms
+    )
+
+
+def heal_and_check(cluster: Cluster, ending: Ending) -> int:
+    """End all faults, in one step or in two, and check what must come of it.
+
+    Returns the part of the time allowed that the survivors took for progress, in percent; 0 where
+    everything healed in one step.
+
+    Raises:
+        Violation: It does not.
+    """
+    members = list(cluster.members.values())
+    away = leave_minority(cluster, ending.rng) if ending.leaves_minority else []
+    percent = 0
+    if away:
+        cluster.happened("minority-left-out")
+        percent = HealingPhase(cluster, [each for each in members if each not in away]).run()
+    cluster.heal()
+    HealingPhase(cluster, members).run()
+    return percent
+
+
+class HealingPhase:
+    """What ``members`` must do, which reach each other and run, or are about to."""
+
+    def __init__(self, cluster: Cluster, members: Collection[Member]) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._began_us = cluster.scheduler.now_us
+        self._bound_us = 1_000 * progress_bound_ms(cluster.settings.quorum)
+        is_whole = len(members) == len(cluster.members)
+        # With all nodes back, some may have to repair what nobody else has.
+        self._limit_us = HEALING_MAX_US if is_whole else self._bound_us
+        self._answers: list[Answer] = []
+        self._reads: list[int | None] = []
+        self._asked: tuple[Member, int] | None = None
+        """Whom the fresh write was sent to, and which of its lives."""
+
+    def run(self) -> int:
+        """Go through the three parts; the percentage of the time allowed that progress took."""
+        taken_us = self._make_progress()
+        self._come_right()
+        check_end(self._cluster, self._members)
+        self._stay()
+        return 100 * taken_us // self._bound_us
+
+    # ------------------------------------------------------------------ progress
+
+    def _make_progress(self) -> int:
+        scheduler = self._cluster.scheduler
+        while scheduler.now_us < self._began_us + self._limit_us:
+            self._pass()
+            if not (self._answers and self._answers[-1].code == ErrorCode.NONE):
+                if self._answers or not self._is_under_way():
+                    self._ask()
+            elif not self._reads or self._reads[-1] is None:
+                self._read()
+            else:
+                _check_read(self._answers[-1].offset, self._reads[-1])
+                return scheduler.now_us - self._began_us
+        return self._fail("no progress in time")
+
+    def _pass(self) -> None:
+        """Let some time go by."""
+        scheduler = self._cluster.scheduler
+        slice_end = scheduler.now_us + _SLICE_US
+        while scheduler.now_us < slice_end:
+            scheduler.step()
+        for member in self._members:
+            member.scrub()
+
+    def _leader(self) -> Member | None:
+        for member in self._members:
+            if member.replica is not None and member.replica.node.can_write:
+                return member
+        return None
+
+    def _is_under_way(self) -> bool:
+        """Whether the fresh write was sent to a process that may still answer."""
+        return self._asked is not None and self._asked[0].life == self._asked[1]
+
+    def _ask(self) -> None:
+        """Send a fresh write to the leader, if there is one."""
+        self._answers.clear()
+        leader = self._leader()
+        self._asked = None if leader is None else (leader, leader.life)
+        if leader is not None:
+            leader.serve(
+                "fresh write",
+                lambda replica: replica.controller.submit(
+                    InitProducerId(), RequestContext("fresh"), self._answers.append
+                ),
+            )
+
+    def _read(self) -> None:
+        """Ask the leader for a linearizable read, if there is one."""
+        self._reads.clear()
+        leader = self._leader()
+        if leader is not None:
+            leader.serve(
+                "fresh read", lambda replica: replica.controller.confirm_read(self._reads.append)
+            )
+
+    # ------------------------------------------------------------------ all right
+
+    def _come_right(self) -> None:
+        cluster = self._cluster
+        cluster.clients.stop()
+        while cluster.scheduler.now_us < self._began_us + HEALING_MAX_US:
+            if cluster.clients.are_settled() and self._is_level():
+                return
+            self._pass()
+        self._fail("the cluster did not come right")
+
+    def _is_level(self) -> bool:
+        ends = set()
+        for member in self._members:
+            replica = member.replica
+            if replica is None:
+                return False
+            node = replica.node
+            applied = replica.controller.image.provenance.end_offset
+            ends |= {node.log_end_offset, node.high_watermark, applied}
+        if len(ends) != 1:
+            return False
+        end = ends.pop()
+        return self._cluster.watchers.have(end) and self._cluster.consumers.have(end)
+
+    def _fail(self, message: str) -> NoReturn:
+        raise Violation(
+            "liveness",
+            message,
+            answers=self._answers,
+            reads=self._reads,
+            watchers=self._cluster.watchers.offsets(),
+            consumers=self._cluster.consumers.offsets(),
+            healing=sorted(each.id for each in self._members),
+            **{f"node{each.id}": each.state() for each in self._cluster.members.values()},
+        )
+
+    # ------------------------------------------------------------------ stability
+
+    def _stay(self) -> None:
+        """For as long as a leader bears silence nobody asks for anything: leader and epoch stay."""
+        cluster = self._cluster
+        end_us = cluster.scheduler.now_us + 1_000 * cluster.settings.quorum.check_quorum_ms
+        lives, before = self._lives(), self._led_by()
+        while cluster.scheduler.now_us < end_us:
+            self._pass()
+        # Who found rot in its own files has started anew.
+        if lives == self._lives() and before != self._led_by():
+            raise Violation(
+                "stable-leader",
+                "leader or epoch changed although nothing went wrong",
+                before=before,
+                after=self._led_by(),
+            )
+
+    def _lives(self) -> list[int]:
+        return [each.life for each in self._members]
+
+    def _led_by(self) -> dict[NodeId, tuple[Epoch, NodeId]]:
+        """Epoch and leader as every node knows them."""
+        return {
+            each.id: (each.replica.node.epoch, each.replica.node.leader_id)
+            for each in self._members
+            if each.replica is not None
+        }
+
+
+def _check_read(written: int, read: int | None) -> None:
+    if read is not None and read < written:
+        raise Violation(
+            "confirmed-reads", "the fresh read misses the fresh write", written=written, read=read
+        )
+
+
+def check_end(cluster: Cluster, members: Collection[Member]) -> None:
+    """One leader, equal images, and every acknowledged write where it was acknowledged."""
+    leaders = [
+        each.id for each in members if each.replica is not None and each.replica.node.is_leader
+    ]
+    if len(leaders) != 1:
+        raise Violation("liveness", "not exactly one leader in the healing phase", leaders=leaders)
+    digests = {
+        state_digest(each.replica.controller.image) for each in members if each.replica is not None
+    }
+    if len(digests) != 1:
+        raise Violation("equal-images", "images differ when all is level", nodes=len(members))
+    committed = cluster.witness.sequences
+    for key, offset in cluster.clients.acknowledged().items():
+        if committed.get(key) != offset:
+            raise Violation(
+                "acknowledged-survives",
+                "an acknowledged write is not there",
+                command=key,
+                acknowledged=offset,
+                found=committed.get(key),
+            )

@@ -1,0 +1,64 @@
+"""What a replica says has happened: counted, and some of it judged."""
+
+from __future__ import annotations
+
+from quorum.core.contract.events import (
+    GAVE_WAY,
+    DownloadEnded,
+    DownloadStarted,
+    Event,
+    LogDiverged,
+    ReplicaRegressed,
+    RoleChanged,
+    TransferEnded,
+    UpstreamChanged,
+    VoterChangeEnded,
+    VotingBarred,
+)
+from quorum.errors import ErrorCode
+from quorum.types import NodeId
+from simulation.invariants.violation import Violation
+from simulation.node_disk import NodeDisk
+from simulation.surroundings import Surroundings
+
+
+def heard(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, event: Event) -> None:
+    """Count what a node reports.
+
+    Raises:
+        Violation: It takes its own disk for one that must not vote.
+    """
+    counts = cluster.counts
+    if type(event) is LogDiverged:
+        counts.truncations += event.end_offset < event.old_end.offset
+    elif type(event) is DownloadEnded:
+        counts.installs += event.outcome == "installed"
+        counts.resumed_installs += (
+            event.outcome == "installed" and event.snapshot_id == disk.resumed
+        )
+        disk.resumed = None
+    elif type(event) is DownloadStarted:
+        counts.downloads_resumed += event.position > 0
+        disk.resumed = event.snapshot_id if event.position else None
+    elif type(event) is RoleChanged:
+        counts.leaders += event.role == "Leader"
+    elif type(event) is UpstreamChanged:
+        counts.upstream_changes += 1
+    elif type(event) is ReplicaRegressed:
+        counts.regressions += 1
+    elif type(event) is TransferEnded:
+        counts.hand_overs += event.outcome == GAVE_WAY
+    elif type(event) is VoterChangeEnded:
+        counts.voter_changes += event.error == ErrorCode.NONE
+    elif type(event) is VotingBarred:
+        _barred(cluster, node_id, disk, event.reason)
+
+
+def _barred(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, reason: str) -> None:
+    counts = cluster.counts
+    counts.barred += 1
+    cluster.hush(0)
+    counts.found_out += disk.is_from_the_past
+    disk.is_from_the_past = False
+    if not disk.has_lost_its_vote:
+        raise Violation("rightly-barred", "a voter's own disk is barred", node=node_id, why=reason)

@@ -1,0 +1,50 @@
+"""Committed means on the disks of a majority of the voters in force (Raft section 5.3, 5.4.2)."""
+
+from __future__ import annotations
+
+from quorum.types import ReplicaKey
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.mirror import Batch
+from simulation.invariants.seen import Seen
+
+
+class CommittedOnMajority(Invariant):
+    """When a record is first called committed, most voters' disks have completed it.
+
+    And it is of the epoch of the leader that says so, or below a record that is: an older
+    epoch's record is never committed by counting alone.
+    """
+
+    name = "committed-on-majority"
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        node = seen.replica.node
+        voters = [voter.key for voter in node.voters]
+        chain = self.witness.committed.chain
+        holders = [each for each in voters if self._has_held(each, end_offset, chain)]
+        self.require(
+            2 * len(holders) > len(voters),
+            "committed without a majority of disks",
+            node=seen.id,
+            end_offset=end_offset,
+            voters=voters,
+            holders=holders,
+        )
+        self.require(
+            not batches or batches[-1].epoch == node.epoch or not node.is_leader,
+            "an older epoch's record was committed by counting",
+            node=seen.id,
+            epoch=node.epoch,
+            end_offset=end_offset,
+            record_epoch=batches[-1].epoch if batches else 0,
+        )
+
+    def _has_held(self, key: ReplicaKey, end_offset: int, chain: int) -> bool:
+        seen = self.witness.nodes.get(key.id)
+        if seen is None or seen.replica.key != key:
+            seen = self.witness.replaced.get(key)
+        if seen is None:
+            return False
+        # What rot took was acknowledged before; the vote floor stands in for it.
+        was_damaged = seen.damaged_at is not None and seen.damaged_at >= end_offset
+        return was_damaged or seen.durable.chain_at(end_offset) == chain

@@ -1,0 +1,41 @@
+"""Equal applied position means equal image (Raft, State Machine Safety)."""
+
+from __future__ import annotations
+
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+from statemachine.dump import state_digest
+
+EVERY = 16
+"""Digests cost time in proportion to the state: every so many offsets, everywhere the same."""
+
+
+class EqualImages(Invariant):
+    """Sampled while running at positions that are the same for all; ``check`` compares at once."""
+
+    name = "equal-images"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.digests: dict[int, bytes] = {}
+
+    def on_stepped(self, seen: Seen) -> None:
+        applied = seen.replica.controller.image.provenance.end_offset
+        if applied != seen.applied_end and applied % EVERY == 0:
+            self.check(seen)
+
+    def on_opened(self, seen: Seen, before: Seen | None) -> None:
+        self.check(seen)
+
+    def check(self, seen: Seen) -> None:
+        """Compare this node's image with every other one of the same position."""
+        image = seen.replica.controller.image
+        applied = image.provenance.end_offset
+        digest = state_digest(image)
+        self.require(
+            self.digests.setdefault(applied, digest) == digest,
+            "two images of one position differ",
+            node=seen.id,
+            applied=applied,
+        )

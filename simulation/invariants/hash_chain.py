@@ -1,0 +1,72 @@
+"""Every log's running digest is that of its batches (ADR 5)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from quorum.core.contract.output import Append, Effect
+from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.types import SnapshotId
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.mirror import Batch
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+
+
+class HashChain(Invariant):
+    """The digest at the end of a log, over roll, cut, restart and checkpoint, is the fold of all
+    that was ever appended below, worked out here a second time.
+
+    "Not known" is an answer only once rot has taken digests.
+    """
+
+    name = "hash-chain"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.folds: dict[tuple[int, int], frozenset[bytes]] = {
+            (0, 0): frozenset((EMPTY_LOG_DIGEST,))
+        }
+        """What the digest may be at each position: one value, unless a log was forged and others
+        have taken records from it before anybody could tell."""
+        self.proven: dict[SnapshotId, bytes] = {}
+        """Content of checkpoints whose digest was found right: all replicas write the same."""
+
+    def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
+        folds, log = self.folds, seen.written
+        for batch in batches:
+            key = (batch.end_offset, batch.epoch)
+            known = folds.get(key)
+            if known is not None and not self.witness.forged:
+                continue
+            at = bisect_left(log.ends, batch.base_offset)
+            before = folds.get((batch.base_offset, log.epochs[at]))
+            if before is not None:
+                folds[key] = (known or frozenset()).union(fold(each, batch.data) for each in before)
+
+    def on_persisted(self, seen: Seen, effect: Effect) -> None:
+        if type(effect) is Append:
+            log = seen.replica.stores.log
+            end = log.end
+            self._check(seen, (end.offset, end.epoch), log.digest_at(end.offset))
+
+    def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
+        if snapshot_id.offset and self.proven.get(snapshot_id) != content:
+            position = (snapshot_id.offset, snapshot_id.epoch)
+            digest = seen.replica.stores.snapshots.log_digest(snapshot_id)
+            self._check(seen, position, digest)
+            if digest in self.folds.get(position, ()):
+                self.proven[snapshot_id] = content
+
+    def _check(self, seen: Seen, position: tuple[int, int], digest: bytes) -> None:
+        expected = self.folds.get(position, frozenset())
+        is_right = not expected or digest in expected
+        is_right = is_right or (not digest and self.witness.is_chain_damaged)
+        if not is_right and seen.id not in self.witness.forged:
+            self.fail(
+                "the running digest is not that of the batches",
+                node=seen.id,
+                position=position,
+                found=digest.hex(),
+                expected=" or ".join(sorted(each.hex() for each in expected)),
+            )

@@ -1,0 +1,55 @@
+"""Which invariants are told of what: only those that look at it, found out once per run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, get_args
+
+from quorum.core.messages.message_types import Message
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.listeners import Listeners
+from simulation.invariants.witness import Witness
+
+_OF_MESSAGES = {"on_sent": "sent_kinds", "on_received": "received_kinds"}
+"""Hooks of messages, and where an invariant says which types it looks at."""
+
+
+def witness_for(kinds: Iterable[type[Invariant]]) -> Witness:
+    """A new witness that tells one invariant of each kind, in the order of ``kinds``."""
+    witness = Witness()
+    invariants = [kind(witness) for kind in kinds]
+    witness.report_to(invariants, listeners_of(invariants))
+    return witness
+
+
+def listeners_of(invariants: Sequence[Invariant]) -> Listeners:
+    """The hooks that ``invariants`` override, each in the order of ``invariants``."""
+    told: dict[str, Any] = {}
+    for each in fields(Listeners):
+        kinds = _OF_MESSAGES.get(each.name)
+        if kinds is None:
+            told[each.name] = _told_of(invariants, each.name)
+        else:
+            told[each.name] = _told_of_messages(invariants, each.name, kinds)
+    return Listeners(**told)
+
+
+def _overrides(each: Invariant, hook: str) -> bool:
+    return getattr(type(each), hook) is not getattr(Invariant, hook)
+
+
+def _told_of(invariants: Sequence[Invariant], hook: str) -> list[Callable[..., None]]:
+    return [getattr(each, hook) for each in invariants if _overrides(each, hook)]
+
+
+def _told_of_messages(
+    invariants: Sequence[Invariant], hook: str, kinds: str
+) -> dict[type, list[Callable[..., None]]]:
+    told = [
+        (getattr(each, kinds), getattr(each, hook)) for each in invariants if _overrides(each, hook)
+    ]
+    return {
+        kind: [call for wanted, call in told if not wanted or kind in wanted]
+        for kind in get_args(Message)
+    }

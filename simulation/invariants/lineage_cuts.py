@@ -1,0 +1,72 @@
+"""Where logs part is found by their epochs, and nothing beyond is kept (KIP-279)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, OffsetAndEpoch
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.mirror import Truncation
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+
+
+class LineageCuts(Invariant):
+    """A leader that answers that logs diverge names the end of an epoch of its own log, and who is
+    told so keeps no record of a later epoch, and of that epoch none from that end on.
+
+    Who does not have the epoch keeps what it has of earlier ones, wherever that ends, and asks
+    again from there (279.2). A relay may name what it knows to be committed, which ends anywhere.
+    """
+
+    name = "lineage-cuts"
+    sent_kinds = (FetchResponse,)
+    received_kinds = (FetchResponse,)
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.told: dict[NodeId, tuple[Seen, OffsetAndEpoch]] = {}
+        """The life of a node, and where it was last told that its log diverges."""
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if type(message) is not FetchResponse or message.diverging is None:
+            return
+        point = message.diverging
+        if message.error != ErrorCode.NONE or message.leader_id != seen.id:
+            return
+        if not self._is_end_of_epoch(seen, point):
+            self.fail(
+                "logs were said to diverge where no epoch ends",
+                node=seen.id,
+                replica=to,
+                diverging=point,
+            )
+
+    @staticmethod
+    def _is_end_of_epoch(seen: Seen, point: OffsetAndEpoch) -> bool:
+        log = seen.written
+        after = bisect_right(log.ends, point.offset)
+        is_last = after == len(log.ends) or log.epochs[after] > point.epoch
+        return is_last and log.has_boundary(point.offset, point.epoch)
+
+    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
+        if type(message) is FetchResponse and message.diverging is not None:
+            self.told[seen.id] = (seen, message.diverging)
+
+    def on_truncated(self, seen: Seen, cut: Truncation) -> None:
+        life, point = self.told.pop(seen.id, (None, None))
+        if point is None or life is not seen:
+            return
+        end_offset, end_epoch = cut.end_offset, seen.written.epochs[-1]
+        keeps_more = end_epoch == point.epoch and end_offset > point.offset
+        if end_epoch > point.epoch or keeps_more:
+            self.fail(
+                "a log was cut and keeps what its leader's lineage rules out",
+                node=seen.id,
+                end_offset=end_offset,
+                end_epoch=end_epoch,
+                diverging=point,
+            )

@@ -1,0 +1,46 @@
+"""What a node knows never falls (279.4, Raft figure 2)."""
+
+from __future__ import annotations
+
+from quorum.types import ElectionState, ReplicaKey
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+
+
+class Monotone(Invariant):
+    """Epoch, high watermark and applied end never fall in one life; the durable epoch never."""
+
+    name = "monotone"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._durable: dict[tuple[ReplicaKey, int], int] = {}
+
+    def on_stepped(self, seen: Seen) -> None:
+        node = seen.replica.node
+        applied = seen.replica.controller.image.provenance.end_offset
+        if (
+            node.epoch < seen.epoch
+            or node.high_watermark < seen.high_watermark
+            or applied < seen.applied_end
+        ):
+            self.fail(
+                "something fell",
+                node=seen.id,
+                epoch=(seen.epoch, node.epoch),
+                high_watermark=(seen.high_watermark, node.high_watermark),
+                applied=(seen.applied_end, applied),
+            )
+
+    def on_voted(self, seen: Seen, state: ElectionState) -> None:
+        disk = (seen.replica.key, self.witness.disks.get(seen.id, 0))
+        durable = self._durable.get(disk, 0)
+        self.require(
+            state.epoch >= durable,
+            "the durable epoch fell",
+            node=seen.id,
+            before=durable,
+            after=state.epoch,
+        )
+        self._durable[disk] = state.epoch

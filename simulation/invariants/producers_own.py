@@ -1,0 +1,81 @@
+"""What a producer's client was told is about its own commands, taken in their order (ADR 42)."""
+
+from __future__ import annotations
+
+from simulation.invariants.contents import metadata_of, records_of
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.mirror import Batch
+from simulation.invariants.seen import CommandKey, Seen
+from simulation.invariants.witness import Witness
+from statemachine.codec import batch_headers
+from statemachine.commands import Command, IncrementalAlterConfigs
+from statemachine.producers import HEADER_OPEN
+from statemachine.records import ConfigRecord
+
+
+class OwnContent(Invariant):
+    """Where a setting was acknowledged, the log holds that very setting."""
+
+    name = "own-content"
+
+    def on_acknowledged(
+        self, seen: Seen, offset: int, key: CommandKey, content: Command | None
+    ) -> None:
+        if not isinstance(content, IncrementalAlterConfigs):
+            return
+        wanted = [
+            (content.resource_type, content.resource_name, change.name, change.value)
+            for change in content.changes
+        ]
+        (boundary,) = self.witness.committed.boundaries_between(offset - 1, offset) or (None,)
+        batch = self.witness.batches[boundary] if boundary is not None else None
+        found = [
+            (each.resource_type, each.resource_name, each.name, each.value)
+            for each in (metadata_of(batch) if batch is not None else ())
+            if isinstance(each, ConfigRecord)
+        ]
+        self.require(
+            found == wanted,
+            "a write was acknowledged with another one's content",
+            node=seen.id,
+            offset=offset,
+            wanted=wanted,
+            found=found,
+        )
+
+
+class JudgedInOrder(Invariant):
+    """A command is written only when every open one before it has reached some node (360.7).
+
+    A number at or below one that is applied is open no more: a stranger who writes in the
+    producer's name may have skipped it.
+    """
+
+    name = "judged-in-order"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._checked_end = 0
+        self._applied: dict[tuple[int, int], int] = {}
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        for batch in batches:
+            if batch.producer_id < 0 or batch.is_control or batch.end_offset <= self._checked_end:
+                continue
+            self._checked_end = batch.end_offset
+            producer = (batch.producer_id, batch.producer_epoch)
+            applied = self._applied.get(producer, -1)
+            self._applied[producer] = max(applied, batch.sequence)
+            first = records_of(batch)[0]
+            oldest_open = dict(batch_headers(first.headers, first.value)).get(HEADER_OPEN)
+            if oldest_open is None:
+                continue
+            for sequence in range(max(int(oldest_open), applied + 1), batch.sequence):
+                key = (batch.producer_id, batch.producer_epoch, sequence)
+                if key not in self.witness.asked:
+                    self.fail(
+                        "a command was written before an older one was asked for",
+                        node=seen.id,
+                        written=batch.sequence,
+                        missing=key,
+                    )

@@ -1,0 +1,82 @@
+"""What nobody is certain to have asked for changes no voter set (ADR 52)."""
+
+from __future__ import annotations
+
+from quorum.control_records import Voters
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
+from quorum.errors import ErrorCode
+from quorum.types import NodeId, Voter
+from simulation.invariants.contents import controls_of
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.mirror import Batch
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+
+_Asked = UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest
+
+
+class ProvenChanges(Invariant):
+    """No leader writes a voters record that does what only an unproven request asked of it.
+
+    A request that was refused asks for nothing any more: an operator may want the same later.
+    Otherwise a stranger's address would pass for a voter's, and could vote in its name as often as
+    it likes.
+    """
+
+    name = "proven-changes"
+    sent_kinds = (VoterChangeResponse,)
+    received_kinds = (UpdateVoterRequest, AddVoterRequest, RemoveVoterRequest)
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.asked: dict[tuple[NodeId, int, int], dict[tuple[NodeId, int], _Asked]] = {}
+        """Leader, its life and epoch, to what was asked of it by whom under which number."""
+
+    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
+        if not isinstance(message, _Asked) or not message.is_unproven:
+            return
+        node = seen.replica.node
+        if node.is_leader and not _is_done(message, node.voters):
+            asked = self.asked.setdefault((seen.id, seen.life, node.epoch), {})
+            asked[sender, message.request_id] = message
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if type(message) is not VoterChangeResponse or message.error != ErrorCode.INVALID_REQUEST:
+            return
+        key = (seen.id, seen.life, message.epoch)
+        self.asked.get(key, {}).pop((to, message.request_id), None)
+
+    def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
+        if not self.asked or not seen.replica.node.is_leader:
+            return
+        for batch in batches:
+            asked = self.asked.get((seen.id, seen.life, batch.epoch))
+            if not asked:
+                continue
+            for control in controls_of(batch):
+                if isinstance(control, Voters):
+                    self._check(seen, control, asked)
+
+    def _check(self, seen: Seen, record: Voters, asked: dict[tuple[NodeId, int], _Asked]) -> None:
+        for (sender, _), request in asked.items():
+            if _is_done(request, record.voters):
+                self.fail(
+                    "the voters are changed for nobody who could show who it is",
+                    node=seen.id,
+                    sender=sender,
+                    request=request,
+                )
+
+
+def _is_done(request: _Asked, voters: tuple[Voter, ...]) -> bool:
+    """Whether a voter set is as the request wants it."""
+    if isinstance(request, RemoveVoterRequest):
+        return all(each.key != request.voter for each in voters)
+    wanted = request.voter
+    return any(each.key == wanted.key and each.endpoints == wanted.endpoints for each in voters)

@@ -1,0 +1,88 @@
+"""Nobody helps to depose a leader that it hears (Raft dissertation 4.2.3 and 9.6)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.vote_messages import VoteResponse
+from quorum.errors import ErrorCode
+from quorum.types import NodeId
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+
+
+class _Heard(NamedTuple):
+    life: int
+    epoch: int
+    leader_id: NodeId
+    at_ms: int
+
+
+class LeaderStickiness(Invariant):
+    """A follower whose Fetch a leader has just answered, and which still leads, grants no pre-vote.
+
+    Who had given up waiting before the answer came is no follower. *Just* is half of the fetch
+    timeout by the voter's own clock. A leader that was found to hold a wrong log is no reason to
+    wait, so nothing is required once disks have rotted.
+    """
+
+    name = "leader-stickiness"
+    sent_kinds = (FetchRequest, VoteResponse)
+    received_kinds = (FetchResponse,)
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.asked: dict[NodeId, tuple[int, int]] = {}
+        """The last Fetch of each node, and when it left."""
+        self.heard: dict[NodeId, _Heard] = {}
+
+    def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
+        if type(message) is FetchRequest:
+            self.asked[seen.id] = (message.request_id, seen.now_ms())
+        elif (
+            type(message) is VoteResponse
+            and message.granted
+            and self.witness.is_pre_vote.get((to, message.request_id), False)
+        ):
+            self._check(seen, to, message)
+
+    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
+        if type(message) is not FetchResponse or message.error != ErrorCode.NONE:
+            return
+        request_id, asked_ms = self.asked.get(seen.id, (-1, 0))
+        now_ms = seen.now_ms()
+        is_awaited = (
+            message.request_id == request_id
+            and (message.leader_id == sender or sender < 0)
+            and message.epoch == seen.replica.node.epoch
+            and seen.replica.node.role_name == "Follower"
+            and now_ms - asked_ms < self.witness.config.request_timeout_ms
+        )
+        if is_awaited:
+            self.heard[seen.id] = _Heard(seen.life, message.epoch, message.leader_id, now_ms)
+
+    def _check(self, seen: Seen, to: NodeId, message: VoteResponse) -> None:
+        heard = self.heard.get(seen.id)
+        if heard is None or (heard.life, heard.epoch) != (seen.life, message.epoch):
+            return
+        leader = self.witness.nodes.get(heard.leader_id)
+        leads = (
+            leader is not None
+            and leader.is_up
+            and leader.replica.node.is_leader
+            and leader.replica.node.epoch == heard.epoch
+        )
+        silent_ms = seen.now_ms() - heard.at_ms
+        is_doubtful = self.witness.is_chain_damaged or self.witness.forged
+        self.require(
+            is_doubtful or not leads or silent_ms > self.witness.config.fetch_timeout_ms // 2,
+            "it would help to depose a leader that it hears",
+            node=seen.id,
+            candidate=to,
+            leader=heard.leader_id,
+            epoch=heard.epoch,
+            heard_before_ms=silent_ms,
+        )

@@ -1,0 +1,85 @@
+"""What is handed out once is never handed out again (requirements 360; KIP-500)."""
+
+from __future__ import annotations
+
+from simulation.invariants.contents import metadata_of
+from simulation.invariants.invariant import Invariant
+from simulation.invariants.mirror import Batch
+from simulation.invariants.seen import Seen
+from simulation.invariants.witness import Witness
+from statemachine.records import InitProducerRecord, RegisterBrokerRecord, TopicRecord
+
+PRODUCER_EPOCH_LAST = 2**15 - 1
+"""The largest that a batch can name."""
+
+
+class UniqueIds(Invariant):
+    """No two committed records give out one topic id, or one producer id with one epoch.
+
+    The last epoch of a producer id is nobody's: it is there to fence whoever has the one before.
+    """
+
+    name = "unique-ids"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.topics: dict[bytes, int] = {}
+        self.producers: dict[tuple[int, int], int] = {}
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        for batch in batches:
+            for record in metadata_of(batch):
+                if isinstance(record, TopicRecord):
+                    first = self.topics.setdefault(record.topic_id, batch.end_offset)
+                    self._require(first, batch, f"topic id {record.topic_id.hex()}")
+                elif isinstance(record, InitProducerRecord):
+                    key = (record.producer_id, record.producer_epoch)
+                    first = self.producers.setdefault(key, batch.end_offset)
+                    self._require(first, batch, f"producer id and epoch {key}")
+                    self.require(
+                        0 <= record.producer_epoch < PRODUCER_EPOCH_LAST,
+                        "an epoch that no producer may have",
+                        producer=key,
+                        end_offset=batch.end_offset,
+                    )
+
+    def _require(self, first: int, batch: Batch, what: str) -> None:
+        self.require(
+            first == batch.end_offset,
+            "given out twice",
+            what=what,
+            first=first,
+            second=batch.end_offset,
+        )
+
+
+class BrokerEpochs(Invariant):
+    """A broker epoch belongs to one incarnation of one broker, and rises with each new one."""
+
+    name = "broker-epochs"
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.owners: dict[int, tuple[int, bytes]] = {}
+        self.newest: dict[int, int] = {}
+
+    def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
+        for batch in batches:
+            for record in metadata_of(batch):
+                if isinstance(record, RegisterBrokerRecord):
+                    self._check(record, batch)
+
+    def _check(self, record: RegisterBrokerRecord, batch: Batch) -> None:
+        owner = (record.broker_id, record.incarnation_id)
+        newest = self.newest.get(record.broker_id, -1)
+        self.require(
+            self.owners.setdefault(record.broker_epoch, owner) == owner
+            and record.broker_epoch >= newest,
+            "one broker epoch, two owners, or an older one again",
+            epoch=record.broker_epoch,
+            owner=self.owners[record.broker_epoch],
+            broker=owner,
+            newest=newest,
+            end_offset=batch.end_offset,
+        )
+        self.newest[record.broker_id] = record.broker_epoch

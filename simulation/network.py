@@ -1,0 +1,201 @@
+"""Messages under way: lost, late, twice, out of order, or against a cut or a closed door."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+from quorum.core.contract.local_events import ConnectionRefused, RequestFailed
+from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from quorum.core.messages.message_types import Message, Request
+from quorum.types import NO_NODE, NodeId
+from simulation.garbage import garbled
+from simulation.member import Member
+from simulation.stranger import ADDRESS, Stranger
+from simulation.surroundings import Surroundings
+
+_REQUESTS = frozenset(get_args(Request))
+_UNMET = frozenset((BeginQuorumEpochRequest, EndQuorumEpochRequest))
+"""Requests that a receiver doubts while it has not met their author; Fetches are taken all the
+same, and what only an unproven one named is not always kept (``trim-waits``)."""
+_UNMET_SHARE = 0.3
+
+
+class Network:
+    """All links of a cluster. Negative node ids name bootstrap servers."""
+
+    def __init__(
+        self, cluster: Surroundings, members: Mapping[NodeId, Member], rng: random.Random
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._rng = rng
+        self._cuts: set[tuple[NodeId, NodeId]] = set()
+        self._slow: dict[frozenset[NodeId], int] = {}
+        self._no_clients: frozenset[NodeId] = frozenset()
+        self._aliases: dict[tuple[NodeId, int], NodeId] = {}
+        self.stranger = Stranger(cluster, members, rng)
+        self._astray: dict[tuple[NodeId, NodeId], int] = {}
+        """Who takes the stranger for whom, and in which life."""
+
+    def cut(self, side: Sequence[NodeId], rest: Sequence[NodeId], *, both_ways: bool) -> None:
+        """Lose everything from ``side`` to ``rest``."""
+        for one in side:
+            for other in rest:
+                self._cuts.add((one, other))
+                if both_ways:
+                    self._cuts.add((other, one))
+        self._cluster.note(0, "cut", f"{side}->{rest} both={both_ways}")
+
+    def slow(self, one: NodeId, other: NodeId, by_us: int) -> None:
+        """Everything between two nodes takes so much longer."""
+        self._slow[frozenset((one, other))] = by_us
+        self._cluster.note(0, "slow", f"{one}--{other} by {by_us}us")
+
+    def cut_clients(self, nodes: Iterable[NodeId]) -> None:
+        """Clients reach all but these nodes."""
+        self._no_clients = frozenset(nodes)
+        self._cluster.note(0, "cut", f"clients from {sorted(self._no_clients)}")
+
+    def reaches_client(self, node_id: NodeId) -> bool:
+        """Whether what passes between a node and any client arrives."""
+        return node_id not in self._no_clients
+
+    def mend(self) -> bool:
+        """End all cuts; False if there were none."""
+        if not (self._cuts or self._slow or self._no_clients):
+            return False
+        self._cuts.clear()
+        self._slow.clear()
+        self._no_clients = frozenset()
+        self._cluster.note(0, "mend", "")
+        return True
+
+    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+        """Where a node looks for others from now on."""
+        for peer, address in addresses.items():
+            if address == ADDRESS:
+                self._astray[sender, peer] = self._members[sender].life
+            else:
+                self._astray.pop((sender, peer), None)
+
+    def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """Take a message; it arrives, or does not."""
+        cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
+        if self._goes_astray(sender, to, message):
+            return
+        receiver = self._receiver(sender, to, message)
+        if receiver is None:
+            return
+        target = receiver.id
+        if (sender, target) in self._cuts:
+            cluster.counts.cut += 1
+            return
+        if receiver.replica is None:
+            self._find_down(self._members[sender], receiver, to)
+            return
+        if not cluster.is_healed:
+            if rng.random() < plan.loss:
+                cluster.counts.lost += 1
+                if rng.random() < 0.5 and type(message) in _REQUESTS:
+                    self._fail(sender, to, message.request_id)
+                return
+            if rng.random() < plan.duplication:
+                cluster.counts.duplicated += 1
+                cluster.scheduler.after(
+                    self.delay(), self._arrive, sender, receiver, receiver.life, message
+                )
+            if plan.garbage and rng.random() < plan.garbage:
+                self._send_garbage(sender, receiver, message)
+        delay = self.delay()
+        if self._slow:
+            delay += self._slow.get(frozenset((sender, target)), 0)
+        cluster.scheduler.after(delay, self._arrive, sender, receiver, receiver.life, message)
+
+    def _receiver(self, sender: NodeId, to: NodeId, message: Message) -> Member | None:
+        """Whom a message is for; None where nobody takes it."""
+        if to >= 0:
+            receiver = self._members.get(to)
+            if receiver is None:
+                # A made-up replica, said to be where a member is: that one says who it is.
+                self._fail(sender, to, message.request_id)
+            return receiver
+        target = self._cluster.node_behind(to)
+        if target == NO_NODE:
+            return None
+        self._aliases[sender, message.request_id] = to
+        return self._members[target]
+
+    def _find_down(self, sender: Member, receiver: Member, to: NodeId) -> None:
+        if receiver.is_refusing:
+            self._cluster.scheduler.after(self.delay(), self._refused, sender, sender.life, to)
+
+    def _goes_astray(self, sender: NodeId, to: NodeId, message: Message) -> bool:
+        """Whether a message is for a stranger: the answer to a forged request, or sent to it."""
+        if type(message) not in _REQUESTS:
+            return self._cluster.is_foreign(to)
+        is_astray = self._astray.get((sender, to)) == self._members[sender].life
+        if is_astray:
+            self._cluster.scheduler.after(self.delay(), self.stranger.receive, sender, to, message)
+        return is_astray
+
+    def _send_garbage(self, sender: NodeId, receiver: Member, message: Message) -> None:
+        made = garbled(message, self._rng)
+        if made is not None:
+            name, copy = made
+            self._cluster.happened(f"garbage-{name}")
+            self._cluster.scheduler.after(
+                self.delay(), self._arrive, sender, receiver, receiver.life, copy
+            )
+
+    def door_closed(self, node_id: NodeId) -> None:
+        """The process of a node died on a machine that lives: its peers' reconnects are refused."""
+        for member in self._members.values():
+            if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
+                self._cluster.scheduler.after(
+                    self.delay(), self._refused, member, member.life, node_id
+                )
+
+    def delay(self) -> int:
+        """How long a message takes."""
+        plan, rng = self._cluster.plan, self._rng
+        delay = rng.randint(plan.delay_min_us, plan.delay_max_us)
+        if plan.straggle and not self._cluster.is_healed and rng.random() < plan.straggle:
+            delay *= rng.randint(2, 50)
+            self._cluster.counts.straggled += 1
+        return delay
+
+    def _fail(self, sender: NodeId, to: NodeId, request_id: int) -> None:
+        member = self._members[sender]
+        self._cluster.scheduler.after(
+            self.delay(), self._failed, member, member.life, to, request_id
+        )
+
+    def _failed(self, member: Member, life: int, peer: NodeId, request_id: int) -> None:
+        if member.life == life:
+            member.tell(RequestFailed(peer, request_id))
+
+    def _refused(self, member: Member, life: int, peer: NodeId) -> None:
+        is_down = not self._members[self._cluster.node_behind(peer)].is_up
+        if member.life == life and is_down:
+            self._cluster.counts.refused += 1
+            member.tell(ConnectionRefused(peer))
+
+    def _arrive(self, sender: NodeId, receiver: Member, life: int, message: Message) -> None:
+        # A connection ends with the process at either end of it.
+        if receiver.life != life or (sender, receiver.id) in self._cuts:
+            return
+        if type(message) not in _REQUESTS:
+            sender = self._aliases.get((receiver.id, message.request_id), sender)
+        elif type(message) in _UNMET and self._cluster.plan.garbage:
+            message = self._perhaps_unproven(message)
+        receiver.receive(sender, message)
+
+    def _perhaps_unproven(self, message: Any) -> Any:
+        """As it arrives where its author has not been met yet (ADR 52), while there are faults."""
+        if self._cluster.is_healed or self._rng.random() >= _UNMET_SHARE:
+            return message
+        self._cluster.happened("unproven-caller")
+        return replace(message, is_unproven=True)

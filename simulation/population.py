@@ -1,0 +1,52 @@
+"""The nodes of a simulated cluster and the links between them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from quorum.types import NodeId, ReplicaKey
+from simulation.dice import Dice
+from simulation.member import Member
+from simulation.network import Network
+from simulation.options import Options
+from simulation.relays import Relays, hurried
+from simulation.surroundings import Surroundings, directory_id_of
+from simulation.trace import Trace
+
+
+class Population(Surroundings):
+    """Voters and observers on one network. What harms them, or asks them, knows them by this."""
+
+    def __init__(self, root: Dice, trace: Trace, options: Options) -> None:
+        super().__init__(root, trace, options)
+        self.members: dict[NodeId, Member] = {}
+        self.network = Network(self, self.members, Dice(root.getrandbits(64)))
+
+    def settle(self, root: Dice) -> None:
+        """Lay the relays out, and format a disk for every node."""
+        if self.options.faults.relayed:
+            self._lay_out_relays(random.Random(root.getrandbits(64)))
+        for node_id in (*self.voter_ids, *self.observer_ids):
+            member = self.members[node_id] = Member(
+                self,
+                self.network,
+                ReplicaKey(node_id, directory_id_of(node_id)),
+                self.bootstrap_voters if node_id in self.voter_ids else (),
+                Dice(root.getrandbits(64)),
+            )
+            member.disk.on_bite = self._call_failed
+
+    def _lay_out_relays(self, rng: random.Random) -> None:
+        share = rng.choice(self.options.faults.relayed)
+        self.relays = Relays.draw(rng, self.observer_ids, share)
+        quorum = hurried(self.settings.quorum, rng)
+        self.settings = replace(self.settings, quorum=quorum)
+
+    def _call_failed(self, kind: str) -> None:
+        """A fault of a disk made a call fail."""
+        self.happened(f"failed-{kind}")
+
+    def state_of(self, node_id: NodeId) -> str:
+        """What a node is now, for the trace."""
+        return self.members[node_id].state()

@@ -1,0 +1,20 @@
+"""deliver [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [damaged=chunk]
+
+Deliver what is queued now and matches, in order; what is sent in answer stays queued. With
+``damaged=chunk`` one bit of the carried slice of a checkpoint is turned on the way.
+"""
+
+from __future__ import annotations
+
+from simulation.scenario.filters import filter_of
+from simulation.scenario.grammar import Arguments, ScenarioError
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    wanted = filter_of(args)
+    count = args.number("count", 0)
+    is_damaged = args.text("damaged") == "chunk"
+    args.finish()
+    if not world.deliver(wanted, count or None, damaged=is_damaged):
+        raise ScenarioError("deliver: nothing of that kind is on its way")

@@ -1,0 +1,33 @@
+"""drop [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [told=yes]
+
+Lose what is queued now and matches. With ``told=yes`` those who asked learn at once that no answer
+will come, as when a connection breaks.
+"""
+
+from __future__ import annotations
+
+from quorum.core.messages.message_types import Request
+from simulation.scenario.filters import filter_of
+from simulation.scenario.grammar import Arguments, ScenarioError
+from simulation.scenario.outlet import Kind
+from simulation.scenario.render import message_line
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    wanted = filter_of(args)
+    count = args.number("count", 0)
+    is_told = args.text("told") == "yes"
+    args.finish()
+    chosen = [each for each in world.queue if wanted.matches(each)][: count or None]
+    if not chosen:
+        raise ScenarioError("drop: nothing of that kind is on its way")
+    for envelope in chosen:
+        world.queue.remove(envelope)
+        world.say(
+            Kind.MESSAGE,
+            f"{envelope.sender}->{envelope.to} lost {message_line(envelope.message)}",
+        )
+        world.outlet.end_step()
+        if is_told and isinstance(envelope.message, Request):
+            world.unanswered(envelope)

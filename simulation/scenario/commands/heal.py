@@ -1,0 +1,14 @@
+"""heal
+
+Repair every link; what was held is on its way again.
+"""
+
+from __future__ import annotations
+
+from simulation.scenario.grammar import Arguments
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    args.finish()
+    world.heal()

@@ -1,0 +1,24 @@
+"""lose N file=.checkpoint
+
+Remove the file of node N whose name ends so, running or not, as somebody with a shell might. Of
+several the last by name is meant.
+"""
+
+from __future__ import annotations
+
+from simulation.scenario.grammar import Arguments, ScenarioError
+from simulation.scenario.member import DIRECTORY
+from simulation.scenario.outlet import Kind
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id, suffix = args.node(), args.text("file")
+    args.finish()
+    fs = world.member(node_id).fs
+    names = [each for each in fs.list_directory(DIRECTORY) if each.endswith(suffix)]
+    if not names or not suffix:
+        raise ScenarioError(f"lose: node {node_id} has no file named ...{suffix}")
+    fs.unlink(DIRECTORY / names[-1])
+    world.damaged.add(node_id)
+    world.say(Kind.EVENT, f"{node_id}: {names[-1]} is gone")

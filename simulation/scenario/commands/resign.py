@@ -1,0 +1,23 @@
+"""resign N [shutdown=yes]
+
+Let leader N give up its epoch; with ``shutdown`` it does not stand again either.
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.local_events import Resign, ShutDown
+from simulation.scenario.grammar import Arguments
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id, is_shutdown = args.node(), args.text("shutdown") == "yes"
+    args.finish()
+    replica = world.running(node_id).replica
+    fact = ShutDown() if is_shutdown else Resign("asked to")
+
+    def notice() -> None:
+        if replica is not None:
+            replica.notice(fact)
+
+    world.step(node_id, notice)

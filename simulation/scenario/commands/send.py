@@ -1,0 +1,42 @@
+"""send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5] [barred=yes]
+send 9->1 FetchSnapshot epoch=1 snapshot=5/1 position=0 [bytes=100]
+send 2->1 Vote epoch=2 last=5/1 [voter=1]        (or PreVote)
+send 2->1 BeginQuorumEpoch epoch=2 [voter=1] [at=host] [port=9093]
+send 2->1 EndQuorumEpoch epoch=2 [successors=(1,3)] [stand=now]
+send 2->1 ReadPosition epoch=1
+send 2->1 ChainDigest epoch=1 offsets=(3,5)
+send 2->1 Founding epoch=0 [voter=1] [life=none]
+send 9->1 AddVoter epoch=1 [voter=9] [disk=0] [at=host] [port=0]    (or UpdateVoter)
+send 9->1 RemoveVoter epoch=1 [voter=9] [disk=0] [own_disk=1]
+
+Give node 1 a request made up by the script, as if from node 9 (-1 for a plain consumer), cut
+links or not. ``cluster=other`` makes it one of another cluster, ``from_disk=1`` one of another disk
+under that number, ``voter_disk=1`` one that is meant for another disk of the receiver, and
+``proven=no`` one of which nothing shows who sent it. The answer is printed and delivered to nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from simulation.scenario.grammar import Arguments, ScenarioError
+from simulation.scenario.made_up import made_up
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    sender_text, arrow, to_text = args.word("a link such as 9->1").rpartition("->")
+    kind = args.word("a message type")
+    if not arrow:
+        raise ScenarioError("send needs a link such as 9->1")
+    sender, to = args.number_in("a node", sender_text), args.number_in("a node", to_text)
+    world.running(to)
+    world.injected += 1
+    request: Any = made_up(kind, world.injected, sender, to, args)
+    if args.text("proven") == "no":
+        if not hasattr(request, "is_unproven"):
+            raise ScenarioError(f"send: nobody asks whether a {kind} is proven")
+        request = replace(request, is_unproven=True)
+    args.finish()
+    world.receive(sender, to, request)

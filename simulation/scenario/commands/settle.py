@@ -1,0 +1,17 @@
+"""settle [1 2 ...] [disks=(1,2)]
+
+Repeat deliver and persist between these nodes (all by default) until nothing moves. Only the
+disks named write; by default those of the same nodes. Clocks stand still.
+"""
+
+from __future__ import annotations
+
+from simulation.scenario.grammar import Arguments
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    nodes = args.nodes() or tuple(sorted(world.members))
+    disks = args.numbers("disks") or nodes
+    args.finish()
+    world.settle(nodes, disks)

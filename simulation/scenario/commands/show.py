@@ -1,0 +1,32 @@
+"""show [N ...] VIEW
+
+VIEW: roles|log|replicas|voters|versions|image|files|epochs|snapshots|election|divergence|chain|
+queue
+
+Print state, nodes ascending; of all nodes when none is named. ``divergence`` counts the round
+trips that brought each log back to its leader's since the last time it was asked.
+"""
+
+from __future__ import annotations
+
+from simulation.scenario.grammar import Arguments, ScenarioError
+from simulation.scenario.outlet import Kind
+from simulation.scenario.render import message_line
+from simulation.scenario.views import VIEWS
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    *names, what = args.rest() or [""]
+    args.finish()
+    if what == "queue":
+        lines = [
+            f"{each.sender}->{each.to} {message_line(each.message)}" for each in world.queue
+        ] or ["nothing is on its way"]
+    elif what in VIEWS:
+        nodes = [args.number_in("a node", name) for name in names] or sorted(world.members)
+        lines = [line for each in nodes for line in VIEWS[what](world.member(each))]
+    else:
+        raise ScenarioError(f"show: one of {', '.join(sorted([*VIEWS, 'queue']))}")
+    for line in lines:
+        world.say(Kind.RESULT, line)

@@ -1,0 +1,30 @@
+"""transfer N [to=M]
+
+Ask leader N to hand over to voter M, or to the one that is furthest. The outcome is printed
+when it comes.
+"""
+
+from __future__ import annotations
+
+from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.contract.output import RequestSettled
+from quorum.types import NO_NODE
+from simulation.scenario.grammar import Arguments
+from simulation.scenario.outlet import Kind
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id, target = args.node(), args.number("to", NO_NODE)
+    args.finish()
+    replica = world.running(node_id).replica
+
+    def settled(outcome: RequestSettled) -> None:
+        world.coverage.told(TransferLeadership, outcome.error)
+        world.say(Kind.ANSWER, f"{node_id} says {outcome.error.name}: {outcome.message}")
+
+    def ask() -> None:
+        if replica is not None:
+            replica.ask(lambda token: TransferLeadership(token, target), settled)
+
+    world.step(node_id, ask)

@@ -1,0 +1,25 @@
+"""wipe N [without=(3)]
+
+Put an empty disk into node N, which is down, and format it by the very same command as before.
+``restart`` then starts it; with ``without`` it does not wait for those voters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulation.scenario.grammar import Arguments, ScenarioError
+from simulation.scenario.outlet import Kind
+from simulation.scenario.world import World
+
+
+def run(world: World, args: Arguments) -> None:
+    node_id, missing = args.node(), args.numbers("without")
+    args.finish()
+    member = world.member(node_id)
+    if member.replica is not None:
+        raise ScenarioError(f"wipe: node {node_id} is running")
+    member.settings = replace(member.settings, found_without=missing)
+    member.wipe()
+    world.witness.reformatted(node_id, is_empty=not missing)
+    world.say(Kind.EVENT, f"{node_id}: disk wiped and formatted again")

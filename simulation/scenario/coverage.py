@@ -1,0 +1,169 @@
+"""What runs have shown: changes of role, answers, timers. Counted from what nodes did.
+
+``declared`` are the tables of the core; a test holds them against what all scenarios have shown,
+both ways.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quorum.core.contract.events import RoleChanged
+from quorum.core.contract.response_errors import ANSWERS, OPERATOR_ANSWERS, RELAY_ANSWERS
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.message_types import Message, Request, Response
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.protocol.role_transitions import TRANSITIONS, Step
+from quorum.core.state import roles
+from quorum.core.state.timers import Timer
+from quorum.errors import ErrorCode
+from quorum.types import NodeId
+from simulation.scenario.render import type_name
+
+OF_A_RELAY = " (relay)"
+TO_AN_OPERATOR = " (operator)"
+_SUCCESSES = {
+    VoteRequest: ("granted", "rejected"),
+    FetchRequest: ("records", "nothing new", "diverging", "snapshot"),
+}
+_ONLY_ONE = ("NONE",)
+Answer = tuple[str, str]
+"""What was asked, and the answer: a code, or which of several good answers."""
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Filled by one world or several, one after another."""
+
+    transitions: Counter[str] = field(default_factory=Counter)
+    answers: Counter[Answer] = field(default_factory=Counter)
+    wakes: Counter[str] = field(default_factory=Counter)
+    """Ticks in which a node did something without any timer having fired."""
+    _asked: dict[tuple[NodeId, NodeId, int], str] = field(default_factory=dict)
+    _epochs: dict[NodeId, int] = field(default_factory=dict)
+    _lives: list[Counter[Timer]] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Another world: its nodes have nothing to do with those before."""
+        self._asked.clear()
+        self._epochs.clear()
+
+    def started(self, node_id: NodeId, epoch: int, timers: Counter[Timer]) -> None:
+        """A node opened its directory and is about to take its first role in ``epoch``."""
+        self._epochs[node_id] = epoch
+        self._lives.append(timers)
+
+    def role_changed(self, node_id: NodeId, event: RoleChanged) -> None:
+        """A node changed its role."""
+        step = Step.HIGHER if event.epoch > self._epochs[node_id] else Step.SAME
+        self._epochs[node_id] = event.epoch
+        before, after = getattr(roles, event.before), getattr(roles, event.role)
+        self.transitions[transition_name(before, after, step)] += 1
+
+    def asked(self, sender: NodeId, to: NodeId, message: Message, *, of_relay: bool) -> None:
+        """A message came to a node; if it is a request, its answer will be of that kind."""
+        if isinstance(message, Request):
+            kind = type_name(message) + OF_A_RELAY * (of_relay and _is_relayed(message))
+            self._asked[(sender, to, message.request_id)] = kind
+
+    def sent(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """A message left a node."""
+        if isinstance(message, Response):
+            kind = self._asked.get((to, sender, message.request_id), "never asked")
+            self.answers[(kind, _answer_name(message))] += 1
+
+    def told(self, request: type[object], error: ErrorCode) -> None:
+        """An operator's request was answered."""
+        self.answers[(request.__name__ + TO_AN_OPERATOR, error.name)] += 1
+
+    @property
+    def timers(self) -> Counter[str]:
+        """Timers that fired, by name."""
+        found: Counter[str] = Counter()
+        for life in self._lives:
+            for timer, count in life.items():
+                found[timer.value.name] += count
+        return found
+
+
+def report(coverage: Coverage) -> list[str]:
+    """Every row of the declared tables with how often it was shown, and what no table declares."""
+    answers = {f"{kind}: {answer}": n for (kind, answer), n in coverage.answers.items()}
+    known = [f"{kind}: {answer}" for kind, answer in sorted(declared_answers())]
+    return [
+        *_counts("changes of role", coverage.transitions, sorted(declared_transitions())),
+        *_counts("answers", answers, known),
+        *_counts("timers", coverage.timers, [timer.value.name for timer in Timer]),
+        *_counts("done without a timer", coverage.wakes, []),
+    ]
+
+
+def _counts(title: str, shown: Mapping[str, int], declared: Sequence[str]) -> list[str]:
+    others = sorted(shown.keys() - set(declared))
+    return [
+        f"{title}:",
+        *(f"{shown.get(each, 0):8} {each}" for each in declared),
+        *(f"{shown[each]:8} {each} (in no table)" for each in others),
+    ]
+
+
+def _is_relayed(message: Message) -> bool:
+    return type(message) in RELAY_ANSWERS
+
+
+def _answer_name(message: Response) -> str:
+    if message.error != ErrorCode.NONE:
+        return message.error.name
+    if isinstance(message, VoteResponse):
+        return "granted" if message.granted else "rejected"
+    if isinstance(message, FetchResponse):
+        if message.diverging is not None:
+            return "diverging"
+        if message.snapshot_id is not None:
+            return "snapshot"
+        return "records" if message.records else "nothing new"
+    return "NONE"
+
+
+def transition_name(before: type, after: type, step: Step) -> str:
+    """One row of ``TRANSITIONS`` as text."""
+    return f"{before.__name__} -> {after.__name__}, {step.value}"
+
+
+def declared_transitions() -> set[str]:
+    """Every legal change of role."""
+    return {transition_name(*each) for each in TRANSITIONS}
+
+
+def declared_answers() -> set[Answer]:
+    """Every answer that any replica may give to a peer."""
+    return {(kind, answer) for kind, answers in answer_table().items() for answer in answers}
+
+
+def answer_table() -> dict[str, list[str]]:
+    """By kind of request: the good answers, then the codes by number."""
+    table = {}
+    for request, codes in ANSWERS.items():
+        for name in _names(request):
+            table[name] = [*_successes(request), *_texts(codes)]
+    for request, codes in RELAY_ANSWERS.items():
+        for name in _names(request):
+            table[name + OF_A_RELAY] = [*_successes(request), *_texts(codes)]
+    for notice, codes in OPERATOR_ANSWERS.items():
+        table[notice.__name__ + TO_AN_OPERATOR] = [*_ONLY_ONE, *_texts(codes)]
+    return table
+
+
+def _names(request: type[Request]) -> tuple[str, ...]:
+    name = request.__name__.removesuffix("Request")
+    return ("PreVote", name) if request is VoteRequest else (name,)
+
+
+def _successes(request: type[Request]) -> tuple[str, ...]:
+    return _SUCCESSES.get(request, _ONLY_ONE)
+
+
+def _texts(codes: frozenset[ErrorCode]) -> list[str]:
+    return [code.name for code in sorted(codes)]

@@ -1,0 +1,292 @@
+"""One node of a scenario: a production ``Replica`` whose disk and clock are moved by hand."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from quorate.controller.config import ControllerConfig
+from quorate.features import SUPPORTED_VERSIONS
+from quorate.formatting import FormatPlan, format_directory
+from quorate.replica.boot import Stores, open_stores
+from quorate.replica.replica import Replica
+from quorum.config import QuorumConfig
+from quorum.core.contract.events import Event, LogDiverged
+from quorum.core.messages.message_types import Message
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan
+from quorum.errors import LogCondemnedError, QuorateError
+from quorum.log.config import LogConfig
+from quorum.log.election_store import ElectionFile
+from quorum.log.layout import partition_directory
+from quorum.runtime.ports import WriteGroup
+from quorum.types import (
+    NO_NODE,
+    ElectionState,
+    Endpoint,
+    Founding,
+    NodeId,
+    ReplicaKey,
+    SnapshotId,
+    VersionRange,
+    Voter,
+)
+from simulation.memory_filesystem import CrashMode, MemoryFileSystem, PowerLost
+from simulation.older_release import decoder_without
+from simulation.scenario.pinned import HandClock, PinnedRandom
+from simulation.scenario.tombstones import bury
+from snapshot.config import SnapshotConfig
+from statemachine.records import METADATA_VERSION
+
+CLUSTER_ID = "c2NlbmFyaW8tY2x1c3Rlcg"
+DATA_DIR = Path("/data")
+DIRECTORY = partition_directory(DATA_DIR)
+SERVER = -1000
+"""Bootstrap servers that a script names: ``SERVER - n`` is the address of node n, if any."""
+FOUNDED = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
+"""What a bootstrap voter has on its disk when epoch 1 may begin."""
+
+
+def key_of(node_id: NodeId, disk: int = 0) -> ReplicaKey:
+    """A node's identity: its directory id ends with the numbers of its disk and itself."""
+    return ReplicaKey(node_id, b"\1" + bytes(13) + bytes([disk, node_id]))
+
+
+def voter_of(node_id: NodeId, host: str = "") -> Voter:
+    """A node's entry of the voter set."""
+    return Voter(key_of(node_id), (Endpoint("CONTROLLER", host or f"node{node_id}", 9093),))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all nodes of a scenario share."""
+
+    quorum: QuorumConfig
+    log: LogConfig
+    snapshot: SnapshotConfig
+    voters: tuple[NodeId, ...]
+    relays: dict[NodeId, RelayPlan] = field(default_factory=dict)
+    """What each node is to others as a relay, and which relays it has."""
+    servers: dict[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
+    """Whose addresses a node was given as bootstrap servers, where not those of the voters."""
+    is_founded: bool = True
+    """Whether the voters' disks begin with their quorum founded
+    (``quorum.core.election.bootstrapping``)."""
+    found_without: tuple[NodeId, ...] = ()
+    metadata_versions: dict[NodeId, int] = field(default_factory=dict)
+    """Nodes of an older release: the highest metadata.version that each supports."""
+    lacks: dict[NodeId, tuple[int, ...]] = field(default_factory=dict)
+    """Nodes of an older release: the record types that each does not know, by API key."""
+    tombstones: int = 0
+    """Removed voters that the bootstrap checkpoint remembers."""
+
+
+class InlineExecutor(Executor):
+    """Runs what is submitted at once, in the caller's thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except QuorateError as error:
+            future.set_exception(error)
+        return future
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What a member tells the world: ``(node, what)`` each."""
+
+    on_sent: Callable[[NodeId, NodeId, Message], None]
+    on_event: Callable[[NodeId, Event], None]
+    on_opened: Callable[[Replica], None]
+    on_submitted: Callable[[NodeId, WriteGroup], None]
+    on_written: Callable[[NodeId, WriteGroup], None]
+    on_checkpoint: Callable[[NodeId, SnapshotId], None]
+    on_stopped: Callable[[NodeId, str], None]
+    on_fault: Callable[[NodeId, str], None]
+
+
+@dataclass(slots=True)
+class Member:
+    """A node with its disk. ``replica`` is None while it is down."""
+
+    node_id: NodeId
+    settings: Settings
+    hooks: Hooks
+    share: float
+    clock: HandClock
+    fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
+    backup: MemoryFileSystem | None = None
+    replica: Replica | None = None
+    stores: Stores | None = None
+    groups: deque[WriteGroup] = field(default_factory=deque)
+    deadline_ms: int | None = None
+    lives: int = 0
+    host: str = ""
+    """Where it is reached; empty for the host it was formatted with."""
+    disk: int = 0
+    """How often the disk was replaced by an empty one."""
+    is_condemned: bool = False
+    """Whether its last life ended because its log was found wrong."""
+    diverged: list[LogDiverged] = field(default_factory=list)
+
+    def format(self) -> None:
+        """Make the data directory; a voter's knows the initial voter set."""
+        is_first = self.node_id in self.settings.voters and not self.disk
+        voters = self.settings.voters if is_first else ()
+        format_directory(
+            self.fs,
+            FormatPlan(
+                DATA_DIR,
+                CLUSTER_ID,
+                self.node_id,
+                key_of(self.node_id, self.disk).directory_id,
+                tuple(voter_of(each) for each in voters),
+            ),
+        )
+        if voters and self.settings.tombstones:
+            initial = [voter_of(each) for each in voters]
+            bury(self.fs, DIRECTORY, initial, self.settings.tombstones)
+        if voters and self.settings.is_founded:
+            ElectionFile(self.fs, DIRECTORY).save(FOUNDED)
+
+    def wipe(self) -> None:
+        """A new, empty disk in place of the old, formatted by the very same command."""
+        self.fs = MemoryFileSystem()
+        self.settings = replace(self.settings, is_founded=False)
+        self.format()
+
+    # What the replica asks of its surroundings.
+
+    def submit(self, group: WriteGroup) -> None:
+        """The replica's ``Writer``: nothing is written before ``persist``."""
+        self.groups.append(group)
+        self.hooks.on_submitted(self.node_id, group)
+
+    def send(self, to: NodeId, message: Message) -> None:
+        """The replica's ``Network``. Observers know the voters as bootstrap servers -2, -3 ..."""
+        self.hooks.on_sent(self.node_id, self._named(to), message)
+
+    def _named(self, to: NodeId) -> NodeId:
+        if to <= SERVER:
+            return SERVER - to
+        return self.settings.voters[-to - 2] if to < NO_NODE else to
+
+    def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
+        """Every node is reachable under its number."""
+
+    def _arm(self, deadline_ms: int | None) -> None:
+        if deadline_ms is not None and (self.deadline_ms is None or deadline_ms < self.deadline_ms):
+            self.deadline_ms = deadline_ms
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, LogDiverged):
+            self.diverged.append(event)
+        self.hooks.on_event(self.node_id, event)
+
+    def _on_failure(self, error: BaseException) -> None:
+        self.is_condemned = isinstance(error, LogCondemnedError)
+        self.hooks.on_stopped(self.node_id, str(error))
+
+    def _on_fault(self, message: str) -> None:
+        self.hooks.on_fault(self.node_id, message)
+
+    # Life.
+
+    def start(self) -> None:
+        """Open the directory and take the first role.
+
+        Raises:
+            QuorateError: The directory cannot be used.
+        """
+        self.lives += 1
+        self.deadline_ms = None
+        rng = PinnedRandom(self.node_id * 1000 + self.lives, self.share)
+        stores = open_stores(
+            self.fs,
+            DATA_DIR,
+            node_id=self.node_id,
+            log_config=self.settings.log,
+            snapshot_config=self.settings.snapshot,
+            clock=self.clock,
+            found_without=self.settings.found_without,
+            decode=decoder_without(self.settings.lacks.get(self.node_id, ())),
+        )
+        self.stores = stores
+        voters = self.settings.voters
+        is_first = self.node_id in voters and not self.disk
+        servers = (
+            ()
+            if is_first
+            else tuple(-2 - n for n, each in enumerate(voters) if each != self.node_id)
+        )
+        if self.node_id in self.settings.servers:
+            servers = tuple(SERVER - each for each in self.settings.servers[self.node_id])
+        self.replica = Replica(
+            stores,
+            self.fs,
+            quorum_config=self.settings.quorum,
+            controller_config=ControllerConfig(
+                CLUSTER_ID, idle_interval_ms=0, kraft_version=stores.kraft_version
+            ),
+            snapshot_config=self.settings.snapshot,
+            clock=self.clock,
+            rng=rng,
+            writer=self,
+            network=self,
+            executor=InlineExecutor(),
+            to_driver=lambda call: call(),
+            on_event=self._on_event,
+            on_deadline=self._arm,
+            on_failure=self._on_failure,
+            on_fault=self._on_fault,
+            bootstrap=servers,
+            relays=self.settings.relays.get(self.node_id, NO_RELAYS),
+            endpoints=voter_of(self.node_id, self.host).endpoints,
+            supported=self._supported(),
+            on_checkpoint=lambda info: self.hooks.on_checkpoint(self.node_id, info.snapshot_id),
+        )
+        self.hooks.on_opened(self.replica)
+        self.replica.start()
+
+    def _supported(self) -> tuple[VersionRange, ...]:
+        highest = self.settings.metadata_versions.get(self.node_id)
+        return tuple(
+            replace(each, highest=highest)
+            if highest is not None and each.name == METADATA_VERSION
+            else each
+            for each in SUPPORTED_VERSIONS
+        )
+
+    def crash(self, mode: CrashMode, rng: random.Random) -> None:
+        """Stop without a word; un-synced bytes become what ``mode`` says."""
+        self.replica = None
+        self.stores = None
+        self.groups.clear()
+        self.deadline_ms = None
+        self.fs.crash(rng, mode)
+
+    def write(self, group: WriteGroup) -> None:
+        """Let the disk carry out one group and report it.
+
+        Raises:
+            PowerLost: The disk was told to stop in the middle.
+            StorageError: The disk failed; the node must stop.
+        """
+        replica, stores = self.replica, self.stores
+        if replica is None or stores is None:
+            raise PowerLost
+        done = replica.persistence_of(stores).execute([group])
+        self.hooks.on_written(self.node_id, group)
+        replica.write_done(done)
+
+    def tick(self) -> None:
+        """The deadline has come, or earlier."""
+        if self.replica is not None:
+            self.deadline_ms = None
+            self.replica.tick()
