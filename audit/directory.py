@@ -31,8 +31,8 @@ from quorum.errors import LogDamagedError, SnapshotCorruptError, StorageError
 from quorum.log.digest_file import read_digest_file
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name, partition_directory
-from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_judge
-from quorum.log.trail import Trail
+from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_evaluate
+from quorum.log.segment_tail import SegmentTail
 from quorum.ports import FileSystem
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId
 from snapshot.naming import FileState, parse_name
@@ -197,7 +197,7 @@ def _checkpoints(directory: Path, names: Iterable[str]) -> list[CheckpointFile]:
     found = []
     for name in names:
         parsed = parse_name(name)
-        if parsed and parsed[1] is FileState.FROZEN and parsed[0] != BOOTSTRAP_SNAPSHOT_ID:
+        if parsed and parsed[1] is FileState.SEALED and parsed[0] != BOOTSTRAP_SNAPSHOT_ID:
             found.append(CheckpointFile(str(directory / name), parsed[0]))
     return sorted(found, key=lambda file: (file.snapshot_id.offset, file.snapshot_id.epoch))
 
@@ -274,11 +274,11 @@ def _plan_segment(path: Path, *, with_unknown: bool, only_before_damage: bool) -
             raise AuditError(f"{path}: too short for a log segment")
         base = int.from_bytes(first[:8], "big")
         digest = EMPTY_LOG_DIGEST if base == 0 else b""
-        scan, damage = scan_and_judge(file, path, Trail(base, 0, 0, digest))
+        scan, damage = scan_and_evaluate(file, path, SegmentTail(base, 0, 0, digest))
     if damage is not None and not only_before_damage:
         raise damage
     problems = [] if scan.problem is None else [str(damage or scan.problem)]
-    segment = SegmentFile(str(path), base, base, scan.trail.end_offset, digest)
+    segment = SegmentFile(str(path), base, base, scan.tail.end_offset, digest)
     committed = segment.end_offset
     if not _is_sole_voter((segment,), [], None):
         committed = segment.base_offset

@@ -19,9 +19,9 @@ from audit.divergence import CLUSTER_ID_KEY, check_same_log
 from audit.errors import AuditError
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
-from audit.reader import Baseline, TableRows, walk_range
+from audit.reader import Baseline, TableRows, scan_range
+from audit.scan import WalkedBatch
 from audit.schema import HISTORY, TABLES, arrow_schema
-from audit.walk import WalkedBatch
 from quorum.errors import StorageError
 
 ROWS_PER_FILE = 1_000_000
@@ -140,7 +140,7 @@ class _Exporter:
         collected = TableRows(self._plan, TABLES, start_offset=start)
         done = ExportedRange(start, start, 0)
         try:
-            for number, item in enumerate(walk_range(self._plan, start, self._plan.end_offset)):
+            for number, item in enumerate(scan_range(self._plan, start, self._plan.end_offset)):
                 collected.add(item)
                 if isinstance(item, WalkedBatch) and not item.is_settled:
                     continue

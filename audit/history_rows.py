@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+from audit.scan import Step, Visible, WalkedBatch
 from audit.schema import COMMITTED, UNKNOWN
 from audit.segment_file import FoundBatch
 from audit.typed_rows import resource_type_name
-from audit.walk import Step, Visible, WalkedBatch
 from quorum.control import DecodedControl
 from quorum.types import SnapshotId, uuid_to_text
 from statemachine import records

@@ -25,10 +25,10 @@ from audit.history_rows import (
     typed_row,
 )
 from audit.plan import CheckpointFile, ReadPlan
+from audit.scan import Scan, WalkedBatch, load_state
 from audit.schema import HISTORY, SET, TABLES, arrow_schema, columns
 from audit.segment_file import FoundBatch, read_segment
 from audit.typed_rows import state_effects
-from audit.walk import Walk, WalkedBatch, load_state
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.types import SnapshotId
@@ -62,7 +62,7 @@ class Baseline:
     checkpoint: CheckpointFile | None = None
 
 
-def walk_range(
+def scan_range(
     plan: ReadPlan, start_offset: int, end_offset: int
 ) -> Iterator[Baseline | WalkedBatch]:
     """Everything in [start_offset, end_offset): the baseline if it lies there, then batches.
@@ -74,19 +74,19 @@ def walk_range(
     """
     baseline = plan.baseline
     if baseline is not None and start_offset < baseline.end_offset:
-        walk = Walk(None)
+        scan = Scan(None)
         middle = min(baseline.end_offset, end_offset)
         for batch in _batches(plan, start_offset, middle):
-            yield walk.take(batch)
+            yield scan.take(batch)
         if baseline.end_offset > end_offset:
             return
-        walk = Walk(load_state(baseline))
-        yield Baseline(baseline.snapshot_id, walk.image(), baseline)
+        scan = Scan(load_state(baseline))
+        yield Baseline(baseline.snapshot_id, scan.image(), baseline)
         start_offset = baseline.end_offset
     else:
-        walk = _walk_to(plan, start_offset)
+        scan = _scan_to(plan, start_offset)
     for batch in _batches(plan, start_offset, end_offset):
-        yield walk.take(batch)
+        yield scan.take(batch)
 
 
 def image_at(plan: ReadPlan, offset: int) -> Baseline:
@@ -95,7 +95,7 @@ def image_at(plan: ReadPlan, offset: int) -> Baseline:
     Raises:
         AuditError: The state there is not known from this source.
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
-            ``walk_range``.
+            ``scan_range``.
     """
     lowest = plan.baseline.end_offset if plan.baseline is not None else plan.start_offset
     if not lowest <= offset <= plan.end_offset:
@@ -103,24 +103,24 @@ def image_at(plan: ReadPlan, offset: int) -> Baseline:
             f"{plan.source}: the state as of offset {offset} is not known, only that as of "
             f"offsets {lowest} to {plan.end_offset}"
         )
-    image = _walk_to(plan, offset).image()
+    image = _scan_to(plan, offset).image()
     provenance = image.provenance
     return Baseline(SnapshotId(offset, provenance.epoch), image)
 
 
-def _walk_to(plan: ReadPlan, offset: int) -> Walk:
+def _scan_to(plan: ReadPlan, offset: int) -> Scan:
     """The state at ``offset``, replayed from the newest checkpoint below it."""
     checkpoint = plan.replay_start(offset)
     if checkpoint is not None:
-        walk, begin = Walk(load_state(checkpoint)), checkpoint.end_offset
+        scan, begin = Scan(load_state(checkpoint)), checkpoint.end_offset
     elif plan.start_offset == 0:
-        walk, begin = Walk(EMPTY_IMAGE), 0
+        scan, begin = Scan(EMPTY_IMAGE), 0
     else:
-        return Walk(None)
+        return Scan(None)
     for batch in _batches(plan, begin, offset):
         if batch.header.end_offset <= offset:
-            walk.take(batch, observe=False)
-    return walk
+            scan.take(batch, observe=False)
+    return scan
 
 
 def _batches(plan: ReadPlan, start_offset: int, end_offset: int) -> Iterator[FoundBatch]:
@@ -153,7 +153,7 @@ class TableRows:
         self.rows: dict[str, list[Row]] = {table: [] for table in tables}
 
     def add(self, item: Baseline | WalkedBatch) -> None:
-        """Take in the next thing that ``walk_range`` yields."""
+        """Take in the next thing that ``scan_range`` yields."""
         if isinstance(item, Baseline):
             self._add_baseline(item)
             return
@@ -256,12 +256,12 @@ def read_table(
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
-            ``walk_range``.
+            ``scan_range``.
     """
     start = plan.first_offset if start_offset is None else start_offset
     end = plan.end_offset if end_offset is None else min(end_offset, plan.end_offset)
     collected = TableRows(plan, [table], start_offset=start, end_offset=end, types=types)
-    for item in walk_range(plan, start, end):
+    for item in scan_range(plan, start, end):
         collected.add(item)
         full = collected.take(table, at_least=ROWS_PER_BATCH)
         if full is not None:
@@ -277,7 +277,7 @@ def read_state(plan: ReadPlan, table: str, as_of: int) -> Iterator[pa.RecordBatc
     Raises:
         AuditError: The state there is not known from this source.
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
-            ``walk_range``.
+            ``scan_range``.
     """
     collected = TableRows(plan, [table])
     collected.add(image_at(plan, as_of))

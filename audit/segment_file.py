@@ -113,7 +113,7 @@ def _windows(file: BinaryIO, path: str) -> Iterator[tuple[bytes, int]]:
 
 
 def _whole_batches_end(data: bytes, path: str, base: int) -> int:
-    """Where the last whole batch ends; damage counts as whole, to be judged if it is reached."""
+    """Where the last whole batch ends; damage counts as whole, to be evaluated if it is reached."""
     position = 0
     while True:
         try:

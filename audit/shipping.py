@@ -24,7 +24,7 @@ _FOLDERS = {
 }
 _AUDIT = (
     "__init__", "errors", "history_rows", "lineage", "plan", "reader", "schema", "segment_file",
-    "source_reader", "source_stream", "typed_rows", "typed_tables", "walk",
+    "source_reader", "source_stream", "typed_rows", "typed_tables", "scan",
 )  # fmt: skip
 _DRIVER_ONLY = frozenset({"core", "log", "runtime", "transport", "v1", "prepare"})
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)

@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     return options
 
 
-def _say(text: str) -> None:
+def _announce(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -81,11 +81,11 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         "peers": {},
     }
     if "floors" in options.only:
-        _say("measuring floors")
+        _announce("measuring floors")
         figures["floors"] = _floors(options)
     if {"writes", "failover"} & set(options.only):
         with ExitStack() as stack:
-            _say("starting three nodes of each system")
+            _announce("starting three nodes of each system")
             systems = Systems(
                 options.folder,
                 options.peers,
@@ -95,22 +95,22 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             )
             figures["peers"] = systems.figures
             if "writes" in options.only:
-                _say("measuring writes")
+                _announce("measuring writes")
                 figures["writes"] = systems.writes(options.writers, options.rounds)
             if "failover" in options.only:
-                _say("measuring failover")
+                _announce("measuring failover")
                 figures["failover"] = _spread(systems.failover(options.kills), "_ms")
                 for peer in systems.figures.values():
                     if "failover" in peer:
                         peer["failover"] = _spread(peer["failover"], "_ms")
     if "reads" in options.only:
-        _say("measuring reads")
+        _announce("measuring reads")
         figures["reads"] = _reads(options)
     if "snapshot" in options.only:
-        _say("measuring snapshot transfer")
+        _announce("measuring snapshot transfer")
         figures["snapshot"] = _snapshot(options)
     if "image" in options.only:
-        _say("measuring image load")
+        _announce("measuring image load")
         figures["image"] = _image(options)
     figures["load_average_after"] = os.getloadavg()[0]
     return figures
@@ -158,9 +158,9 @@ def main() -> int:
     try:
         figures = _measure(options)
     except NotDurableError as error:
-        _say(f"refused: {error}")
+        _announce(f"refused: {error}")
         return 1
-    _say(render(figures))
+    _announce(render(figures))
     text = json.dumps(figures, indent=2)
     if options.output is None:
         print(text)
@@ -172,7 +172,7 @@ def main() -> int:
         longest_max_ms=options.fail_over_max,
     )
     for sentence in broken:
-        _say(sentence)
+        _announce(sentence)
     return 1 if broken else 0
 
 

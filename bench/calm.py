@@ -2,8 +2,8 @@
 
 Three nodes with default settings, more writers than they can serve, and as many spinning
 processes as there are processors beside them. Nothing is broken. Exit code 1 when any node
-stood for election, asked for pre-votes or learned of another reign, or when too few writes were
-acknowledged for the load to count as full; 0 otherwise.
+stood for election, asked for pre-votes or learned of another leadership term, or when too few
+writes were acknowledged for the load to count as full; 0 otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STOOD = 'quorate_raft_role_changes_total{state="%s"}'
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class LeadershipTerm:
     """What one node says of elections. Equal before and after: nothing happened."""
 
     epoch: int
@@ -71,7 +71,9 @@ def problems(seen: Calm) -> list[str]:
     return found
 
 
-def elections_between(before: Mapping[int, Reign], after: Mapping[int, Reign]) -> int:
+def elections_between(
+    before: Mapping[int, LeadershipTerm], after: Mapping[int, LeadershipTerm]
+) -> int:
     """Return how often nodes stood for election; a node that only heard of one counts once."""
     return sum(
         max(1, after[each].stood - before[each].stood)
@@ -80,13 +82,13 @@ def elections_between(before: Mapping[int, Reign], after: Mapping[int, Reign]) -
     )
 
 
-def reign_of(cluster: LocalCluster, node: LocalNode) -> Reign:
+def leadership_term_of(cluster: LocalCluster, node: LocalNode) -> LeadershipTerm:
     """As the node's metrics tell it."""
 
     def read(series: str) -> int:
         return int(cluster.metric(node, series) or 0)
 
-    return Reign(
+    return LeadershipTerm(
         read("quorate_raft_epoch"),
         read(_STOOD % "prospective") + read(_STOOD % "candidate"),
         read("quorate_raft_leader_changes_total"),
@@ -119,7 +121,7 @@ def measure_calm(folder: Path, *, minutes: float, writers: int, spinning: int) -
     seen = Calm()
     try:
         start_cluster(cluster)
-        before = {node.id: reign_of(cluster, node) for node in cluster.nodes.values()}
+        before = {node.id: leadership_term_of(cluster, node) for node in cluster.nodes.values()}
         began = time.monotonic()
         run = 0
         with contention(spinning):
@@ -132,9 +134,11 @@ def measure_calm(folder: Path, *, minutes: float, writers: int, spinning: int) -
                 seen.rates.append(round(row.rate))
                 seen.worst_ms = max(seen.worst_ms, row.max_ms)
                 seen.load_average = max(seen.load_average, os.getloadavg()[0])
-                after = {node.id: reign_of(cluster, node) for node in cluster.nodes.values()}
+                after = {
+                    node.id: leadership_term_of(cluster, node) for node in cluster.nodes.values()
+                }
                 seen.minutes = (time.monotonic() - began) / 60
-                _say(
+                _announce(
                     f"{seen.minutes:.1f} min: {row.rate:.0f}/s, worst {row.max_ms:.0f} ms, {after}"
                 )
                 seen.elections = elections_between(before, after)
@@ -145,7 +149,7 @@ def measure_calm(folder: Path, *, minutes: float, writers: int, spinning: int) -
     return seen
 
 
-def _say(text: str) -> None:
+def _announce(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -167,7 +171,7 @@ def main() -> int:
     print(json.dumps(asdict(seen), indent=2))
     found = problems(seen)
     for sentence in found:
-        _say(sentence)
+        _announce(sentence)
     return 1 if found else 0
 
 

@@ -203,7 +203,7 @@ async def _download(port: int, directory: Path, floor: float) -> TransferResult:
     await receiver.done
     seconds = time.perf_counter() - started
     started = time.perf_counter()
-    receiver.store.freeze_download(SNAPSHOT)
+    receiver.store.seal_download(SNAPSHOT)
     final_sync_seconds = time.perf_counter() - started
     receiver.store.close()
     await network.stop()
@@ -216,7 +216,7 @@ def _with_loop(main: Any) -> Any:
 
 
 def measure_transfer(folder: Path, *, size_bytes: int, rounds: int) -> list[TransferResult]:
-    """Write a sound checkpoint of about ``size_bytes`` and download it ``rounds`` times."""
+    """Write an intact checkpoint of about ``size_bytes`` and download it ``rounds`` times."""
     results: list[TransferResult] = []
     with tempfile.TemporaryDirectory(dir=folder) as name:
         source = Path(name) / "source"

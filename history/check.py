@@ -10,7 +10,7 @@ from history.exactly_once import log_violations, write_violations
 from history.hints import Places, places_in
 from history.history import History
 from history.operation import Operation, Outcome
-from history.search import STEPS_MAX, Verdict
+from history.search import STEPS_MAX, CheckResult
 from history.timeline import draw
 from history.violation import Violation
 from history.watches import watch_violations
@@ -44,11 +44,11 @@ class Report:
     """Keys whose search used up its budget."""
 
     @property
-    def verdict(self) -> Verdict:
+    def check_result(self) -> CheckResult:
         """INVALID if anything is; UNKNOWN if nothing is but not all could be decided."""
         if self.violations:
-            return Verdict.INVALID
-        return Verdict.UNKNOWN if self.undecided else Verdict.VALID
+            return CheckResult.INVALID
+        return CheckResult.UNKNOWN if self.undecided else CheckResult.VALID
 
     def explanation(self) -> list[str]:
         """Every violation with its timeline."""
@@ -101,15 +101,15 @@ def _check_key(
     in_time = real_time.find_order(key, operations, places=places, steps_max=steps_max)
     in_log = log_order.find_order(key, operations, floor, places=places, steps_max=steps_max)
     report.steps += in_time.steps + in_log.steps
-    if in_time.verdict is Verdict.INVALID:
+    if in_time.check_result is CheckResult.INVALID:
         if len(report.violations) < EXPLAINED_MAX:
             report.violations.append(real_time.explain(key, operations, steps_max=steps_max))
         else:
             text = "no order explains what clients were told"
             report.violations.append(Violation(real_time.RULE, key, text))
-    if in_log.verdict is Verdict.INVALID:
+    if in_log.check_result is CheckResult.INVALID:
         report.violations.append(log_order.explain(key, operations, in_log))
-    if Verdict.UNKNOWN in (in_time.verdict, in_log.verdict):
+    if CheckResult.UNKNOWN in (in_time.check_result, in_log.check_result):
         report.undecided.append(key)
 
 

@@ -42,7 +42,7 @@ def write_violations(history: History) -> list[Violation]:
     violations = []
     for each in history.operations:
         if each.mark:
-            violations += _judge(each, places.pop(each.mark, []), history)
+            violations += _evaluate(each, places.pop(each.mark, []), history)
     violations += [
         Violation("nobodys-write", "log", f"{mark} at offset {found[0].base} was asked by nobody")
         for mark, found in places.items()
@@ -50,7 +50,7 @@ def write_violations(history: History) -> list[Violation]:
     return violations
 
 
-def _judge(write: Operation, found: Sequence[LogBatch], history: History) -> list[Violation]:
+def _evaluate(write: Operation, found: Sequence[LogBatch], history: History) -> list[Violation]:
     def broken(rule: str, text: str) -> list[Violation]:
         return [Violation(rule, write.key, f"{write.mark}: {text}", (write,))]
 

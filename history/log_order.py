@@ -16,7 +16,7 @@ from operator import attrgetter
 from history.hints import HINTED_STEPS_MAX, Places
 from history.model import Model, State
 from history.operation import Action, Level, Operation, Outcome
-from history.search import FOREVER, STEPS_MAX, Found, Timed, Verdict, search
+from history.search import FOREVER, STEPS_MAX, CheckResult, Found, Timed, search
 from history.violation import Violation
 
 PREFIX_RULE = "prefix"
@@ -102,7 +102,7 @@ def find_order(
     for each in operations:
         if each.is_answered:
             # Reads at an offset see the write that ends there; one that changed nothing may have
-            # been judged there as well.
+            # been evaluated there as well.
             moment = 2 * each.offset + each.is_read
             timed.append(Timed(moment, moment, each))
         elif not each.is_read and each.outcome is not Outcome.FAILED:
@@ -114,7 +114,7 @@ def find_order(
         hinted = search(
             _at_places(timed, places), model.initial, model.step, steps_max=HINTED_STEPS_MAX
         )
-        if hinted.verdict is Verdict.VALID:
+        if hinted.check_result is CheckResult.VALID:
             return hinted
         tried = hinted.steps
     found = search(timed, model.initial, model.step, steps_max=steps_max)

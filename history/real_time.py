@@ -12,7 +12,7 @@ from dataclasses import replace
 from history.hints import HINTED_STEPS_MAX, Places, narrowed
 from history.model import TELLING, Model, State
 from history.operation import Level, Operation, Outcome
-from history.search import FOREVER, STEPS_MAX, Found, Timed, Verdict, search
+from history.search import FOREVER, STEPS_MAX, CheckResult, Found, Timed, search
 from history.violation import Violation
 
 RULE = "linearizable"
@@ -38,7 +38,7 @@ def find_order(
         hinted = search(
             narrowed(timed, places), model.initial, model.step, steps_max=HINTED_STEPS_MAX
         )
-        if hinted.verdict is Verdict.VALID:
+        if hinted.check_result is CheckResult.VALID:
             return hinted
         tried = hinted.steps
     found = search(timed, model.initial, model.step, steps_max=steps_max)
@@ -55,7 +55,7 @@ def explain(key: str, operations: Sequence[Operation], *, steps_max: int = STEPS
     while low < high:
         middle = (low + high) // 2
         found = find_order(key, cut(operations, ends[middle]), steps_max=steps_max)
-        if found.verdict is Verdict.INVALID:
+        if found.check_result is CheckResult.INVALID:
             high = middle
         else:
             low = middle + 1

@@ -30,7 +30,7 @@ STEPS_MAX = 1_000_000
 """Default bound of one search; beyond it the verdict is UNKNOWN."""
 
 
-class Verdict(Enum):
+class CheckResult(Enum):
     """What a search came to."""
 
     VALID = "valid"
@@ -52,7 +52,7 @@ class Timed(NamedTuple, Generic[O]):
 class Found(Generic[S, O]):
     """The verdict, and where the search got furthest."""
 
-    verdict: Verdict
+    check_result: CheckResult
     steps: int
     state: S
     """After the most that could be placed."""
@@ -100,19 +100,19 @@ class _Search(Generic[S, O]):
             place = heapq.heappop(self._heap)[3]
             placed = place.base + place.mask.bit_count()
             if placed == len(self._required):
-                return Found(Verdict.VALID, steps, place.state)
+                return Found(CheckResult.VALID, steps, place.state)
             if placed > most:
                 furthest, most = place, placed
             if steps >= steps_max:
-                return self._unplaced(Verdict.UNKNOWN, steps, furthest)
+                return self._unplaced(CheckResult.UNKNOWN, steps, furthest)
             steps += 1
             self._expand(place)
-        return self._unplaced(Verdict.INVALID, steps, furthest)
+        return self._unplaced(CheckResult.INVALID, steps, furthest)
 
-    def _unplaced(self, verdict: Verdict, steps: int, place: _Place[S]) -> Found[S, O]:
+    def _unplaced(self, check_result: CheckResult, steps: int, place: _Place[S]) -> Found[S, O]:
         following, _ = self._following(place)
         stuck = tuple(self._required[index].operation for index in following)
-        return Found(verdict, steps, place.state, stuck)
+        return Found(check_result, steps, place.state, stuck)
 
     def _following(self, place: _Place[S]) -> tuple[list[int], int]:
         """Required operations that nothing unplaced must precede, and until when they, or any

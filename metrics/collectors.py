@@ -150,7 +150,7 @@ def _raft_samples(facts: RaftFacts | None) -> list[Sample]:
         "relay_subtree_low_offset": facts.subtree_low,
         "relay_subtree_low_provisional": facts.is_subtree_low_provisional,
         "voter_change_pending": facts.voter_change_pending,
-        "history_disputed": facts.in_dispute,
+        "history_disputed": facts.in_divergence_resolution,
         "replicas_unlisted": max(0, len(facts.replicas) - REPLICA_SERIES_MAX),
     }
     samples += [(f"quorate_raft_{name}", (), float(value)) for name, value in plain.items()]

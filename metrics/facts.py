@@ -42,7 +42,7 @@ class RaftFacts:
     """On the leader only; empty elsewhere."""
     digests: Mapping[str, int] = field(default_factory=dict)
     """Digests of Fetches compared in this life, by result."""
-    in_dispute: bool = False
+    in_divergence_resolution: bool = False
     hellos_refused: int = 0
     """Streams ended for a wrong cluster, node, configuration or version."""
     turned_away: int = 0

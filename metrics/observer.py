@@ -47,8 +47,8 @@ class Observer:
                 self._committed(event.high_watermark, now)
             case events.VoteDecided():
                 kind = "pre_vote" if event.pre_vote else "vote"
-                verdict = "granted" if event.granted else "rejected"
-                count("quorate_raft_votes_total", kind, verdict)
+                decision = "granted" if event.granted else "rejected"
+                count("quorate_raft_votes_total", kind, decision)
             case events.FetchClassified():
                 count("quorate_raft_fetches_total", event.answer)
             case events.RequestRefused():
@@ -63,20 +63,20 @@ class Observer:
                 count("quorate_raft_truncations_refused_total")
             case events.ReplicaRegressed():
                 count("quorate_raft_replicas_regressed_total")
-            case events.VotingBarred():
-                count("quorate_raft_voting_barred_total")
+            case events.VoterDisqualified():
+                count("quorate_raft_voter_disqualified_total")
             case events.LeaderLost():
                 count("quorate_raft_leader_lost_total")
             case events.TransferEnded():
-                outcome = "gave_way" if event.outcome == events.GAVE_WAY else "given_up"
+                outcome = "gave_way" if event.outcome == events.SUPERSEDED else "given_up"
                 count("quorate_raft_transfers_total", outcome)
             case events.VoterChangeEnded():
                 result = "ok" if event.error == ErrorCode.NONE else event.error.name
                 count("quorate_raft_voter_changes_total", event.change, result)
-            case events.OwnEntryAsked():
-                count("quorate_raft_own_entry_requests_total", event.change)
-            case events.StoodStill():
-                count("quorate_raft_standstills_total")
+            case events.SelfRegistrationAsked():
+                count("quorate_raft_self_registration_requests_total", event.change)
+            case events.ProcessPaused():
+                count("quorate_raft_process_pauses_total")
             case events.DiskStalled():
                 count("quorate_raft_disk_stalls_total")
             case events.CheckpointFailed():
@@ -90,8 +90,8 @@ class Observer:
                 self.digest_compared(equal=False)
             case events.DigestNotComparable():
                 self.digest_compared(equal=None)
-            case events.DisputeSettled():
-                count("quorate_disputes_total", event.outcome)
+            case events.DivergenceResolutionEnded():
+                count("quorate_divergence_resolutions_total", event.outcome)
             case _:  # the rest shows in scraped gauges
                 pass
 
@@ -146,7 +146,7 @@ class Observer:
         """A committed record could not be applied or published."""
         self._families.count("quorate_metadata_errors_total")
 
-    def command_judged(self, command: str, result: str, *, by: int = 1) -> None:
+    def command_evaluated(self, command: str, result: str, *, by: int = 1) -> None:
         """Client commands of type ``command`` ended in ``ok`` or an error's name."""
         self._families.count("quorate_commands_total", command, result, by=by)
 

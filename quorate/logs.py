@@ -38,7 +38,7 @@ _GRAVE = (
     events.TruncationRefused,
     events.LeaderLost,
     events.ReplicaRegressed,
-    events.VotingBarred,
+    events.VoterDisqualified,
     events.CheckpointFailed,
 )
 _WORD = pattern(r"(?<=[a-z])(?=[A-Z])")
@@ -87,7 +87,8 @@ def log_event(event: events.Event) -> None:
     kind = type(event)
     is_grave = kind in _GRAVE or (
         # Asking again changes nothing: an operator has to.
-        isinstance(event, events.OwnEntryAnswered) and event.error == ErrorCode.INVALID_REQUEST
+        isinstance(event, events.SelfRegistrationAnswered)
+        and event.error == ErrorCode.INVALID_REQUEST
     )
     level = logging.DEBUG if kind in _QUIET else logging.WARNING if is_grave else logging.INFO
     if _events.isEnabledFor(level):

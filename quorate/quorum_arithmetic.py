@@ -68,7 +68,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuorumStatus:
     """A voter set in numbers."""
 
     voters: tuple[Replica, ...]
@@ -109,15 +109,15 @@ class Standing:
         """The voter of that number."""
         return next((each for each in self.voters if each.id == node_id), None)
 
-    def with_voter(self, voter: Replica) -> Standing:
+    def with_voter(self, voter: Replica) -> QuorumStatus:
         """The set with one more; the set itself when that number votes already."""
         if self.find(voter.id) is not None:
             return self
-        return Standing(tuple(sorted((*self.voters, voter), key=lambda each: each.id)))
+        return QuorumStatus(tuple(sorted((*self.voters, voter), key=lambda each: each.id)))
 
-    def without(self, node_id: int) -> Standing:
+    def without(self, node_id: int) -> QuorumStatus:
         """The set with one fewer."""
-        return Standing(tuple(each for each in self.voters if each.id != node_id))
+        return QuorumStatus(tuple(each for each in self.voters if each.id != node_id))
 
     def margin_without(self, node_id: int) -> int:
         """The margin while that node is stopped; it stays a voter."""
@@ -125,7 +125,7 @@ class Standing:
         return self.margin - (1 if voter is not None and voter.is_able else 0)
 
 
-def objections_to_adding(before: Standing, voter: Replica) -> list[str]:
+def objections_to_adding(before: QuorumStatus, voter: Replica) -> list[str]:
     """Why this replica should not become a voter now; empty when it may."""
     if before.find(voter.id) is not None:
         # Its leader lists it among the voters, so nothing that an observer is asked applies.
@@ -141,7 +141,7 @@ def objections_to_adding(before: Standing, voter: Replica) -> list[str]:
     return found
 
 
-def objections_to_removing(before: Standing, node_id: int) -> list[str]:
+def objections_to_removing(before: QuorumStatus, node_id: int) -> list[str]:
     """Why this voter should not be removed now; empty when it may."""
     if before.find(node_id) is None:
         return [f"node {node_id} is not a voter"]
@@ -151,7 +151,7 @@ def objections_to_removing(before: Standing, node_id: int) -> list[str]:
     return [_lost(after)] if after.margin < 0 else []
 
 
-def objections_to_stopping(now: Standing, node_id: int, spare: int = 0) -> list[str]:
+def objections_to_stopping(now: QuorumStatus, node_id: int, spare: int = 0) -> list[str]:
     """Why this node should not be stopped, if ``spare`` more are to be able to fail then.
 
     The arithmetic first, then one sentence for each voter that cannot be counted on.
@@ -167,7 +167,7 @@ def objections_to_stopping(now: Standing, node_id: int, spare: int = 0) -> list[
     ]
 
 
-def warnings_about(after: Standing) -> list[str]:
+def warnings_about(after: QuorumStatus) -> list[str]:
     """What is worth knowing about a set that works."""
     found = []
     if 0 <= after.margin < after.tolerated:
@@ -180,7 +180,7 @@ def warnings_about(after: Standing) -> list[str]:
     return found
 
 
-def _lost(after: Standing) -> str:
+def _lost(after: QuorumStatus) -> str:
     return (
         f"{len(after.able)} of {len(after.voters)} voters could acknowledge, "
         f"{after.majority} would be needed" + _named(after.unable)

@@ -48,7 +48,7 @@ Listener: TypeAlias = Callable[[Refusal], None]
 _listeners: list[Listener] = []
 
 
-def tell(refusal: Refusal) -> None:
+def notify(refusal: Refusal) -> None:
     """Name a refusal that is being sent."""
     for listener in _listeners:
         listener(refusal)

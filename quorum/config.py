@@ -45,7 +45,7 @@ RANGES: Final[Mapping[str, Range]] = {
     "lost_leader_retry_ms": _WAIT,
     "transfer_timeout_ms": _WAIT,
     "disk_stall_ms": _AGE,
-    "standstill_ms": _WAIT_OR_NONE,
+    "process_pause_ms": _WAIT_OR_NONE,
     "observer_session_ms": _AGE,
     "start_offset_lag_max_ms": _AGE,
     "observers_max": _COUNT,
@@ -99,7 +99,7 @@ class QuorumConfig:
     disk_stall_ms: int = 2000
     """A disk that completes nothing for this long, with writes outstanding, is taken as hung:
     the node resigns, and neither stands nor votes until it goes on."""
-    standstill_ms: int = 250
+    process_pause_ms: int = 250
     """A node that comes this late to a timer of its own stood still: the silence of the others was
     its own, and they are given a moment more; 0 never thinks so."""
     observer_session_ms: int = 300_000

@@ -147,7 +147,7 @@ class LogDamagedError(StorageError):
         self.offset = offset
 
 
-class LogCondemnedError(StorageError):
+class LogQuarantinedError(StorageError):
     """This replica's log is not what it should be; it stops, having stored what binds it."""
 
     def __init__(self, message: str, *, offset: int) -> None:

@@ -158,7 +158,7 @@ class LogStore(Protocol):
     def tip(self) -> tuple[OffsetAndEpoch, bytes]:
         """The written end and the digest there, of one moment."""
 
-    def condemn(self, offset: int, cause: str) -> None:
+    def quarantine(self, offset: int, cause: str) -> None:
         """Durably note that from ``offset`` on a majority holds another history."""
 
 
@@ -200,7 +200,7 @@ class SnapshotStore(Protocol):
     def write_chunk(self, snapshot_id: SnapshotId, position: int, chunk: bytes) -> None:
         """Append to the ``.part`` file; ``position`` must be its length."""
 
-    def freeze_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
+    def seal_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
         """Verify every batch, header and footer, then fsync, rename, fsync the folder.
 
         Unless empty, ``file_digest`` must be that of the file. Returns the voter set the

@@ -18,7 +18,7 @@ NodeId: TypeAlias = int
 """A node's number, 0 or above. Negative numbers down from -2 name bootstrap servers."""
 
 Epoch: TypeAlias = int
-"""The reign of one leader. Starts at 1; 0 has no leader."""
+"""The leadership term of one leader. Starts at 1; 0 has no leader."""
 
 Uuid: TypeAlias = bytes
 """Exactly 16 bytes. Kept as bytes because it is compared and stored far more than shown."""
@@ -151,18 +151,18 @@ class VersionRange:
 
 
 @value
-class Founding:
-    """What a disk remembers of the founding of its quorum, from its format until epoch 1.
+class BootstrapState:
+    """What a disk remembers of the bootstrap of its quorum, from its format until epoch 1.
 
-    ``life_id`` is drawn once per format, so it tells a disk from the one that the same command
-    formatted before it. ``roster`` names the life of every bootstrap voter that this disk has
-    agreed to found the quorum with, ascending by id; empty until it has. It never changes.
+    ``incarnation_id`` is drawn once per format, so it tells a disk from the one that the same
+    command formatted before it. ``voter_list`` names the life of every bootstrap voter that this
+    disk has agreed to found the quorum with, ascending by id; empty until it has. It never changes.
     """
 
-    life_id: Uuid
-    roster: tuple[tuple[NodeId, Uuid], ...] = ()
+    incarnation_id: Uuid
+    voter_list: tuple[tuple[NodeId, Uuid], ...] = ()
     is_complete: bool = False
-    """Whether every bootstrap voter is known to have agreed to ``roster``."""
+    """Whether every bootstrap voter is known to have agreed to ``voter_list``."""
 
 
 @value
@@ -174,9 +174,9 @@ class ElectionState:
     voted: ReplicaKey | None = None
     vote_floor: OffsetAndEpoch | None = None
     """While set, this replica neither stands nor grants below it (ADR 7)."""
-    founding: Founding | None = None
+    bootstrap_state: BootstrapState | None = None
     """Only in epoch 0; None there means that this disk has not begun to found a quorum."""
-    barred: str = ""
+    disqualified: str = ""
     """Why this directory id never votes again; empty for a voter in good standing."""
 
 

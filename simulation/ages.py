@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from quorum.core.liveness.freshness import Currency
+from quorum.core.liveness.freshness import Freshness
 from quorum.types import NodeId
 from simulation.invariants.violation import Violation
 
@@ -32,7 +32,7 @@ class Ages:
             self._times_us.append(now_us)
             self._ends.append(end_offset)
 
-    def check(self, node_id: NodeId, known: Currency, *, now_ms: int, now_us: int) -> None:
+    def check(self, node_id: NodeId, known: Freshness, *, now_ms: int, now_us: int) -> None:
         """Compare what a node says at ``now_ms`` of its clock with what was acknowledged.
 
         Raises:

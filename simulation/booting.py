@@ -9,12 +9,12 @@ from quorate.replica.boot import Stores, open_stores
 from quorum.errors import ConfigError, DiskFullError, QuorateError, StorageError, UnknownRecordError
 from quorum.types import NodeId
 from simulation.clocks import DriftingClock
-from simulation.harmed_files import DATA_DIR
+from simulation.damaged_files import DATA_DIR
+from simulation.environment import Environment
 from simulation.invariants.violation import Violation
 from simulation.memory_filesystem import PowerLost
 from simulation.node_disk import NodeDisk
 from simulation.older_release import decoder_without
-from simulation.surroundings import Surroundings
 
 RESTART_US = 50_000
 """How long a service manager waits before it starts a process again."""
@@ -34,7 +34,7 @@ class NotStarted:
 
 
 def open_directory(
-    cluster: Surroundings,
+    cluster: Environment,
     node_id: NodeId,
     disk: NodeDisk,
     clock: DriftingClock,
@@ -47,7 +47,7 @@ def open_directory(
     ``uses_native_codec`` is what its configuration says, which may be wrong.
 
     Raises:
-        Violation: A sound directory did not open, or a rotten file was believed or changed.
+        Violation: An intact directory did not open, or a corrupt file was believed or changed.
     """
     disk.opening()
     try:
@@ -76,16 +76,16 @@ def open_directory(
             "no-crash", "a record of its own is unknown", node=node_id, error=repr(error)
         ) from error
     except QuorateError as error:
-        # A start that the disk itself ended came to no judgement of its files.
-        is_judgement = disk.files.may_refuse and type(error) not in (StorageError, DiskFullError)
-        if disk.is_suspect and not is_judgement:
+        # A start that the disk itself ended came to no evaluation of its files.
+        is_evaluation = disk.files.may_refuse and type(error) not in (StorageError, DiskFullError)
+        if disk.is_suspect and not is_evaluation:
             return NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)
         if disk.files.may_refuse:
             cluster.counts.refused_starts += 1
             disk.files.put_back()
             return NotStarted(f"refused: {type(error).__name__}", _REPAIR_US, is_machine_up=True)
         raise Violation(
-            "no-crash", "a sound directory did not open", node=node_id, error=repr(error)
+            "no-crash", "an intact directory did not open", node=node_id, error=repr(error)
         ) from error
     if disk.files.may_refuse:
         disk.files.accepted(stores.identity, stores.state.election)

@@ -21,12 +21,12 @@ class Budget:
 
     def __init__(self, cluster: Population) -> None:
         self._cluster = cluster
-        self._harmed: set[NodeId] = set()
+        self._damaged: set[NodeId] = set()
         """Whose disks have lost something, and may not have all of it back."""
 
     def spend(self, member: Member) -> None:
         """This disk has lost something."""
-        self._harmed.add(member.id)
+        self._damaged.add(member.id)
 
     def allows(self, member: Member) -> bool:
         """Whether this disk may lose something now."""
@@ -49,20 +49,20 @@ class Budget:
 
     def lacking(self) -> set[NodeId]:
         """The nodes whose disks lack something that they had completed, or never vote again."""
-        self._harmed = {each for each in self._harmed if not self._is_whole(each)}
+        self._damaged = {each for each in self._damaged if not self._is_whole(each)}
         members = self._cluster.members.values()
-        return self._harmed | {each.id for each in members if each.disk.has_lost_its_vote}
+        return self._damaged | {each.id for each in members if each.disk.has_lost_its_vote}
 
     def _lacking(self, voters: frozenset[ReplicaKey]) -> set[ReplicaKey]:
-        self._harmed = {each for each in self._harmed if not self._is_whole(each)}
-        return {key for key in voters if key.id in self._harmed or self.is_gone(key)}
+        self._damaged = {each for each in self._damaged if not self._is_whole(each)}
+        return {key for key in voters if key.id in self._damaged or self.is_gone(key)}
 
     def _is_whole(self, node_id: NodeId) -> bool:
         """Whether everything that its disk may have lost is back on it."""
         member = self._cluster.members[node_id]
         disk = member.disk
-        is_sound = member.is_up and not disk.has_lost_its_vote and not disk.files.is_latent
-        return is_sound and self._cluster.witness.is_repaired(node_id)
+        is_intact = member.is_up and not disk.has_lost_its_vote and not disk.files.is_latent
+        return is_intact and self._cluster.run_observer.is_repaired(node_id)
 
     @staticmethod
     def _is_minority(lacking: set[ReplicaKey], voters: frozenset[ReplicaKey]) -> bool:
@@ -71,8 +71,8 @@ class Budget:
     def sets(self) -> set[frozenset[ReplicaKey]]:
         """Every set of voters that may be asked for a majority, by anybody."""
         cluster = self._cluster
-        found = {_keys(cluster.bootstrap_voters)} if not cluster.witness.nodes else set()
-        for seen in cluster.witness.nodes.values():
+        found = {_keys(cluster.bootstrap_voters)} if not cluster.run_observer.nodes else set()
+        for seen in cluster.run_observer.nodes.values():
             # Of a node that is down, what its last life went by: its disk knows no more than that.
             node = seen.replica.node
             found.add(_keys(node.voters))

@@ -7,12 +7,12 @@ from dataclasses import replace
 from simulation.budget import Budget
 from simulation.consumers import Consumers
 from simulation.conversions import Conversions
-from simulation.dice import Dice
 from simulation.faults import FaultMaker
 from simulation.memory_filesystem import KEEP_ALL
 from simulation.options import Options
 from simulation.population import Population
 from simulation.recording import Readers, Recording
+from simulation.seeded_random import SeededRandom
 from simulation.strangers import Strangers
 from simulation.trace import Trace
 from simulation.watchers import Watchers
@@ -26,27 +26,29 @@ class Cluster(Population):
     """Everything of one run. The root random generator decides; nothing else is random."""
 
     def __init__(self, seed: int, trace: Trace, options: Options) -> None:
-        root = Dice(seed)
+        root = SeededRandom(seed)
         super().__init__(root, trace, options)
         # Not drawn from the root: every other number of a seed is the same under both codecs.
-        is_native = Dice(f"codec of {seed}").random() >= KAFKA_SHARE
+        is_native = SeededRandom(f"codec of {seed}").random() >= KAFKA_SHARE
         chunk_bytes = options.faults.chunk_bytes
         quorum = self.settings.quorum
         if chunk_bytes:
             quorum = replace(quorum, snapshot_chunk_bytes=chunk_bytes)
         self.settings = replace(self.settings, uses_native_codec=is_native, quorum=quorum)
         self.recording = Recording(self, seed)
-        self.clients = Clients(self, self.recording, Dice(root.getrandbits(64)), root.randint(1, 4))
+        self.clients = Clients(
+            self, self.recording, SeededRandom(root.getrandbits(64)), root.randint(1, 4)
+        )
         self.settle(root)
         self.budget = Budget(self)
-        self._faults = Dice(root.getrandbits(64))
+        self._faults = SeededRandom(root.getrandbits(64))
         self._readers = Readers(
-            self, self.recording, Dice(root.getrandbits(64)), self.clients.has_stopped
+            self, self.recording, SeededRandom(root.getrandbits(64)), self.clients.has_stopped
         )
         history, conversions = self.recording.history, Conversions()
-        self.watchers = Watchers(self, history, Dice(root.getrandbits(64)), conversions)
-        self._strangers = Strangers(self, self.clients, Dice(root.getrandbits(64)))
-        self.consumers = Consumers(self, history, Dice(root.getrandbits(64)), conversions)
+        self.watchers = Watchers(self, history, SeededRandom(root.getrandbits(64)), conversions)
+        self._strangers = Strangers(self, self.clients, SeededRandom(root.getrandbits(64)))
+        self.consumers = Consumers(self, history, SeededRandom(root.getrandbits(64)), conversions)
 
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""
@@ -63,7 +65,7 @@ class Cluster(Population):
     def end_faults(self) -> None:
         """From now on nothing goes wrong any more, and every link carries; what is down is down."""
         self.is_healed = True
-        self.network.mend()
+        self.network.heal()
         self.note(0, "heal", "")
         for member in self.members.values():
             member.disk.heal()

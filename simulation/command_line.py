@@ -8,7 +8,7 @@ import click
 
 from simulation.episode import run
 from simulation.lanes import LaneReport, run_lane
-from simulation.options import STORM_EVENTS, Options
+from simulation.options import FAULT_PHASE_EVENTS, Options
 from simulation.profiles import PROFILES
 
 
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen.add_argument("--seeds", help="A..B, the latter exclusive")
     parser.add_argument("--faults", choices=sorted(PROFILES), default="default")
     parser.add_argument("--trace", action="store_true", help="print every event")
-    parser.add_argument("--events", type=int, default=STORM_EVENTS)
+    parser.add_argument("--events", type=int, default=FAULT_PHASE_EVENTS)
     parsed = parser.parse_args(arguments)
     options = Options(profile=parsed.faults, events=parsed.events)
     if parsed.seed is not None:

@@ -43,10 +43,10 @@ from quorum.v1.metadata_pb2 import (
     OffsetForLeaderEpochResponse,
 )
 from simulation.conversions import Conversions
-from simulation.dice import Dice
 from simulation.invariants.violation import Violation
 from simulation.node_choice import choose_node, leave_share
 from simulation.population import Population
+from simulation.seeded_random import SeededRandom
 from simulation.served import Served
 
 NAME = "log-consumers"
@@ -271,7 +271,7 @@ class Consumer:
                 self._check_disk(error)
                 self._later(TRAVEL_US, self._hear_damaged, answer)
                 return
-            cluster.witness.watched(node_id, end)
+            cluster.run_observer.watched(node_id, end)
         self._later(TRAVEL_US, self._hear, call, answer)
 
     def _is_paused(self, node_id: NodeId) -> bool:
@@ -344,7 +344,7 @@ class Consumers:
     ) -> None:
         self._cluster = cluster
         self._all = [
-            Consumer(cluster, history, Dice(rng.getrandbits(64)), place, conversions)
+            Consumer(cluster, history, SeededRandom(rng.getrandbits(64)), place, conversions)
             for place in range(CONSUMERS)
         ]
 

@@ -2,8 +2,9 @@
 
 Its identity is the original's, and so are the votes and acknowledgements that it would give. What
 keeps it out is the rule of the transport: of two live processes with one key, the second is
-refused by everybody who hears the first (``quorum.transport.speakers``). Here the streams of all
-nodes are open where both ends run, as voters keep them; how long an answer takes is simulated.
+refused by everybody who hears the first (``quorum.transport.peer_sessions``). Here the streams
+of all nodes are open where both ends run, as voters keep them; how long an answer takes is
+simulated.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Mapping
 
 from quorum.core.contract.local_events import RequestFailed
 from quorum.core.messages.message_types import Message
-from quorum.transport.speakers import Speaker, Speakers
+from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.types import NodeId
 from simulation.invariants.bounds import Bounds
-from simulation.invariants.hooks import witness_for
+from simulation.invariants.hooks import run_observer_for
 from simulation.invariants.log_start_covered import LogStartCovered
 from simulation.invariants.monotone import Monotone
 from simulation.invariants.promises import Promises
@@ -40,19 +41,19 @@ class CopyLinks:
         self.refused_by: set[NodeId] = set()
         self._cluster = cluster
         self._original = original
-        self._life = original.life
-        self._speakers: dict[tuple[NodeId, int], Speakers] = {}
+        self._incarnation = original.incarnation
+        self._peer_sessions: dict[tuple[NodeId, int], PeerSessions] = {}
 
     @property
     def is_alone(self) -> bool:
         """Whether the original has ended: whoever runs then is that replica, with an old disk."""
-        return not self._original.is_up or self._original.life != self._life
+        return not self._original.is_up or self._original.incarnation != self._incarnation
 
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Take a message of the copy; its stream is refused, or nobody may hear of it."""
         if self.copy is not None:
             self.sent += 1
-            self._after(self._claim, self.copy.life, to, message.request_id)
+            self._after(self._claim, self.copy.incarnation, to, message.request_id)
 
     def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
         """Nobody leads a copy astray."""
@@ -64,39 +65,39 @@ class CopyLinks:
         network, scheduler = self._cluster.network, self._cluster.scheduler
         scheduler.after(network.delay() + network.delay(), call, *arguments)  # type: ignore[arg-type]
 
-    def _claim(self, life: int, to: NodeId, request_id: int) -> None:
+    def _claim(self, incarnation: int, to: NodeId, request_id: int) -> None:
         copy, cluster = self.copy, self._cluster
-        if copy is None or copy.life != life or self.is_alone:
+        if copy is None or copy.incarnation != incarnation or self.is_alone:
             return
         receiver = cluster.members[cluster.node_behind(to)]
         if not receiver.is_up:
             return
-        claimed = Speaker(copy.key, b"copy", _ask)
+        claimed = PeerSession(copy.key, b"copy", _ask)
         # To the original the copy's hello is its own.
         is_own = receiver is self._original
         if not is_own and self._heard_by(receiver).rival_of(claimed) is None:
             raise Violation(
                 NAME, "a copy of a disk is heard beside its original", node=copy.id, by=receiver.id
             )
-        self._after(self._refused, life, to, receiver.id, request_id)
+        self._after(self._refused, incarnation, to, receiver.id, request_id)
 
-    def _heard_by(self, receiver: Member) -> Speakers:
-        where = (receiver.id, receiver.life)
-        if where not in self._speakers:
-            speakers = self._speakers[where] = Speakers()
+    def _heard_by(self, receiver: Member) -> PeerSessions:
+        where = (receiver.id, receiver.incarnation)
+        if where not in self._peer_sessions:
+            peer_sessions = self._peer_sessions[where] = PeerSessions()
             for each in self._cluster.members.values():
                 if each.is_up and each is not receiver:
-                    speakers.take(Speaker(each.key, b"life %d" % each.life, _ask))
-        return self._speakers[where]
+                    peer_sessions.take(PeerSession(each.key, b"life %d" % each.incarnation, _ask))
+        return self._peer_sessions[where]
 
-    def _refused(self, life: int, to: NodeId, receiver_id: NodeId, request_id: int) -> None:
+    def _refused(self, incarnation: int, to: NodeId, receiver_id: NodeId, request_id: int) -> None:
         copy = self.copy
-        if copy is not None and copy.life == life and not self.is_alone:
+        if copy is not None and copy.incarnation == incarnation and not self.is_alone:
             # The original has answered the probe.
             self.refused_by.add(receiver_id)
             self._cluster.counts.copies_refused += 1
             self._cluster.note(receiver_id, "refuse", f"a copy of node {copy.id}")
-            copy.tell(RequestFailed(to, request_id))
+            copy.notify(RequestFailed(to, request_id))
 
 
 def _ask() -> None:
@@ -108,11 +109,11 @@ def start_copy(cluster: Population, original: Member, rng: random.Random) -> Cop
     links = CopyLinks(cluster, original)
     copy = Member(cluster, links, original.key, (), rng)
     copy.disk.take_copy_of(original.disk)
-    copy.witness = witness_for(_OF_ONE_NODE)
-    copy.witness.config = cluster.witness.config
-    copy.witness.positions = cluster.witness.positions
-    copy.witness.batches = cluster.witness.batches
-    copy.witness.committed = cluster.witness.committed
+    copy.run_observer = run_observer_for(_OF_ONE_NODE)
+    copy.run_observer.config = cluster.run_observer.config
+    copy.run_observer.positions = cluster.run_observer.positions
+    copy.run_observer.batches = cluster.run_observer.batches
+    copy.run_observer.committed = cluster.run_observer.committed
     links.copy = copy
     copy.boot()
     return links

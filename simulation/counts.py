@@ -30,7 +30,7 @@ class Counts:
     refused_starts: int = 0
     regressions: int = 0
     voter_changes: int = 0
-    barred: int = 0
+    disqualified: int = 0
     found_out: int = 0
     id_blocks: int = 0
     strangers: int = 0
@@ -50,7 +50,7 @@ class Counts:
     relay_reports: int = 0
     upstream_changes: int = 0
     copies_refused: int = 0
-    hand_overs: int = 0
+    leadership_transfers: int = 0
     downloads_resumed: int = 0
     resumed_installs: int = 0
     downloads_damaged: int = 0

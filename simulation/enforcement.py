@@ -7,7 +7,7 @@ by events, as far as what happens grows with them.
 from __future__ import annotations
 
 from simulation.minima import MINIMA
-from simulation.options import STORM_EVENTS, Options
+from simulation.options import FAULT_PHASE_EVENTS, Options
 
 MINIMA_FROM_SEEDS = 50
 """Fewer seeds than this are too few to ask that everything has happened."""
@@ -37,7 +37,7 @@ def enforced(options: Options, seeds: int) -> dict[str, int]:
     """
     least = {"events": options.events * seeds}
     if not why_not_enforced(options, seeds):
-        usual = _MINIMA_SEEDS * STORM_EVENTS
+        usual = _MINIMA_SEEDS * FAULT_PHASE_EVENTS
         for name, count in MINIMA[options.profile].items():
             least[name] = count * seeds * options.events // usual
     return least

@@ -17,7 +17,7 @@ from simulation.survivors import Ending, wait_for_disagreement
 from simulation.trace import Trace
 
 DEFAULT = Options()
-STORM_MAX_US = 600_000_000
+FAULT_PHASE_MAX_US = 600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +63,19 @@ def run(
     """Run a seed: faults for ``options.events`` events, then healing.
 
     Without a trace nothing else differs; a seed that fails is then run again with one. What
-    escapes from the simulator itself is a failure of the seed as well (``sim-sound``).
+    escapes from the simulator itself is a failure of the seed as well (``sim-intact``).
     """
     trace = Trace(on_line, is_kept=is_traced)
     cluster = Cluster(seed, trace, options)
     violation = None
-    calm_from_us = percent = 0
+    healing_from_us = percent = 0
     try:
         cluster.start()
-        _storm(cluster, options.events)
+        _fault_phase(cluster, options.events)
         ending = Ending.draw(seed)
         if ending.leaves_minority:
             wait_for_disagreement(cluster, ending)
-        calm_from_us = cluster.scheduler.now_us
+        healing_from_us = cluster.scheduler.now_us
         percent = heal_and_check(cluster, ending)
         cluster.recording.check()
     except Violation as found:
@@ -83,7 +83,7 @@ def run(
     except Exception as error:
         # A lane must not end with it, and must name the seed.
         lines = "".join(traceback.format_exception(error))
-        violation = Violation("sim-sound", "the simulator itself failed", error=lines)
+        violation = Violation("sim-intact", "the simulator itself failed", error=lines)
     if violation is not None and not is_traced:
         return run(seed, options)
     end_us = cluster.scheduler.now_us
@@ -94,7 +94,7 @@ def run(
         cluster.counts,
         trace.digest(),
         end_us,
-        end_us - calm_from_us,
+        end_us - healing_from_us,
         percent,
         violation,
         tuple(trace.last),
@@ -103,7 +103,7 @@ def run(
 
 def _count_relays(cluster: Cluster) -> None:
     """What only the onlookers have counted."""
-    for each in cluster.witness.invariants:
+    for each in cluster.run_observer.invariants:
         if isinstance(each, RelayPaths):
             cluster.counts.relay_answers = each.answers
             cluster.counts.relay_chains = each.chained
@@ -112,7 +112,7 @@ def _count_relays(cluster: Cluster) -> None:
             cluster.counts.relay_reports = each.reports
 
 
-def _storm(cluster: Cluster, events: int) -> None:
+def _fault_phase(cluster: Cluster, events: int) -> None:
     step, counts, scheduler = cluster.scheduler.step, cluster.counts, cluster.scheduler
-    while counts.events < events and scheduler.now_us < STORM_MAX_US:
+    while counts.events < events and scheduler.now_us < FAULT_PHASE_MAX_US:
         step()

@@ -14,7 +14,7 @@ from quorum.batch import scan_batches
 from quorum.errors import CorruptBatchError
 from quorum.log.layout import QUORUM_STATE_NAME, WATERMARK_NAMES
 from quorum.types import SnapshotId
-from simulation.harmed_files import Change, HarmedFiles
+from simulation.damaged_files import Change, DamagedFiles
 from simulation.memory_filesystem import MemoryFileSystem
 from snapshot.naming import file_name, parse_name
 
@@ -39,7 +39,7 @@ class _File:
 
 
 def damage_files(
-    files: HarmedFiles,
+    files: DamagedFiles,
     fs: MemoryFileSystem,
     rng: random.Random,
     others: list[MemoryFileSystem],
@@ -69,7 +69,7 @@ def damage_files(
 
 
 def misname_checkpoint(
-    files: HarmedFiles, fs: MemoryFileSystem, rng: random.Random
+    files: DamagedFiles, fs: MemoryFileSystem, rng: random.Random
 ) -> Change | None:
     """Copy the newest checkpoint under the name of a later position in the log of its disk.
 
@@ -93,7 +93,7 @@ def misname_checkpoint(
     return Change(path, "checkpoint", loses=True)
 
 
-def _file(files: HarmedFiles, fs: MemoryFileSystem, path: Path, kind: str) -> _File | None:
+def _file(files: DamagedFiles, fs: MemoryFileSystem, path: Path, kind: str) -> _File | None:
     content = fs.read_bytes(path)
     below = len(content)
     if kind == "log" and path == files.newest() and not files.keeps_mark:
@@ -102,7 +102,7 @@ def _file(files: HarmedFiles, fs: MemoryFileSystem, path: Path, kind: str) -> _F
     return _File(path, kind, content, below) if below else None
 
 
-def _some(files: HarmedFiles, found: list[_File], rng: random.Random) -> _File:
+def _some(files: DamagedFiles, found: list[_File], rng: random.Random) -> _File:
     """One of them; more often the newest segment or a file that says how far the log was."""
     newest = files.newest()
     grave = [each for each in found if each.path == newest or each.kind in WATERMARK_NAMES]
@@ -117,7 +117,7 @@ def _may_swap(first: _File, second: _File) -> bool:
 
 
 def _sources(
-    file: _File, files: HarmedFiles, others: list[MemoryFileSystem]
+    file: _File, files: DamagedFiles, others: list[MemoryFileSystem]
 ) -> list[MemoryFileSystem]:
     """Those whose file of that name may take its place.
 

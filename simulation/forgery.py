@@ -1,7 +1,7 @@
 """Giving a stopped node's log a history of its own, which no check of one disk can find.
 
 One batch gets other bytes with right checksums, and every digest stored beside the log agrees.
-The records stay what they are, so images do not differ. For tests of disputes, on simulated and
+The records stay what they are, so images do not differ. For tests of divergences, on simulated and
 on real disks.
 """
 

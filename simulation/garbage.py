@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.bootstrap_messages import BootstrapRequest
 from quorum.core.messages.chain_messages import ChainDigestRequest
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
@@ -53,7 +53,7 @@ def _long_gone(message: Any, _: random.Random) -> Any:
     match message:
         case FetchRequest():
             return replace(message, epoch=0, last_fetched_epoch=0)
-        case VoteRequest() | FoundingRequest() | ChainDigestRequest():
+        case VoteRequest() | BootstrapRequest() | ChainDigestRequest():
             return None
         case _:
             return replace(message, epoch=0)

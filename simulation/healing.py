@@ -127,13 +127,13 @@ class HealingPhase:
 
     def _is_under_way(self) -> bool:
         """Whether the fresh write was sent to a process that may still answer."""
-        return self._asked is not None and self._asked[0].life == self._asked[1]
+        return self._asked is not None and self._asked[0].incarnation == self._asked[1]
 
     def _ask(self) -> None:
         """Send a fresh write to the leader, if there is one."""
         self._answers.clear()
         leader = self._leader()
-        self._asked = None if leader is None else (leader, leader.life)
+        self._asked = None if leader is None else (leader, leader.incarnation)
         if leader is not None:
             leader.serve(
                 "fresh write",
@@ -197,7 +197,7 @@ class HealingPhase:
         lives, before = self._lives(), self._led_by()
         while cluster.scheduler.now_us < end_us:
             self._pass()
-        # Who found rot in its own files has started anew.
+        # Who found corruption in its own files has started anew.
         if lives == self._lives() and before != self._led_by():
             raise Violation(
                 "stable-leader",
@@ -207,7 +207,7 @@ class HealingPhase:
             )
 
     def _lives(self) -> list[int]:
-        return [each.life for each in self._members]
+        return [each.incarnation for each in self._members]
 
     def _led_by(self) -> dict[NodeId, tuple[Epoch, NodeId]]:
         """Epoch and leader as every node knows them."""
@@ -237,7 +237,7 @@ def check_end(cluster: Cluster, members: Collection[Member]) -> None:
     }
     if len(digests) != 1:
         raise Violation("equal-images", "images differ when all is level", nodes=len(members))
-    committed = cluster.witness.sequences
+    committed = cluster.run_observer.sequences
     for key, offset in cluster.clients.acknowledged().items():
         if committed.get(key) != offset:
             raise Violation(

@@ -1,9 +1,9 @@
-"""What a replica says has happened: counted, and some of it judged."""
+"""What a replica says has happened: counted, and some of it evaluated."""
 
 from __future__ import annotations
 
 from quorum.core.contract.events import (
-    GAVE_WAY,
+    SUPERSEDED,
     DownloadEnded,
     DownloadStarted,
     Event,
@@ -13,16 +13,16 @@ from quorum.core.contract.events import (
     TransferEnded,
     UpstreamChanged,
     VoterChangeEnded,
-    VotingBarred,
+    VoterDisqualified,
 )
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
+from simulation.environment import Environment
 from simulation.invariants.violation import Violation
 from simulation.node_disk import NodeDisk
-from simulation.surroundings import Surroundings
 
 
-def heard(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, event: Event) -> None:
+def heard(cluster: Environment, node_id: NodeId, disk: NodeDisk, event: Event) -> None:
     """Count what a node reports.
 
     Raises:
@@ -47,18 +47,20 @@ def heard(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, event: Event) 
     elif type(event) is ReplicaRegressed:
         counts.regressions += 1
     elif type(event) is TransferEnded:
-        counts.hand_overs += event.outcome == GAVE_WAY
+        counts.leadership_transfers += event.outcome == SUPERSEDED
     elif type(event) is VoterChangeEnded:
         counts.voter_changes += event.error == ErrorCode.NONE
-    elif type(event) is VotingBarred:
-        _barred(cluster, node_id, disk, event.reason)
+    elif type(event) is VoterDisqualified:
+        _disqualified(cluster, node_id, disk, event.reason)
 
 
-def _barred(cluster: Surroundings, node_id: NodeId, disk: NodeDisk, reason: str) -> None:
+def _disqualified(cluster: Environment, node_id: NodeId, disk: NodeDisk, reason: str) -> None:
     counts = cluster.counts
-    counts.barred += 1
+    counts.disqualified += 1
     cluster.hush(0)
     counts.found_out += disk.is_from_the_past
     disk.is_from_the_past = False
     if not disk.has_lost_its_vote:
-        raise Violation("rightly-barred", "a voter's own disk is barred", node=node_id, why=reason)
+        raise Violation(
+            "rightly-disqualified", "a voter's own disk is disqualified", node=node_id, why=reason
+        )

@@ -6,16 +6,16 @@ import random
 from collections.abc import Callable
 
 from quorate.replica.replica import Replica
-from quorum.core.contract.local_events import Notice
+from quorum.core.contract.local_events import LocalEvent
 from quorum.core.messages.message_types import Message
 from quorum.types import NodeId, ReplicaKey, Uuid, Voter
 from simulation.booting import RESTART_US, NotStarted, open_directory
 from simulation.clocks import DriftingClock
 from simulation.disk import crash
-from simulation.life import Life, Links
+from simulation.environment import Environment
+from simulation.incarnation import Incarnation, Links
 from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode
 from simulation.node_disk import NodeDisk
-from simulation.surroundings import Surroundings
 
 
 class Member:
@@ -23,19 +23,19 @@ class Member:
 
     def __init__(
         self,
-        cluster: Surroundings,
+        cluster: Environment,
         network: Links,
         key: ReplicaKey,
         voters: tuple[Voter, ...],
         rng: random.Random,
     ) -> None:
         node_id = self.id = key.id
-        self.life = 0
+        self.incarnation = 0
         """Number of its present life, and of every attempt to begin or end one."""
         self.replica: Replica | None = None
         self.is_refusing = False
         """While down: whether connecting is refused, rather than unanswered."""
-        self.witness = cluster.witness
+        self.run_observer = cluster.run_observer
         self.network = network
         self._cluster = cluster
         self._rng = rng
@@ -55,7 +55,7 @@ class Member:
         self.asks_other_codec = False
         """Whether its configuration names the codec that its directory is not in."""
         self.paused_until_us = 0
-        self._process: Life | None = None
+        self._process: Incarnation | None = None
 
     @property
     def is_up(self) -> bool:
@@ -82,7 +82,7 @@ class Member:
     def boot(self) -> None:
         """Open the directory and start, as a process would."""
         cluster = self._cluster
-        self.life += 1
+        self.incarnation += 1
         uses_native_codec = cluster.settings.uses_native_codec != self.asks_other_codec
         stores = open_directory(
             cluster, self.id, self.disk, self.clock, self.lacks, uses_native_codec=uses_native_codec
@@ -97,12 +97,12 @@ class Member:
         found = report.download
         cluster.counts.downloads_damaged += found is not None and bool(found.damage)
         seed = self._rng.getrandbits(64)
-        process = Life(self, cluster, stores, seed, uses_native_codec=uses_native_codec)
+        process = Incarnation(self, cluster, stores, seed, uses_native_codec=uses_native_codec)
         self._process = process
         self.replica = process.replica
-        self.witness.opened(process.replica, self.clock.now_ms)
-        self.witness.nodes[self.id].is_rotten = self.disk.files.is_flipped
-        cluster.note(self.id, "start", f"life {self.life}")
+        self.run_observer.opened(process.replica, self.clock.now_ms)
+        self.run_observer.nodes[self.id].is_corrupt = self.disk.files.is_flipped
+        cluster.note(self.id, "start", f"life {self.incarnation}")
         process.enter(process.replica.start)
 
     def _not_started(self, outcome: NotStarted) -> None:
@@ -110,11 +110,11 @@ class Member:
         self.disk.fs.crash(self._rng, KEEP_ALL if outcome.is_machine_up else LOSE_ALL)
         if not outcome.is_machine_up:
             self.disk.files.keeps_mark = False
-            if self.id in self.witness.nodes:
-                self.witness.nodes[self.id].keeps_mark = False
-        self.life += 1
+            if self.id in self.run_observer.nodes:
+                self.run_observer.nodes[self.id].keeps_mark = False
+        self.incarnation += 1
         cluster.note(self.id, "no start", outcome.why)
-        cluster.scheduler.after(outcome.again_us, self._restart, self.life)
+        cluster.scheduler.after(outcome.again_us, self._restart, self.incarnation)
 
     def crash(self, name: str, mode: CrashMode, *, is_refusing: bool) -> None:
         """End the process, and the machine with it unless ``mode`` keeps everything."""
@@ -134,7 +134,7 @@ class Member:
         process.end()
         self._down(reason, LOSE_ALL, had_work=True, is_refusing=False)
         if not self._cluster.is_healed:
-            self._cluster.scheduler.after(RESTART_US, self._restart, self.life)
+            self._cluster.scheduler.after(RESTART_US, self._restart, self.incarnation)
         else:
             self.boot()
 
@@ -144,19 +144,19 @@ class Member:
         cluster.counts.crashes += 1
         if lost or had_work:
             cluster.counts.lossy_crashes += 1
-        self.life += 1
+        self.incarnation += 1
         self._process = self.replica = None
         self.is_refusing = is_refusing
         self.disk.files.keeps_mark = name == "kill"
-        self.witness.stopped(self.id, keeps_mark=self.disk.files.keeps_mark)
+        self.run_observer.stopped(self.id, keeps_mark=self.disk.files.keeps_mark)
         cluster.note(self.id, "crash", f"{name} lost={lost}")
 
     def stay_down(self) -> None:
         """Whatever was to start it again does not; ``boot`` does."""
-        self.life += 1
+        self.incarnation += 1
 
-    def _restart(self, life: int) -> None:
-        if self.life == life and not self.is_up:
+    def _restart(self, incarnation: int) -> None:
+        if self.incarnation == incarnation and not self.is_up:
             self.boot()
 
     def pause(self, for_us: int) -> None:
@@ -176,10 +176,10 @@ class Member:
         if self._process is not None:
             self._process.receive(sender, message)
 
-    def tell(self, fact: Notice) -> None:
+    def notify(self, fact: LocalEvent) -> None:
         """A local fact."""
         if self._process is not None:
-            self._process.tell(fact)
+            self._process.notify(fact)
 
     def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
         """A client's step at this node's controller."""

@@ -52,19 +52,19 @@ class Change(NamedTuple):
 class Inode:
     """Content of a file, and the way back to what is durable."""
 
-    __slots__ = ("data", "doomed", "pending", "synced")
+    __slots__ = ("data", "last_pass", "pending", "synced")
 
     def __init__(self, data: bytes | bytearray = b"") -> None:
         self.data = bytearray(data)
         self.pending: list[Change] = []
-        self.doomed = 0
+        self.last_pass = 0
         """How many of ``pending`` a failed sync dropped: they never reach the disk."""
         self.synced = 0
         """How many of ``pending`` are durable; only counted once something is doomed."""
 
     def copy(self) -> Inode:
         other = Inode(self.data)
-        other.pending, other.doomed, other.synced = self.pending[:], self.doomed, self.synced
+        other.pending, other.last_pass, other.synced = self.pending[:], self.last_pass, self.synced
         return other
 
     def write(self, position: int, data: bytes) -> None:
@@ -90,26 +90,26 @@ class Inode:
         del self.data[size:]
 
     def sync(self) -> None:
-        if self.doomed:
+        if self.last_pass:
             self.synced = len(self.pending)
         else:
             self.pending.clear()
 
     def fail_sync(self) -> None:
-        self.doomed = self.synced = len(self.pending)
+        self.last_pass = self.synced = len(self.pending)
 
     def crash(self, rng: random.Random, mode: CrashMode) -> None:
         """Turn ``data`` into what is found after power comes back."""
         if mode.keep_writes > 1:
             return
-        changes, doomed, synced = self.pending, self.doomed, self.synced
-        self.pending, self.doomed, self.synced = [], 0, 0
+        changes, last_pass, synced = self.pending, self.last_pass, self.synced
+        self.pending, self.last_pass, self.synced = [], 0, 0
         if not changes:
             return
         redo = self._undo(changes)
-        for change in redo[doomed:synced]:
+        for change in redo[last_pass:synced]:
             self._redo(change)
-        self._survive(redo[max(doomed, synced) :], rng, mode)
+        self._survive(redo[max(last_pass, synced) :], rng, mode)
 
     def _undo(self, changes: list[Change]) -> list[tuple[int, bytes, bool]]:
         data = self.data

@@ -367,7 +367,7 @@ class MemoryFileSystem:
         directory.sync()
 
     def flip_bit(self, path: Path, position: int, bit: int = 0) -> None:
-        """Let one bit rot on the disk."""
+        """Let one bit corruption on the disk."""
         self._inode(path).data[position] ^= 1 << bit
 
     def write_back(self) -> None:

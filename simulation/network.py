@@ -11,10 +11,10 @@ from quorum.core.contract.local_events import ConnectionRefused, RequestFailed
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.message_types import Message, Request
 from quorum.types import NO_NODE, NodeId
+from simulation.environment import Environment
 from simulation.garbage import garbled
 from simulation.member import Member
 from simulation.stranger import ADDRESS, Stranger
-from simulation.surroundings import Surroundings
 
 _REQUESTS = frozenset(get_args(Request))
 _UNMET = frozenset((BeginQuorumEpochRequest, EndQuorumEpochRequest))
@@ -27,7 +27,7 @@ class Network:
     """All links of a cluster. Negative node ids name bootstrap servers."""
 
     def __init__(
-        self, cluster: Surroundings, members: Mapping[NodeId, Member], rng: random.Random
+        self, cluster: Environment, members: Mapping[NodeId, Member], rng: random.Random
     ) -> None:
         self._cluster = cluster
         self._members = members
@@ -63,21 +63,21 @@ class Network:
         """Whether what passes between a node and any client arrives."""
         return node_id not in self._no_clients
 
-    def mend(self) -> bool:
+    def heal(self) -> bool:
         """End all cuts; False if there were none."""
         if not (self._cuts or self._slow or self._no_clients):
             return False
         self._cuts.clear()
         self._slow.clear()
         self._no_clients = frozenset()
-        self._cluster.note(0, "mend", "")
+        self._cluster.note(0, "heal", "")
         return True
 
     def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
         """Where a node looks for others from now on."""
         for peer, address in addresses.items():
             if address == ADDRESS:
-                self._astray[sender, peer] = self._members[sender].life
+                self._astray[sender, peer] = self._members[sender].incarnation
             else:
                 self._astray.pop((sender, peer), None)
 
@@ -105,14 +105,16 @@ class Network:
             if rng.random() < plan.duplication:
                 cluster.counts.duplicated += 1
                 cluster.scheduler.after(
-                    self.delay(), self._arrive, sender, receiver, receiver.life, message
+                    self.delay(), self._arrive, sender, receiver, receiver.incarnation, message
                 )
             if plan.garbage and rng.random() < plan.garbage:
                 self._send_garbage(sender, receiver, message)
         delay = self.delay()
         if self._slow:
             delay += self._slow.get(frozenset((sender, target)), 0)
-        cluster.scheduler.after(delay, self._arrive, sender, receiver, receiver.life, message)
+        cluster.scheduler.after(
+            delay, self._arrive, sender, receiver, receiver.incarnation, message
+        )
 
     def _receiver(self, sender: NodeId, to: NodeId, message: Message) -> Member | None:
         """Whom a message is for; None where nobody takes it."""
@@ -130,13 +132,15 @@ class Network:
 
     def _find_down(self, sender: Member, receiver: Member, to: NodeId) -> None:
         if receiver.is_refusing:
-            self._cluster.scheduler.after(self.delay(), self._refused, sender, sender.life, to)
+            self._cluster.scheduler.after(
+                self.delay(), self._refused, sender, sender.incarnation, to
+            )
 
     def _goes_astray(self, sender: NodeId, to: NodeId, message: Message) -> bool:
         """Whether a message is for a stranger: the answer to a forged request, or sent to it."""
         if type(message) not in _REQUESTS:
             return self._cluster.is_foreign(to)
-        is_astray = self._astray.get((sender, to)) == self._members[sender].life
+        is_astray = self._astray.get((sender, to)) == self._members[sender].incarnation
         if is_astray:
             self._cluster.scheduler.after(self.delay(), self.stranger.receive, sender, to, message)
         return is_astray
@@ -147,7 +151,7 @@ class Network:
             name, copy = made
             self._cluster.happened(f"garbage-{name}")
             self._cluster.scheduler.after(
-                self.delay(), self._arrive, sender, receiver, receiver.life, copy
+                self.delay(), self._arrive, sender, receiver, receiver.incarnation, copy
             )
 
     def door_closed(self, node_id: NodeId) -> None:
@@ -155,7 +159,7 @@ class Network:
         for member in self._members.values():
             if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
                 self._cluster.scheduler.after(
-                    self.delay(), self._refused, member, member.life, node_id
+                    self.delay(), self._refused, member, member.incarnation, node_id
                 )
 
     def delay(self) -> int:
@@ -170,22 +174,22 @@ class Network:
     def _fail(self, sender: NodeId, to: NodeId, request_id: int) -> None:
         member = self._members[sender]
         self._cluster.scheduler.after(
-            self.delay(), self._failed, member, member.life, to, request_id
+            self.delay(), self._failed, member, member.incarnation, to, request_id
         )
 
-    def _failed(self, member: Member, life: int, peer: NodeId, request_id: int) -> None:
-        if member.life == life:
-            member.tell(RequestFailed(peer, request_id))
+    def _failed(self, member: Member, incarnation: int, peer: NodeId, request_id: int) -> None:
+        if member.incarnation == incarnation:
+            member.notify(RequestFailed(peer, request_id))
 
-    def _refused(self, member: Member, life: int, peer: NodeId) -> None:
+    def _refused(self, member: Member, incarnation: int, peer: NodeId) -> None:
         is_down = not self._members[self._cluster.node_behind(peer)].is_up
-        if member.life == life and is_down:
+        if member.incarnation == incarnation and is_down:
             self._cluster.counts.refused += 1
-            member.tell(ConnectionRefused(peer))
+            member.notify(ConnectionRefused(peer))
 
-    def _arrive(self, sender: NodeId, receiver: Member, life: int, message: Message) -> None:
+    def _arrive(self, sender: NodeId, receiver: Member, incarnation: int, message: Message) -> None:
         # A connection ends with the process at either end of it.
-        if receiver.life != life or (sender, receiver.id) in self._cuts:
+        if receiver.incarnation != incarnation or (sender, receiver.id) in self._cuts:
             return
         if type(message) not in _REQUESTS:
             sender = self._aliases.get((receiver.id, message.request_id), sender)

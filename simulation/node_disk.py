@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from quorate.formatting import FormatPlan, format_directory
 from quorum.types import NodeId, SnapshotId, Uuid, Voter
-from simulation.harmed_files import DATA_DIR, HarmedFiles
+from simulation.damaged_files import DATA_DIR, DamagedFiles
 from simulation.memory_filesystem import Faults, MemoryFileSystem
 
 
@@ -32,7 +32,9 @@ class NodeDisk:
         """Whether a failure in this life is our own doing."""
         self.is_wiped = False
         self.has_lost_its_vote = False
-        """Whether its node may be barred: it replaced a disk of its key, or its log is forged."""
+        """Whether its node may be disqualified: it replaced a disk of its key, or its log is
+        forged.
+        """
         self.is_from_the_past = False
         """Whether it was rolled back and nobody has noticed yet."""
         self._earlier: MemoryFileSystem | None = None
@@ -43,7 +45,7 @@ class NodeDisk:
         """How many times as long a pass takes."""
         self.hung_until_us = 0
         self._at_boot: Faults | None = None
-        self.files = HarmedFiles(node_id, lambda: self.fs)
+        self.files = DamagedFiles(node_id, lambda: self.fs)
 
     @property
     def fs(self) -> MemoryFileSystem:
@@ -77,7 +79,7 @@ class NodeDisk:
         self.fs = MemoryFileSystem()
         self.is_wiped = True
         self.has_lost_its_vote = self.is_from_the_past = False
-        self.files = HarmedFiles(self._node_id, lambda: self.fs)
+        self.files = DamagedFiles(self._node_id, lambda: self.fs)
         self._earlier = None
         self.format(directory_id, ())
         self.note("wipe", directory_id.hex())
@@ -85,12 +87,12 @@ class NodeDisk:
     def reformat(self, directory_id: Uuid, voters: tuple[Voter, ...]) -> None:
         """An empty disk, formatted by the very same command as the one before it.
 
-        The node is barred from voting as soon as it meets anybody
+        The node is disqualified from voting as soon as it meets anybody
         (``quorum.core.election.bootstrapping``). The
         witness has to be told by ``reformatted``.
         """
         self.fs = MemoryFileSystem()
-        self.files = HarmedFiles(self._node_id, lambda: self.fs)
+        self.files = DamagedFiles(self._node_id, lambda: self.fs)
         self._earlier = None
         self.format(directory_id, voters)
         self.has_lost_its_vote = True
@@ -121,7 +123,7 @@ class NodeDisk:
         if self._copy is not None:
             self.fs = self._copy[1]
             self._copy = None
-            self.files = HarmedFiles(self._node_id, lambda: self.fs)
+            self.files = DamagedFiles(self._node_id, lambda: self.fs)
             self.has_lost_its_vote = self.is_from_the_past = True
             self.note("roll back", "")
 

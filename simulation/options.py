@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulation.profiles import PROFILES, Profile
 
-STORM_EVENTS = 2_000
+FAULT_PHASE_EVENTS = 2_000
 VOTERS_MAX = 9
 OBSERVERS_MAX = 20
 
@@ -20,7 +20,7 @@ class Options:
     """How many voters there may be, the seed chooses; empty: 1 to 5, mostly 3 and 5."""
     observers: tuple[int, ...] = ()
     """As above; empty: 0 to 3, mostly none."""
-    events: int = STORM_EVENTS
+    events: int = FAULT_PHASE_EVENTS
     """How long the storm lasts."""
 
     @property
@@ -36,6 +36,6 @@ class Options:
         for name, counts in (("voters", self.voters), ("observers", self.observers)):
             if counts:
                 words += f" --{name} {','.join(map(str, counts))}"
-        if self.events != STORM_EVENTS:
+        if self.events != FAULT_PHASE_EVENTS:
             words += f" --events {self.events}"
         return words

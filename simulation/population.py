@@ -6,24 +6,24 @@ import random
 from dataclasses import replace
 
 from quorum.types import NodeId, ReplicaKey
-from simulation.dice import Dice
+from simulation.environment import Environment, directory_id_of
 from simulation.member import Member
 from simulation.network import Network
 from simulation.options import Options
 from simulation.relays import Relays, hurried
-from simulation.surroundings import Surroundings, directory_id_of
+from simulation.seeded_random import SeededRandom
 from simulation.trace import Trace
 
 
-class Population(Surroundings):
+class Population(Environment):
     """Voters and observers on one network. What harms them, or asks them, knows them by this."""
 
-    def __init__(self, root: Dice, trace: Trace, options: Options) -> None:
+    def __init__(self, root: SeededRandom, trace: Trace, options: Options) -> None:
         super().__init__(root, trace, options)
         self.members: dict[NodeId, Member] = {}
-        self.network = Network(self, self.members, Dice(root.getrandbits(64)))
+        self.network = Network(self, self.members, SeededRandom(root.getrandbits(64)))
 
-    def settle(self, root: Dice) -> None:
+    def settle(self, root: SeededRandom) -> None:
         """Lay the relays out, and format a disk for every node."""
         if self.options.faults.relayed:
             self._lay_out_relays(random.Random(root.getrandbits(64)))
@@ -33,7 +33,7 @@ class Population(Surroundings):
                 self.network,
                 ReplicaKey(node_id, directory_id_of(node_id)),
                 self.bootstrap_voters if node_id in self.voter_ids else (),
-                Dice(root.getrandbits(64)),
+                SeededRandom(root.getrandbits(64)),
             )
             member.disk.on_bite = self._call_failed
 

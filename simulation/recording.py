@@ -13,7 +13,7 @@ from history.check import check
 from history.history import History, LogBatch
 from history.operation import Action, Level, Operation, Value
 from history.recorder import Recorder
-from history.search import Verdict
+from history.search import CheckResult
 from quorate.controller.requests import Answer
 from quorate.replica.replica import Replica
 from quorum.errors import CommandError
@@ -74,7 +74,7 @@ class Recording:
         self._refused: set[str] = set()
         """Every command that its writer was told is refused, also of kinds the model ignores."""
         self._batches: dict[str, Batch] = {}
-        cluster.witness.on_commit(self._committed)
+        cluster.run_observer.on_commit(self._committed)
 
     def called(
         self, client: int, sequence: int, command: Command, producer: tuple[int, int] | None
@@ -133,7 +133,7 @@ class Recording:
                 end = self._batches[mark].end_offset
                 raise Violation(NAME, "applied-though-refused", command=mark, end_offset=end)
         report = check(self.history, steps_max=STEPS_MAX)
-        if report.verdict is not Verdict.VALID:
+        if report.check_result is not CheckResult.VALID:
             raise Violation(NAME, "\n".join(report.explanation()), operations=report.operations)
 
 
@@ -202,7 +202,7 @@ class Readers:
         cluster, rng = self._cluster, self._rng
         image = replica.controller.image
         seen = _seen(image, operation.key)
-        session = f"n{node_id}.{cluster.members[node_id].life}"
+        session = f"n{node_id}.{cluster.members[node_id].incarnation}"
         position = image.provenance
         if cluster.is_healed or rng.random() >= cluster.plan.loss:
             cluster.scheduler.after(

@@ -259,8 +259,8 @@ def row_of(load: Load, *, with_relays: bool, took_s: float) -> dict[str, object]
 def problems(direct: Sequence[Load], behind_relays: Sequence[Load]) -> list[str]:
     """One sentence for each tree that lost commits, and each that cost its leader more with relays.
 
-    Growth is judged against the tree with the fewest observers that has every relay at the leader:
-    fewer observers than that are themselves what the leader's load is made of.
+    Growth is evaluated against the tree with the fewest observers that has every relay at the
+    leader: fewer observers than that are themselves what the leader's load is made of.
     """
     found = [
         f"{load.observers} observers, {load.fetching_directly} of them at the leader: "

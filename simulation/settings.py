@@ -38,7 +38,7 @@ class Settings:
                 disk_stall_ms=4 * election,
                 lost_leader_jitter_ms=20,
                 lost_leader_retry_ms=30,
-                standstill_ms=election // 4,
+                process_pause_ms=election // 4,
                 observer_session_ms=1_000,
                 start_offset_lag_max_ms=rng.choice((50, 300)),
                 high_watermark_store_ms=rng.choice((20, 200)),

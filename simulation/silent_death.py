@@ -1,4 +1,4 @@
-"""How long a cluster takes when its leader falls silent: no refused connection, no farewell.
+"""How long a cluster takes when its leader falls silent: no refused connection, no EndQuorumEpoch.
 
 ``python -m simulation.silent_death [-n DEATHS] [-o json]`` prints one line per situation. Exit
 code 1 where the median exceeds 1.5 fetch timeouts, where more than 5 % of the deaths took more than
@@ -23,13 +23,13 @@ from quorum.config import QuorumConfig
 from quorum.errors import ErrorCode
 from quorum.log.config import LogConfig
 from quorum.types import NodeId
-from simulation.dice import Dice
+from simulation.environment import NOWHERE
 from simulation.member import Member
 from simulation.options import Options
 from simulation.plan import FaultPlan
 from simulation.population import Population
+from simulation.seeded_random import SeededRandom
 from simulation.settings import Settings
-from simulation.surroundings import NOWHERE
 from simulation.trace import Trace
 from snapshot.config import SnapshotConfig
 from statemachine.commands import InitProducerId
@@ -110,7 +110,7 @@ class SilentDeath(Population):
     """One cluster on virtual time. Single use: construct, then ``run``."""
 
     def __init__(self, seed: int, situation: Situation) -> None:
-        root = Dice(seed)
+        root = SeededRandom(seed)
         options = Options(voters=(situation.voters,), observers=(situation.observers,))
         super().__init__(root, Trace(is_kept=False), options)
         shortest, longest = situation.delay_us
@@ -121,9 +121,9 @@ class SilentDeath(Population):
         )  # fmt: skip
         config = QuorumConfig()
         self.settings = Settings(config, LogConfig(), SnapshotConfig(), idle_ms=500)
-        self.witness.config = config
+        self.run_observer.config = config
         self._situation = situation
-        self._rng = Dice(root.getrandbits(64))
+        self._rng = SeededRandom(root.getrandbits(64))
         self._servers = {each: self._some_servers() for each in self.observer_ids}
         self.settle(root)
 

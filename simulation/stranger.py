@@ -16,7 +16,7 @@ from typing import Final
 
 from quorate.replica.replica import Replica
 from quorum.batch import encode_batch
-from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.bootstrap_messages import BootstrapRequest
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -43,8 +43,8 @@ from quorum.types import (
     ReplicaKey,
     Voter,
 )
+from simulation.environment import ANONYMOUS, STRANGER, Environment
 from simulation.member import Member
-from simulation.surroundings import ANONYMOUS, STRANGER, Surroundings
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord
 
@@ -60,7 +60,7 @@ class Stranger:
     """Draws from ``rng`` only."""
 
     def __init__(
-        self, cluster: Surroundings, members: Mapping[NodeId, Member], rng: random.Random
+        self, cluster: Environment, members: Mapping[NodeId, Member], rng: random.Random
     ) -> None:
         self._cluster = cluster
         self._members = members
@@ -105,12 +105,12 @@ class Stranger:
                     epoch,
                     (victim.key,),
                     _ENDPOINTS,
-                    stand_now=rng.random() < 0.3,
+                    campaign_now=rng.random() < 0.3,
                     is_unproven=True,
                 ),
                 ChainDigestRequest(number, cluster_id, author, epoch, (0, _OFFSET_LAST)),
                 self._acknowledgement(number, victim, replica, author),
-                self._founding(number, victim, author),
+                self._bootstrap_state(number, victim, author),
             )
         )
         victim.receive(rng.choice((author.id, ANONYMOUS)), request)
@@ -173,18 +173,18 @@ class Stranger:
             node.epoch,
             max(0, rng.choice((node.high_watermark, node.high_watermark - 1))),
             max(0, rng.choice((node.epoch, node.log_end.epoch))),
-            is_barred=rng.random() < 0.1,
+            is_disqualified=rng.random() < 0.1,
             has_lost_records=rng.random() < 0.1,
             is_unproven=True,
         )
 
-    def _founding(self, number: int, victim: Member, author: ReplicaKey) -> FoundingRequest:
+    def _bootstrap_state(self, number: int, victim: Member, author: ReplicaKey) -> BootstrapRequest:
         """A bootstrap voter that has agreed to lives of which one at least is made up."""
         rng = self._rng
         others = [each for each in self._cluster.voter_ids if rng.random() < 0.8]
-        roster = tuple((each, rng.randbytes(16)) for each in others)
-        return FoundingRequest(
-            number, self._cluster.cluster_id, author, victim.key, 0, rng.randbytes(16), roster
+        voter_list = tuple((each, rng.randbytes(16)) for each in others)
+        return BootstrapRequest(
+            number, self._cluster.cluster_id, author, victim.key, 0, rng.randbytes(16), voter_list
         )
 
     def _epoch(self, epoch: int) -> int:

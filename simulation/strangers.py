@@ -85,7 +85,7 @@ class Strangers:
 
         def answered(answer: Answer) -> None:
             if answer.code == ErrorCode.NONE and context.producer_id >= 0:
-                cluster.witness.acknowledged(node_id, answer.offset, key, command)
+                cluster.run_observer.acknowledged(node_id, answer.offset, key, command)
                 cluster.counts.strangers_served += 1
 
         detail = ""
@@ -93,7 +93,7 @@ class Strangers:
             detail = f"stranger {context.principal} {key} {type(command).__name__}"
 
         def submit(replica: Replica) -> None:
-            cluster.witness.asked.add(key)
+            cluster.run_observer.asked.add(key)
             replica.controller.submit(command, context, answered)
 
         cluster.members[node_id].serve(detail, submit)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from quorum.core.node.raft_node import RaftNode
 from quorum.types import NodeId, OffsetAndEpoch
 from simulation.cluster import Cluster
-from simulation.dice import Dice
 from simulation.harm.processes import CRASH_MODES
 from simulation.member import Member
+from simulation.seeded_random import SeededRandom
 
 _SEEDS = 1 << 64
 """Endings are drawn apart from everything else, so that a seed means the same fault phase."""
@@ -54,7 +54,7 @@ class Ending:
     @staticmethod
     def draw(seed: int) -> Ending:
         """The ending of a run."""
-        rng = Dice(_SEEDS + seed)
+        rng = SeededRandom(_SEEDS + seed)
         return Ending(rng.random() < _MINORITY_SHARE, rng.random() < 0.5, rng)
 
 
@@ -131,8 +131,8 @@ def _leave_out(
     if is_leader:
         cluster.happened("left-out-leader")
     if member.is_up and rng.random() >= _DOWN_SHARE:
-        is_heard, hears = rng.choice(_WAYS)
-        if not is_heard:
+        is_considered, hears = rng.choice(_WAYS)
+        if not is_considered:
             cluster.network.cut([member.id], rest, both_ways=False)
         if not hears:
             cluster.network.cut(rest, [member.id], both_ways=False)
@@ -154,8 +154,8 @@ def can_spare(cluster: Cluster, away: Collection[Member]) -> bool:
             each.replica is not None
             and each not in away
             and each.id not in lacking
-            and each.disk.files.are_sound
-            and not each.replica.node.chain.condemned
+            and each.disk.files.are_intact
+            and not each.replica.node.chain.quarantined_log
             and each.replica.node.epoch > 0
         ):
             able[each.id] = each.replica.node
@@ -165,14 +165,14 @@ def can_spare(cluster: Cluster, away: Collection[Member]) -> bool:
 def _could_win(cluster: Cluster, node: RaftNode, able: Mapping[NodeId, RaftNode]) -> bool:
     """Whether enough of the voters that ``node`` goes by are able, and have no more than it has."""
     voters = [voter.key for voter in node.voters]
-    if not node.is_voter or node.why_not_founded:
+    if not node.is_voter or node.why_not_bootstrapped:
         return False
     last, granting = position_of(node), 0
     for key in voters:
         other = able.get(key.id)
-        if other is None or other.me != key or other.barred:
+        if other is None or other.me != key or other.disqualified:
             continue
-        floor = cluster.witness.nodes[key.id].election.vote_floor
+        floor = cluster.run_observer.nodes[key.id].election.vote_floor
         is_enough = floor is None or last.is_at_least(floor)
         granting += is_enough and last.is_at_least(position_of(other))
     return granting > len(voters) // 2

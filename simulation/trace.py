@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
 
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -93,8 +93,8 @@ _DETAILS: dict[type, tuple[str, Callable[..., str]]] = {
     BeginQuorumEpochResponse: ("BeginA", lambda m: m.error.name),
     EndQuorumEpochRequest: ("End", lambda m: f"leader={m.leader.id}"),
     EndQuorumEpochResponse: ("EndA", lambda m: m.error.name),
-    FoundingRequest: ("Found", lambda m: f"roster={len(m.roster)}"),
-    FoundingResponse: ("FoundA", lambda m: f"{m.error.name} roster={len(m.roster)}"),
+    BootstrapRequest: ("Found", lambda m: f"voter list={len(m.voter_list)}"),
+    BootstrapResponse: ("FoundA", lambda m: f"{m.error.name} voter list={len(m.voter_list)}"),
     FetchRequest: ("Fetch", lambda m: f"at={m.fetch_offset}/{m.last_fetched_epoch}"),
     FetchResponse: ("FetchA", _fetch_answer),
     ChainDigestRequest: ("Chain", lambda m: f"offsets={len(m.offsets)}"),

@@ -57,21 +57,24 @@ class UnreportedDamage:
         """Whether anything changed that no attempt to open the directory has found."""
         return bool(self._silent)
 
-    def changed(self, path: Path, sound: bytes, harmed: bytes | None, *, is_running: bool) -> None:
-        """A file had the content ``sound`` and has ``harmed`` now; None where it is gone.
+    def changed(
+        self, path: Path, intact: bytes, corrupted: bytes | None, *, is_running: bool
+    ) -> None:
+        """A file had the content ``intact`` and has ``corrupted`` now; None where it is gone.
 
-        A file that comes to have what its node wrote last is intact again: after rot, an earlier
-        version may be put back that is the latest one, because nothing was written in between.
+        A file that comes to have what its node wrote last is intact again: after corruption, an
+        earlier version may be put back that is the latest one, because nothing was written in
+        between.
         """
         known = self._damage.get(path)
-        before = known.before if known is not None and known.since == sound else sound
-        self._damage[path] = _Damage(before, harmed)
+        before = known.before if known is not None and known.since == intact else intact
+        self._damage[path] = _Damage(before, corrupted)
         if is_running:
             return
-        if harmed == before:
+        if corrupted == before:
             self._silent.pop(path, None)
         else:
-            self._silent[path] = harmed
+            self._silent[path] = corrupted
 
     def opening(self, fs: MemoryFileSystem) -> None:
         """A process is about to open the directory, and will read all of it."""
@@ -94,14 +97,14 @@ class UnreportedDamage:
         Raises:
             Violation: It made a damaged side file anew without a word.
         """
-        for path, harmed in self._looked_at.items():
+        for path, corrupted in self._looked_at.items():
             if path.suffix in (".digest", ".index") and not is_log_whole:
                 continue
             if (
                 not path.name.endswith(_REPAIRED)
                 or not fs.exists(path)
-                or fs.read_bytes(path) == harmed
-                or self._is_older_mark(fs, path, harmed)
+                or fs.read_bytes(path) == corrupted
+                or self._is_older_mark(fs, path, corrupted)
             ):
                 continue
             if path.name not in reported:

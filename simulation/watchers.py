@@ -25,11 +25,11 @@ from quorum.types import NodeId
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from quorum.v1.metadata_pb2 import WatchResponse
 from simulation.conversions import Conversions, Told
-from simulation.dice import Dice
 from simulation.invariants.violation import Violation
 from simulation.node_choice import choose_node, leave_share
 from simulation.population import Population
 from simulation.record_digest import digest_of
+from simulation.seeded_random import SeededRandom
 from simulation.served import Served
 
 WATCHERS = 3
@@ -55,7 +55,7 @@ class _Stream:
     """An open watch at one life of one node."""
 
     node_id: NodeId
-    life: int
+    incarnation: int
     served: Served
     cursor: WatchCursor
     is_busy: bool = False
@@ -131,12 +131,12 @@ class Watcher:
             self._again()
             return
         served = Served(replica)
-        stream = _Stream(node_id, member.life, served, WatchCursor(served))
+        stream = _Stream(node_id, member.incarnation, served, WatchCursor(served))
         self._stream = stream
         cluster.scheduler.after(LOOK_US, self._look, stream)
         if self.offset < 0:
             chunks = list(stream.cursor.begin())
-            cluster.witness.watched(node_id, stream.cursor.offset)
+            cluster.run_observer.watched(node_id, stream.cursor.offset)
             stream.is_busy = True
             self._send(stream, self._hear_state, chunks)
         else:
@@ -161,7 +161,7 @@ class Watcher:
         return (
             self._stream is stream
             and member.replica is not None
-            and member.life == stream.life
+            and member.incarnation == stream.incarnation
             and self._cluster.network.reaches_client(stream.node_id)
         )
 
@@ -226,11 +226,11 @@ class Watcher:
                 cursor.check_kept()
                 self._failed(stream, error)
                 return
-            cursor.judge(told.changes)
+            cursor.evaluate(told.changes)
         except RequestRefusedError as error:
             self._cut_off(stream, error)
             return
-        self._cluster.witness.watched(stream.node_id, told.changes.end_offset)
+        self._cluster.run_observer.watched(stream.node_id, told.changes.end_offset)
         self._send(stream, self._hear, told)
 
     def _failed(self, stream: _Stream, error: Exception) -> None:
@@ -341,7 +341,7 @@ class Watchers:
     ) -> None:
         self._cluster = cluster
         self._all = [
-            Watcher(cluster, history, Dice(rng.getrandbits(64)), place, conversions)
+            Watcher(cluster, history, SeededRandom(rng.getrandbits(64)), place, conversions)
             for place in range(WATCHERS)
         ]
 

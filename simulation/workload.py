@@ -16,11 +16,11 @@ from quorate.replica.replica import Replica
 from quorum.errors import RETRIABLE_CODES, ErrorCode
 from quorum.types import NodeId
 from simulation.commands import CommandMix
-from simulation.dice import Dice
 from simulation.invariants.seen import ReadBegun
 from simulation.invariants.violation import Violation
 from simulation.population import Population
 from simulation.recording import Recording
+from simulation.seeded_random import SeededRandom
 from statemachine.commands import (
     AllocateProducerIds,
     BrokerHeartbeat,
@@ -182,15 +182,15 @@ class Client:
 
     def _arrive(self, node_id: NodeId, write: Write, attempt: int, context: RequestContext) -> None:
         key = (context.producer_id, context.producer_epoch, write.sequence)
-        is_repeat = key in self._cluster.witness.sequences
-        begun = self._cluster.witness.read_begins()
+        is_repeat = key in self._cluster.run_observer.sequences
+        begun = self._cluster.run_observer.read_begins()
 
         def answered(answer: Answer) -> None:
             self._answered(node_id, write, attempt, key, answer, is_repeat=is_repeat)
             self._check_claim(node_id, write.command, key, begun, answer)
 
         def submit(replica: Replica) -> None:
-            self._cluster.witness.asked.add(key)
+            self._cluster.run_observer.asked.add(key)
             replica.controller.submit(write.command, context, answered)
 
         detail = ""
@@ -213,11 +213,11 @@ class Client:
             # What may change nothing has no place of its own in the log.
             has_place = key[0] >= 0 and self._mix.must_apply(write.command)
             numbered = (key, write.command) if has_place else ()
-            cluster.witness.acknowledged(node_id, answer.offset, *numbered)
+            cluster.run_observer.acknowledged(node_id, answer.offset, *numbered)
             cluster.ages.acknowledged(cluster.scheduler.now_us, answer.offset)
             cluster.counts.acknowledged += 1
             if isinstance(write.command, AllocateProducerIds):
-                self._told_of_block(node_id, key, answer)
+                self._note_block(node_id, key, answer)
             cluster.counts.duplicates += is_repeat
         if cluster.trace.is_kept:
             detail = f"c{self._name} seq={write.sequence} {answer.code.name}"
@@ -229,11 +229,11 @@ class Client:
             self._rng.randint(50, 2_000), self._hear, node_id, write, attempt, key, answer
         )
 
-    def _told_of_block(self, node_id: NodeId, key: tuple[int, int, int], answer: Answer) -> None:
+    def _note_block(self, node_id: NodeId, key: tuple[int, int, int], answer: Answer) -> None:
         """Whether or not its writer will hear of it."""
         first = int(str(answer.result["first_producer_id"]))
         count = int(str(answer.result["producer_id_count"]))
-        self._cluster.witness.block_handed_out(node_id, key, first, count)
+        self._cluster.run_observer.block_handed_out(node_id, key, first, count)
         self._cluster.counts.id_blocks += 1
 
     def _check_claim(
@@ -245,14 +245,14 @@ class Client:
         answer: Answer,
     ) -> None:
         """A refusal or a no-op reads: it must see all that was acknowledged before it came."""
-        witness = self._cluster.witness
+        run_observer = self._cluster.run_observer
         is_done = answer.code == ErrorCode.NONE
         # What has a batch of its own says what is in the log, nothing of the present.
-        if answer.offset < 0 or witness.sequences.get(key) == answer.offset:
+        if answer.offset < 0 or run_observer.sequences.get(key) == answer.offset:
             return
         # A heartbeat that writes nothing tells what its leader believes, without proof.
         if not (is_done and isinstance(command, BrokerHeartbeat)):
-            witness.read_confirmed(node_id, begun, answer.offset)
+            run_observer.read_confirmed(node_id, begun, answer.offset)
 
     def _hear(
         self,
@@ -338,7 +338,7 @@ class Client:
     # ------------------------------------------------------------------ reading
 
     def _read(self) -> None:
-        begun = self._cluster.witness.read_begins()
+        begun = self._cluster.run_observer.read_begins()
         cluster = self._cluster
         # Who was leader once may believe that it still is.
         node_id = self.target
@@ -348,14 +348,14 @@ class Client:
         def ask(replica: Replica) -> None:
             def confirmed(offset: int | None) -> None:
                 if offset is not None:
-                    cluster.witness.read_confirmed(node_id, begun, offset)
+                    cluster.run_observer.read_confirmed(node_id, begun, offset)
                     cluster.counts.reads += 1
                     replica.controller.wait_applied(offset, lambda: None)
 
             now_ms = member.clock.now_ms()
             cluster.ages.check(
                 node_id,
-                replica.node.currency(now_ms),
+                replica.node.freshness(now_ms),
                 now_ms=now_ms,
                 now_us=cluster.scheduler.now_us,
             )
@@ -373,7 +373,8 @@ class Clients:
     ) -> None:
         self._cluster = cluster
         self.all = [
-            Client(cluster, recording, Dice(rng.getrandbits(64)), name) for name in range(count)
+            Client(cluster, recording, SeededRandom(rng.getrandbits(64)), name)
+            for name in range(count)
         ]
 
     def stop(self) -> None:

@@ -19,7 +19,7 @@ from quorum.types import SnapshotId
 class FileState(Enum):
     """A stage of a checkpoint file's life; the value is the suffix of its name."""
 
-    FROZEN = ".checkpoint"
+    SEALED = ".checkpoint"
     PART = ".checkpoint.part"
     DELETED = ".checkpoint.deleted"
     CORRUPT = ".checkpoint.corrupt"
@@ -47,7 +47,7 @@ _NAME = re.compile(
 
 
 def file_name(
-    snapshot_id: SnapshotId, state: FileState = FileState.FROZEN, *, label: str = ""
+    snapshot_id: SnapshotId, state: FileState = FileState.SEALED, *, label: str = ""
 ) -> str:
     """``<offset, 20 digits>-<epoch, 10 digits>[-label]<suffix>``.
 
@@ -65,7 +65,7 @@ def file_name(
 def file_path(
     directory: Path,
     snapshot_id: SnapshotId,
-    state: FileState = FileState.FROZEN,
+    state: FileState = FileState.SEALED,
     *,
     label: str = "",
 ) -> Path:

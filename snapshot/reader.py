@@ -83,7 +83,7 @@ class CheckpointReader:
         ``snapshot_id`` defaults to what a path's name says; where it is known, every batch
         must carry its epoch, and a header that says which checkpoint it is must say the same.
         ``on_verified`` is called whenever a pass has seen the whole
-        file and found it sound.
+        file and found it intact.
         """
         self._source = source
         self._fs = fs

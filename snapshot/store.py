@@ -82,16 +82,16 @@ class DirectorySnapshotStore:
         """
         kept = self._left_download()
         spared = "" if kept is None else file_name(kept, FileState.PART)
-        doomed = [
+        last_pass = [
             name
             for name, _, state in self._files()
             if state in (FileState.PART, FileState.DELETED) and name != spared
         ]
-        for name in doomed:
+        for name in last_pass:
             self._fs.unlink(self.directory / name)
-        if doomed:
+        if last_pass:
             self._fs.sync_directory(self.directory)
-        return tuple(doomed)
+        return tuple(last_pass)
 
     def _left_download(self) -> SnapshotId | None:
         """The newest download that an earlier process run left; never one that is frozen here."""
@@ -109,11 +109,11 @@ class DirectorySnapshotStore:
             if parsed is not None:
                 yield name, *parsed
 
-    def _frozen(self) -> dict[SnapshotId, str]:
-        return {found: name for name, found, state in self._files() if state is FileState.FROZEN}
+    def _sealed(self) -> dict[SnapshotId, str]:
+        return {found: name for name, found, state in self._files() if state is FileState.SEALED}
 
     def _frozen_ids(self) -> Iterable[SnapshotId]:
-        return (found for _, found, state in self._files() if state is FileState.FROZEN)
+        return (found for _, found, state in self._files() if state is FileState.SEALED)
 
     def list(self) -> tuple[SnapshotId, ...]:
         """Frozen checkpoints, ascending; includes the bootstrap one (0, 0) if present."""
@@ -133,7 +133,7 @@ class DirectorySnapshotStore:
         if self._fs.exists(path):
             return path
         # Written by others with an epoch of 20 digits.
-        name = self._frozen().get(snapshot_id)
+        name = self._sealed().get(snapshot_id)
         if name is None:
             raise StorageError(f"no checkpoint {snapshot_id}", self.directory)
         return self.directory / name
@@ -268,7 +268,7 @@ class DirectorySnapshotStore:
         """
         self._downloading(snapshot_id).write(position, chunk)
 
-    def freeze_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
+    def seal_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
         """Conclude verification, then make the file durable under its final name.
 
         It must have ``file_digest``, unless that is empty.
@@ -318,12 +318,12 @@ class DirectorySnapshotStore:
         if not wanted:
             return
         held = set(self._leases.held(self._clock.now_ms()))
-        frozen = self._frozen()
+        frozen = self._sealed()
         self._postponed = wanted & held & frozen.keys()
-        doomed = sorted((wanted - held) & frozen.keys(), key=_order)
-        if not doomed:
+        last_pass = sorted((wanted - held) & frozen.keys(), key=_order)
+        if not last_pass:
             return
-        for snapshot_id in doomed:
+        for snapshot_id in last_pass:
             path = self.directory / frozen[snapshot_id]
             retired = file_path(self.directory, snapshot_id, FileState.DELETED)
             self._fs.rename(path, retired)

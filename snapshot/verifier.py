@@ -104,7 +104,7 @@ class CheckpointVerifier:
         return self._position + len(self._tail)
 
     def feed(self, chunk: bytes) -> list[tuple[Buffer, BatchHeader]]:
-        """Take the next bytes; the batches that became complete and proved sound.
+        """Take the next bytes; the batches that became complete and proved intact.
 
         Each comes as a buffer with its header in that buffer. The buffers are views that hold
         ``chunk`` in memory while they are kept.

@@ -130,7 +130,7 @@ class PartFile:
             self._sync(file)
             self._unsynced = 0
 
-    def freeze(self, state: FileState = FileState.FROZEN) -> Path:
+    def freeze(self, state: FileState = FileState.SEALED) -> Path:
         """Give the file its final name, or that of another ``state``; returns the new path.
 
         Durability: content is synced before the rename and the folder after it, so that after

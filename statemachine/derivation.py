@@ -2,7 +2,7 @@
 
 A broker with 30,000 partitions goes offline as one record; every replica, and the exporter,
 derives the same partition changes from it (630.17). So these rules may never change: a new
-idea gets a new version beside the old one, and the event names the version it was judged by.
+idea gets a new version beside the old one, and the event names the version it was evaluated by.
 They read the image alone: no configuration, no clock, no set or hash order.
 
 Deliberately independent of ``statemachine.election``, whose rules may develop; a test compares

@@ -116,7 +116,7 @@ class StateMachine:
         return self.image
 
     def speculate(self) -> ImageDelta:
-        """A delta over everything applied, for judging what is not committed yet.
+        """A delta over everything applied, for evaluating what is not committed yet.
 
         It includes the effects of a metadata transaction that is open.
         """

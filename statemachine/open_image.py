@@ -127,7 +127,7 @@ class OpenImage:
     def view(self) -> MetadataImage:
         """The image as of now, at the position behind the last batch; the delta stays usable.
 
-        With a transaction open its effects show, so the result is for judging commands only.
+        With a transaction open its effects show, so the result is for evaluating commands only.
         """
         features, cluster, topics = self.features, self.cluster, self.topics
         configs, security, producers = self.configs, self.security, self.producers

@@ -2,8 +2,9 @@
 
 One command is one batch is one sequence number. A refusal or a no-op consumes no number, unless
 the command was a repeat: then copies of it may be on their way, and a batch of its own fences
-them. Commands are judged in the order of their numbers: one is refused while an older open one has
-not been judged. A number that was judged and not taken leaves a hole, which may be filled later.
+them. Commands are evaluated in the order of their numbers: one is refused while an older open one
+has not been evaluated. A number that was evaluated and not taken leaves a hole, which may be filled
+later.
 
 A producer belongs to the principal that got it, and a number to the command that took it: the
 table keeps the fingerprint of each, so that nobody is given another command's answer.
@@ -64,7 +65,7 @@ class HasProducers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The command was never applied and may be judged."""
+    """The command was never applied and may be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class SequenceClaim(NamedTuple):
     """``command_fingerprint`` of the command."""
 
 
-def judge_sequence(
+def check_sequence(
     view: HasProducers,
     claim: SequenceClaim,
     *,
@@ -104,7 +105,7 @@ def judge_sequence(
 
     ``view`` includes everything appended, committed or not. Sequences may run ahead of the oldest
     open one by less than ``window``, which is capped at ``PRODUCER_WINDOW`` because no more answers
-    are kept. ``unused`` are sequences of this producer and epoch that were judged and took no
+    are kept. ``unused`` are sequences of this producer and epoch that were evaluated and took no
     number: nothing waits for them.
 
     Raises:
@@ -112,7 +113,7 @@ def judge_sequence(
             principal got; INVALID_PRODUCER_EPOCH for an older epoch, and for a newer one that the
             writer may not give itself; OUT_OF_ORDER_SEQUENCE_NUMBER for a sequence outside what
             the client itself calls open, for a newer epoch that does not begin at 0, and while an
-            older open sequence has not been judged; DUPLICATE_SEQUENCE_NUMBER below the window,
+            older open sequence has not been evaluated; DUPLICATE_SEQUENCE_NUMBER below the window,
             and where another command has taken the sequence; PRODUCER_WINDOW_EXCEEDED above it.
     """
     producer_id, epoch = claim.producer_id, claim.producer_epoch
@@ -140,7 +141,7 @@ def judge_sequence(
     if epoch > state.epoch:
         _check_raised_epoch(view, claim)
         state = ProducerState(epoch)
-    return _judge_in_epoch(state, claim, min(window, PRODUCER_WINDOW), unused)
+    return _evaluate_in_epoch(state, claim, min(window, PRODUCER_WINDOW), unused)
 
 
 def _check_raised_epoch(view: HasProducers, claim: SequenceClaim) -> None:
@@ -160,7 +161,7 @@ def _check_raised_epoch(view: HasProducers, claim: SequenceClaim) -> None:
         )
 
 
-def _judge_in_epoch(
+def _evaluate_in_epoch(
     state: ProducerState, claim: SequenceClaim, window: int, unused: Container[int]
 ) -> Fresh | Duplicate:
     producer_id, sequence = claim.producer_id, claim.sequence

@@ -1,7 +1,7 @@
 """The table from record type to its effect on an image delta.
 
 Replay is strict: a record that contradicts the state (an unknown broker, another epoch, a topic
-that does not exist) raises ``ReplayError``, because it was judged against this very state before
+that does not exist) raises ``ReplayError``, because it was evaluated against this very state before
 it was written, so either the log or the image is corrupt. Unknown record types never arrive
 here; decoding refuses them (``UnknownRecordError``).
 """

@@ -39,7 +39,7 @@ class BrokerGeneration:
 
 @dataclass(frozen=True, slots=True)
 class SessionUpdate:
-    """What a judged heartbeat says about its broker beyond being alive."""
+    """What an evaluated heartbeat says about its broker beyond being alive."""
 
     broker_id: NodeId
     broker_epoch: int
@@ -59,21 +59,22 @@ class BrokerSessions:
         self.timeout_ms = timeout_ms
         self._sessions: dict[NodeId, BrokerSession] = {}
         self._registered: dict[NodeId, tuple[int, int]] = {}
-        self._reign_offset: int | None = None
+        self._leadership_term_offset: int | None = None
 
     def reset(
         self,
         unfenced: Iterable[BrokerGeneration],
         now_ms: int,
         *,
-        reign_offset: int | None = None,
+        leadership_term_offset: int | None = None,
     ) -> None:
         """Forget everything and give each of these brokers a fresh session.
 
-        ``reign_offset`` is the last offset before this reign's commands, inclusive.
+        ``leadership_term_offset`` is the last offset before this leadership term's commands,
+        inclusive.
         """
         self._registered = {}
-        self._reign_offset = reign_offset
+        self._leadership_term_offset = leadership_term_offset
         self._sessions = {
             generation.broker_id: BrokerSession(generation.broker_epoch, now_ms)
             for generation in unfenced
@@ -88,9 +89,12 @@ class BrokerSessions:
         """The offset that this life must have applied to know its own registration, inclusive.
 
         Mostly that is its epoch. Behind an import epochs may run ahead of the log: then it is
-        where this leader wrote it, or for what older leaders wrote where this reign began.
+        where this leader wrote it, or for what older leaders wrote where this leadership term
+        began.
         """
-        epoch, offset = self._registered.get(broker_id, (broker_epoch, self._reign_offset))
+        epoch, offset = self._registered.get(
+            broker_id, (broker_epoch, self._leadership_term_offset)
+        )
         if epoch != broker_epoch or offset is None:
             return broker_epoch
         return min(broker_epoch, offset)
@@ -116,7 +120,7 @@ class BrokerSessions:
         return session is not None and now_ms - session.last_contact_ms < self.timeout_ms
 
     def update(self, update: SessionUpdate, now_ms: int) -> None:
-        """Take over what a judged heartbeat said; a contact like any other."""
+        """Take over what an evaluated heartbeat said; a contact like any other."""
         if update.is_over:
             self.end(update.broker_id, update.broker_epoch)
             return

@@ -1,4 +1,4 @@
-"""ZooKeeper: three servers on loopback that force every write, loaded by ``ZooKeeperLoad``."""
+"""ZooKeeper: three servers on loopback that force every write, loaded by ``ZooManagerLoad``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.peers.processes import PeerError, Processes
 from quorate.demo.local_cluster import HOST
 from quorate.demo.ports import free_ports
 
-_SOURCE = Path(__file__).parent / "ZooKeeperLoad.java"
+_SOURCE = Path(__file__).parent / "ZooManagerLoad.java"
 _JARS = Path("/usr/share/java")
 _PATTERNS = (
     "zookeeper*", "netty-*", "log4j*", "dropwizard-metrics-core*", "metrics-core*", "snappy*",
@@ -127,7 +127,7 @@ class ZooKeeper:
         return [*self._java(), "failover", addresses]
 
     def _java(self) -> list[str]:
-        return ["java", "-cp", self._class_path, "ZooKeeperLoad"]
+        return ["java", "-cp", self._class_path, "ZooManagerLoad"]
 
     def kill(self, number: int) -> None:
         """SIGKILL one and wait until it is gone."""

@@ -23,9 +23,9 @@ from quorum.log.identity import (
     seal_foreign_identity,
 )
 from quorum.log.layout import (
-    CONDEMNED_NAME,
     LOG_START_NAME,
     META_PROPERTIES_NAME,
+    QUARANTINED_NAME,
     QUORUM_STATE_NAME,
     WATERMARK_NAMES,
     partition_directory,
@@ -96,9 +96,9 @@ def plan_adoption(fs: FileSystem, data_dir: Path, new_directory_id: Uuid) -> Ado
         )
     is_done = _is_ours(fs, data_dir, file)
     names = fs.list_directory(partition)
-    if not is_done and CONDEMNED_NAME in names:
+    if not is_done and QUARANTINED_NAME in names:
         raise AdoptionRefusedError(
-            f"{partition}: {CONDEMNED_NAME} says that a majority holds another history"
+            f"{partition}: {QUARANTINED_NAME} says that a majority holds another history"
         )
     stored = LogStartFile(fs, partition).load()
     written = LOG_BEGINNING if stored is None else stored.start
@@ -150,7 +150,7 @@ def adopt(fs: FileSystem, plan: AdoptionPlan) -> None:
             parsed[0]
             for name in fs.list_directory(partition)
             if (parsed := parse_name(name)) is not None
-            and parsed[1] is FileState.FROZEN
+            and parsed[1] is FileState.SEALED
             and parsed[0] != BOOTSTRAP_SNAPSHOT_ID
         ),
         epoch_max=plan.election.epoch,

@@ -147,7 +147,7 @@ def checkpoints_of(fs: FileSystem, partition: Path) -> list[tuple[SnapshotId, Ch
     found = []
     for name in fs.list_directory(partition):
         parsed = parse_name(name)
-        if parsed is not None and parsed[1] is FileState.FROZEN:
+        if parsed is not None and parsed[1] is FileState.SEALED:
             found.append((parsed[0], CheckpointReader(partition / name, fs=fs)))
     return sorted(found, key=lambda each: (each[0].offset, each[0].epoch))
 

@@ -2,8 +2,8 @@
 
 Only what every Kafka controller reads may be in it: the records of ``cluster.record_codec=kafka``.
 Nothing that binds this replica beyond what Kafka knows may be lost: no vote floor above the log, no
-disqualification, no condemned log. ``meta.properties`` comes first, so that an interrupted attempt
-leaves a directory that our server refuses, and Kafka's takes; it is repeated.
+disqualification, no quarantined log. ``meta.properties`` comes first, so that an interrupted
+attempt leaves a directory that our server refuses, and Kafka's takes; it is repeated.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from quorum.log.identity import (
     unseal_identity,
 )
 from quorum.log.layout import (
-    CONDEMNED_NAME,
     META_PROPERTIES_NAME,
+    QUARANTINED_NAME,
     QUORUM_STATE_NAME,
     partition_directory,
 )
@@ -100,12 +100,12 @@ def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
 def _check_promises(election: ElectionState, log: ReadOnlyLog, names: Iterable[str]) -> None:
     """What only our files say, and a Kafka controller would not keep to."""
     floor = election.vote_floor
-    if election.barred:
-        raise AdoptionRefusedError(f"this directory id never votes again: {election.barred}")
-    if CONDEMNED_NAME in names:
+    if election.disqualified:
+        raise AdoptionRefusedError(f"this directory id never votes again: {election.disqualified}")
+    if QUARANTINED_NAME in names:
         raise AdoptionRefusedError("a majority holds another history; start the node to mend that")
-    if election.founding is not None:
-        raise AdoptionRefusedError("the first voters have not founded the quorum yet")
+    if election.bootstrap_state is not None:
+        raise AdoptionRefusedError("the first voters have not bootstrapped the quorum yet")
     if floor is not None and (floor.epoch, floor.offset) > (log.end.epoch, log.end.offset):
         raise AdoptionRefusedError(
             f"records up to {floor} were acknowledged and are lost here; let the node catch up"

@@ -60,15 +60,15 @@ def adopt_command(session: Session, data_dir: Path, dry_run: bool) -> None:
     }
     _show(session, "Adoption", fields, plan.changes())
     if plan.is_done:
-        session.say("is one of ours already; nothing changed")
+        session.announce("is one of ours already; nothing changed")
     elif not contents.voters:
-        session.say(
+        session.announce(
             "the log holds no voters record: name all voters, with ids "
             f"{', '.join(map(str, contents.voter_ids)) or 'of the old configuration'}, as "
             "bootstrap.voters"
         )
     if not plan.is_done:
-        session.say("start it with cluster.record_codec=kafka, which its records are in")
+        session.announce("start it with cluster.record_codec=kafka, which its records are in")
 
 
 @click.command("release", cls=LocalCommand)
@@ -97,7 +97,7 @@ def release_command(session: Session, data_dir: Path, dry_run: bool) -> None:
     }
     _show(session, "Release", fields, plan.changes())
     if plan.is_done:
-        session.say("is Kafka's already; nothing changed")
+        session.announce("is Kafka's already; nothing changed")
 
 
 def _alone(data_dir: Path, *, dry_run: bool) -> AbstractContextManager[object]:

@@ -108,7 +108,7 @@ def register(
             incarnation_id=uuid_to_text(incarnation),
         )
         if stay and not dry_run:
-            session.say("sending heartbeats; interrupt to shut the broker down")
+            session.announce("sending heartbeats; interrupt to shut the broker down")
             await stand_in(session, client, broker_id, epoch)
 
     ask(session, work, reason=reason, is_bounded=not stay)

@@ -68,6 +68,6 @@ async def _beat(
     except RefusedError:
         raise
     except ClientError as error:
-        session.say(f"heartbeat lost: {error}")
+        session.announce(f"heartbeat lost: {error}")
         return None
     return bool(applied.result.broker_heartbeat.should_shut_down)

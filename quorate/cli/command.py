@@ -132,7 +132,7 @@ class LocalCommand(click.Command):
         session = ctx.ensure_object(Session)
         unused = [flag for name, flag in _CLUSTER_FLAGS.items() if name in session.written]
         if unused:
-            session.say(
+            session.announce(
                 f"note: {', '.join(unused)} not used: {ctx.command_path} reaches no cluster"
             )
         return super().invoke(ctx)

@@ -181,7 +181,7 @@ def write_options(function: Function) -> Function:
 def show_applied(
     session: Session, kind: str, applied: Applied, *, dry_run: bool, **fields: object
 ) -> None:
-    """Show a command that was applied, or judged without being applied."""
+    """Show a command that was applied, or evaluated without being applied."""
     position = {"dry_run": dry_run, "end_offset": applied.offset, "epoch": applied.epoch}
     session.show(Result(kind, {**fields, **position}))
 

@@ -86,7 +86,7 @@ def demo(
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
-        asyncio.run(story.tell())
+        asyncio.run(story.run())
         is_kept = keep
     except StepFailedError as error:
         raise CliError(str(error), hint=f"the nodes' logs are below {folder}") from error
@@ -98,11 +98,11 @@ def demo(
             cluster.stop_all()
     console.print("\n[bold green]The whole job was done.[/]")
     if is_kept:
-        _say_how_to_talk(console, cluster.addresses, [n.process.pid for n in cluster.nodes.values()
+        _print_usage(console, cluster.addresses, [n.process.pid for n in cluster.nodes.values()
                                                       if n.process is not None])  # fmt: skip
 
 
-def _say_how_to_talk(console: Console, addresses: list[str], pids: list[int]) -> None:
+def _print_usage(console: Console, addresses: list[str], pids: list[int]) -> None:
     servers = ",".join(addresses)
     console.print("The cluster is still running. Talk to it with, for example:")
     for command in ("quorum describe replication", "topic list", "broker list"):

@@ -22,7 +22,7 @@ from quorate.doctor.checks import (
     measure_disk,
     segment_files,
 )
-from quorate.doctor.finding import Finding, Verdict
+from quorate.doctor.finding import CheckResult, Finding
 from quorum.errors import QuorateError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks
@@ -43,7 +43,7 @@ _SEE_DAMAGE = "see docs/operations/recover.md, section Damage"
 def doctor(
     session: Session, file: Path | None, settings: tuple[str, ...], disk: bool, deep: bool
 ) -> None:
-    """Check this installation and, with a configuration, a node's surroundings.
+    """Check this installation and, with a configuration, a node's environment.
 
     Exit code 3 when something failed; warnings alone are no failure.
     """
@@ -61,16 +61,16 @@ def doctor(
             rows=[
                 {
                     "check": finding.check,
-                    "verdict": finding.verdict.value,
+                    "check_result": finding.check_result.value,
                     "seen": finding.seen,
                     "remedy": finding.remedy or None,
                 }
                 for finding in findings
             ],
-            columns=("check", "verdict", "seen", "remedy"),
+            columns=("check", "check_result", "seen", "remedy"),
         )
     )
-    failed = sum(finding.verdict is Verdict.FAILED for finding in findings)
+    failed = sum(finding.check_result is CheckResult.FAILED for finding in findings)
     if failed:
         raise CliError(f"{failed} check(s) failed", code=Exit.UNHEALTHY)
 
@@ -96,12 +96,14 @@ def _read_chain(data_dir: Path) -> Iterator[Finding]:
             fs, partition, DigestAt(marks.durable_offset, marks.digest)
         ).damage or missing_beginning(fs, partition, marks.durable_offset)
     except StorageError as error:
-        yield Finding("log digest", Verdict.FAILED, str(error), "check owner, mode and the disk")
+        yield Finding(
+            "log digest", CheckResult.FAILED, str(error), "check owner, mode and the disk"
+        )
         return
     if damage is not None:
-        yield Finding("log digest", Verdict.FAILED, str(damage), _SEE_DAMAGE)
+        yield Finding("log digest", CheckResult.FAILED, str(damage), _SEE_DAMAGE)
     else:
-        yield Finding("log digest", Verdict.OK, f"right up to offset {marks.durable_offset}")
+        yield Finding("log digest", CheckResult.OK, f"right up to offset {marks.durable_offset}")
 
 
 def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
@@ -113,5 +115,5 @@ def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
             records = sum(batch.header.record_count for batch in read_batches(path))
     except QuorateError as error:
         # The last batches of a running node's log may be half written at this moment.
-        return Finding(check, Verdict.FAILED, str(error), _SEE_DAMAGE)
-    return Finding(check, Verdict.OK, f"{records} records")
+        return Finding(check, CheckResult.FAILED, str(error), _SEE_DAMAGE)
+    return Finding(check, CheckResult.OK, f"{records} records")

@@ -24,7 +24,7 @@ from quorum.control import decode_control
 from quorum.errors import CorruptBatchError, RecordCodecError, UnknownRecordError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import parse_segment_name
-from quorum.log.trail import join_problem
+from quorum.log.segment_tail import join_problem
 from statemachine.codec import batch_headers, decode_record
 from statemachine.payload import bytes_text, control_payload, record_payload, written_version
 
@@ -54,7 +54,7 @@ def read_batches(path: Path) -> Iterator[FoundBatch]:
     What no checksum covers is proven by what surrounds it: a batch's base offset by the batch
     before it, or the segment's name, and its epoch by never falling. An epoch that has rotted
     upwards is therefore found one batch late, and one of the last batch not by its file alone
-    (``quorum.log.epoch_witnesses``, and the log digest where there is one).
+    (``quorum.log.epoch_evidence``, and the log digest where there is one).
 
     Raises:
         CorruptBatchError: At the first batch that is damaged, cut off or out of order.

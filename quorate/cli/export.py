@@ -87,7 +87,7 @@ def export(
         if problem != report.damage:
             session.warn(problem)
     for name in report.removed:
-        session.say(f"removed the leftover {name} of an interrupted export")
+        session.announce(f"removed the leftover {name} of an interrupted export")
     session.show(
         Result(
             "Export",

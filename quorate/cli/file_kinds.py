@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorum.log.layout import (
-    CONDEMNED_NAME,
     DIGEST_SUFFIX,
     EPOCH_FILE_NAME,
     INDEX_SUFFIX,
     LOG_START_NAME,
     META_PROPERTIES_NAME,
     PARTITION_METADATA_NAME,
+    QUARANTINED_NAME,
     QUORUM_STATE_NAME,
     WATERMARK_NAMES,
     parse_segment_name,
@@ -31,7 +31,7 @@ _BY_NAME = {
     META_PROPERTIES_NAME: "the identity of a data directory, as text",
     LOG_START_NAME: "where the log begins, as JSON",
     **dict.fromkeys(WATERMARK_NAMES, "how far the log is committed and durable"),
-    CONDEMNED_NAME: "from where on a majority holds another history",
+    QUARANTINED_NAME: "from where on a majority holds another history",
 }
 
 

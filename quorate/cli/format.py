@@ -115,9 +115,9 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
     report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
     session.show(_shown(plan, report))
     if report.was_formatted:
-        session.say("was formatted already; nothing changed")
+        session.announce("was formatted already; nothing changed")
     elif not is_native:
-        session.say(
+        session.announce(
             f"{METADATA_VERSION} {levels[METADATA_VERSION]}: Kafka {readers_of(levels)} and later "
             "read these files, older releases refuse them"
         )

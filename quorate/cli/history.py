@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from history.check import Report, check
-from history.search import STEPS_MAX, Verdict
+from history.search import STEPS_MAX, CheckResult
 from history.storage import HistoryFormatError, load
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
@@ -17,7 +17,7 @@ from quorate.visible_text import visible
 
 _COLUMNS = (
     "file",
-    "verdict",
+    "check_result",
     "operations",
     "keys",
     "log_batches",
@@ -68,18 +68,18 @@ def check_command(session: Session, files: tuple[Path, ...], steps: int) -> None
     for path, report in zip(files, reports):
         for line in report.explanation():
             click.echo(visible(f"{path.name}: {line}"), err=True)
-    verdicts = {report.verdict for report in reports}
-    if Verdict.INVALID in verdicts:
+    check_results = {report.check_result for report in reports}
+    if CheckResult.INVALID in check_results:
         count = sum(len(report.violations) for report in reports)
         raise CliError(f"{count} violation(s)", code=Exit.UNHEALTHY)
-    if Verdict.UNKNOWN in verdicts:
+    if CheckResult.UNKNOWN in check_results:
         raise CliError("undecided", hint="repeat with a larger --steps", code=Exit.FAILED)
 
 
 def _row(path: Path, report: Report) -> dict[str, object]:
     return {
         "file": str(path),
-        "verdict": report.verdict.value,
+        "check_result": report.check_result.value,
         "operations": report.operations,
         "keys": report.keys,
         "log_batches": report.batches,

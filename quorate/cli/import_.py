@@ -54,7 +54,7 @@ def import_command(
         raise CliError(str(error), code=Exit.REFUSED) from error
     except SourceDamagedError as error:
         raise CliError(
-            str(error), hint="nothing was written; copy from a sound replica", code=Exit.DAMAGED
+            str(error), hint="nothing was written; copy from an intact replica", code=Exit.DAMAGED
         ) from error
     except ImportDiffersError as error:
         raise CliError(

@@ -28,7 +28,7 @@ def verify(session: Session, directory: Path) -> None:
 
     DIRECTORY is a data directory or the partition directory in it; its node may be running.
     What is proven reaches up to the stored durable end; behind it a batch may be half written.
-    Changes nothing. Ends with exit code 8 on damage, naming the first offset that is not sound.
+    Changes nothing. Ends with exit code 8 on damage, naming the first offset that is not intact.
     """
     fs = OsFileSystem()
     partition = partition_directory(directory)
@@ -53,7 +53,7 @@ def verify(session: Session, directory: Path) -> None:
                 "digest": end.value.hex() or None,
                 "batches": found.batches,
                 "size_bytes": found.size_bytes,
-                "is_sound": damage is None,
+                "is_intact": damage is None,
                 "damaged_offset": -1 if damage is None else damage.offset,
                 "damage": None if damage is None else str(damage),
             },

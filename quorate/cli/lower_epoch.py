@@ -51,7 +51,9 @@ def lower_epoch(
         newest = _newest_epoch(fs, data_dir, state)
         if target is not None:
             _check(target, state.epoch, newest)
-            store.save(ElectionState(target, vote_floor=state.vote_floor, barred=state.barred))
+            store.save(
+                ElectionState(target, vote_floor=state.vote_floor, disqualified=state.disqualified)
+            )
     session.show(
         Result(
             "Epoch",

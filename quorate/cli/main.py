@@ -84,18 +84,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             click.echo(visible(f"error: {problem}"), err=True)
         return Exit.USAGE
     except (CliError, QuorateError) as error:
-        _complain(str(error), hint_for(error))
+        _warn(str(error), hint_for(error))
         return exit_for(error)
     except InvariantViolation as violation:
-        _complain(f"internal invariant broken: {violation}", "please report this with the log")
+        _warn(f"internal invariant broken: {violation}", "please report this with the log")
         return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - the outermost frame of the process
         traceback.print_exc()
-        _complain(f"unexpected {type(error).__name__}: {error}", "please report this")
+        _warn(f"unexpected {type(error).__name__}: {error}", "please report this")
         return Exit.FAILED
     return int(status) if isinstance(status, int) else Exit.OK
 
 
-def _complain(message: str, hint: str) -> None:
+def _warn(message: str, hint: str) -> None:
     line = " ".join(message.split())
     click.echo(visible(f"error: {line}") + (f" ({hint})" if hint else ""), err=True)

@@ -44,7 +44,7 @@ def load(file: Path | None, settings: tuple[str, ...]) -> LoadedConfig:
 
 
 def load_unjudged(file: Path | None, settings: tuple[str, ...]) -> LoadedConfig:
-    """Like ``load`` for commands that need only a part of it: values are not judged.
+    """Like ``load`` for commands that need only a part of it: values are not evaluated.
 
     Raises:
         ConfigError: Something could not be read at all.

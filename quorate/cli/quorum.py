@@ -9,11 +9,11 @@ import click
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import ask
 from quorate.cli.output import Result
-from quorate.cli.quorum_barred import advise, barred_voters
+from quorate.cli.quorum_disqualified import advise, disqualified_voters
 from quorate.cli.quorum_may_stop import may_stop
 from quorate.cli.quorum_replay import advise_replay, find_stopped
 from quorate.cli.quorum_transfer import transfer_leader
-from quorate.cli.quorum_tree import with_ways
+from quorate.cli.quorum_tree import with_routes
 from quorate.cli.quorum_voters import add_voter, remove_voter, update_voter
 from quorate.cli.session import Session
 from quorum.types import Endpoint, uuid_to_text
@@ -21,7 +21,7 @@ from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 UNKNOWN = -1
 _COLUMNS = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
-            "last_caught_up_timestamp_ms", "status", "fetches_from", "way", "subtree",
+            "last_caught_up_timestamp_ms", "status", "fetches_from", "route", "subtree",
             "subtree_low", "is_low_provisional", "compared_end")  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def replication(session: Session, any_node: bool) -> None:
     """Show every replica with its position, lag and last contact.
 
     Timestamps are milliseconds since 1970; -1 stands for what the answering node does not know.
-    Up to ``compared_end`` a replica's log digest was equal to the leader's. ``way`` names the
+    Up to ``compared_end`` a replica's log digest was equal to the leader's. ``route`` names the
     relays between an observer and the leader, nearest first; of those behind a relay nothing else
     is known here, the relay itself knows more (--any-node). From ``subtree_low``
     on a relay says its subtree needs the log, provisionally while it may not have heard of all
@@ -98,7 +98,7 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "max_follower_lag": lag,
         "max_follower_lag_time_ms": lag_ms,
         "current_voters": _members(answer.voters, addresses),
-        "barred_voters": barred_voters(answer),
+        "disqualified_voters": disqualified_voters(answer),
         "pending_change": answer.pending_change or None,
         "removed_voters": [
             {"id": each.node_id, "directory_id": uuid_to_text(each.directory_id)}
@@ -108,7 +108,7 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "answered_by": answer.node_id,
         "relay_low": answer.relay_low_offset if answer.HasField("relay_low_offset") else None,
         "is_relay_low_provisional": answer.is_relay_low_provisional,
-        "dispute": answer.dispute or None,
+        "divergence_resolution": answer.divergence_resolution or None,
     }
 
 
@@ -134,7 +134,7 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
                     "last_fetch_timestamp_ms": replica.last_fetch_timestamp_ms,
                     "last_caught_up_timestamp_ms": replica.last_caught_up_timestamp_ms,
                     "status": "Leader" if is_leader else _status(replica, role),
-                    "is_barred": replica.is_barred,
+                    "is_disqualified": replica.is_disqualified,
                     "fetches_from": None if is_leader else _source(answer, role),
                     "subtree": replica.subtree_members,
                     "subtree_low": replica.subtree_low_offset,
@@ -143,11 +143,11 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
                 }
             )
     rows.sort(key=lambda row: row["status"] != "Leader")
-    return with_ways(rows, answer)
+    return with_routes(rows, answer)
 
 
 def _status(replica: QuorumReplica, role: str) -> str:
-    return "Barred" if replica.is_barred and role == "Follower" else role
+    return "Disqualified" if replica.is_disqualified and role == "Follower" else role
 
 
 def _source(answer: DescribeQuorumResponse, role: str) -> int:

@@ -18,7 +18,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import observers_of, unable_fields, voters_of
 from quorate.cli.session import Session
-from quorate.quorum_arithmetic import PATIENCE_MS, Standing, objections_to_stopping
+from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, objections_to_stopping
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 _POLL_S = 0.05
@@ -31,7 +31,7 @@ class _Finding:
     """What the voters' state says about stopping the node."""
 
     answer: DescribeQuorumResponse
-    now: Standing
+    now: QuorumStatus
     is_voter: bool
     reasons: list[str]
 
@@ -92,14 +92,14 @@ def _probed(session: Session, node: int, spare: int) -> _Finding:
     its clock is another.
     """
     answer = _asked(session)
-    found = _judge(answer, node, spare, probed_at_ms=-1)
+    found = _evaluate(answer, node, spare, probed_at_ms=-1)
     if found.reasons or not found.is_voter:
         return found
     probed_at_ms, leader = answer.timestamp_ms, (answer.leader_id, answer.leader_epoch)
     awaited = {each.id for each in found.now.able}
     end_s = time.monotonic() + _fetch_timeout_s(answer)
     while (answer.leader_id, answer.leader_epoch) == leader:
-        found = _judge(answer, node, spare, probed_at_ms=probed_at_ms)
+        found = _evaluate(answer, node, spare, probed_at_ms=probed_at_ms)
         if awaited <= {each.id for each in found.now.able} or time.monotonic() >= end_s:
             return found
         time.sleep(_POLL_S)
@@ -107,7 +107,9 @@ def _probed(session: Session, node: int, spare: int) -> _Finding:
     return _probed(session, node, spare)
 
 
-def _judge(answer: DescribeQuorumResponse, node: int, spare: int, *, probed_at_ms: int) -> _Finding:
+def _evaluate(
+    answer: DescribeQuorumResponse, node: int, spare: int, *, probed_at_ms: int
+) -> _Finding:
     now = voters_of(answer, probed_at_ms=probed_at_ms)
     voter = now.find(node)
     if voter is None and node not in {each.id for each in observers_of(answer)}:

@@ -53,9 +53,9 @@ def advise_replay(
     voters = {voter.replica_id for voter in answer.voters}
     for node_id, reason in sorted(stopped.items()):
         what = "voter" if node_id in voters else "observer"
-        session.say(f"{what} {node_id} applies no further record and cannot lead: {reason}")
+        session.announce(f"{what} {node_id} applies no further record and cannot lead: {reason}")
     if voters and voters <= stopped.keys():
-        session.say(
+        session.announce(
             "no voter can replay the log, so none will lead: start them with a release that knows "
             "these records"
         )

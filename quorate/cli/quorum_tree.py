@@ -20,19 +20,19 @@ def sources_of(answer: DescribeQuorumResponse) -> dict[int, int]:
     return found
 
 
-def way_of(observer: int, sources: dict[int, int], top: int) -> list[int]:
+def route_of(observer: int, sources: dict[int, int], top: int) -> list[int]:
     """The relays between an observer and ``top``, nearest first; empty without any.
 
     Reports of different moments may contradict each other, so it ends where every way does.
     """
-    way: list[int] = []
-    while (source := sources.get(observer, top)) != top and len(way) < RELAY_HOPS_MAX:
-        way.append(source)
+    route: list[int] = []
+    while (source := sources.get(observer, top)) != top and len(route) < RELAY_HOPS_MAX:
+        route.append(source)
         observer = source
-    return way
+    return route
 
 
-def with_ways(
+def with_routes(
     rows: list[dict[str, object]], answer: DescribeQuorumResponse
 ) -> list[dict[str, object]]:
     """These rows with each one's way, and rows for the observers that are behind relays."""
@@ -41,7 +41,7 @@ def with_ways(
     beyond = [] if answer.is_leader else [answer.node_id, *answer.relay_path]
     known = {row["node_id"] for row in rows}
     for row in rows:
-        row["way"] = beyond if row["status"] == "Observer" else []
+        row["route"] = beyond if row["status"] == "Observer" else []
     return rows + [
         {
             "node_id": observer,
@@ -51,9 +51,9 @@ def with_ways(
             "last_fetch_timestamp_ms": _UNKNOWN,
             "last_caught_up_timestamp_ms": _UNKNOWN,
             "status": "Observer",
-            "is_barred": False,
+            "is_disqualified": False,
             "fetches_from": sources[observer],
-            "way": way_of(observer, sources, top) + beyond,
+            "route": route_of(observer, sources, top) + beyond,
             "subtree": sum(source == observer for source in sources.values()),
             "subtree_low": _UNKNOWN,
             "is_low_provisional": False,

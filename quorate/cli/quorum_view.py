@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
-from quorate.quorum_arithmetic import PATIENCE_MS, Replica, Standing
+from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, Replica
 from quorum.types import uuid_to_text
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 COLUMNS = ("voters", "majority", "tolerated", "able", "margin", "may_fail_next")
 
 
-def voters_of(answer: DescribeQuorumResponse, *, probed_at_ms: int = -1) -> Standing:
+def voters_of(answer: DescribeQuorumResponse, *, probed_at_ms: int = -1) -> QuorumStatus:
     """The voters as their leader sees them.
 
     With ``probed_at_ms``, a time by the leader's clock, only those count that have fetched since.
@@ -27,7 +27,7 @@ def voters_of(answer: DescribeQuorumResponse, *, probed_at_ms: int = -1) -> Stan
             hint="`quorum describe status --any-node` shows what a node knows",
             code=Exit.UNREACHABLE,
         )
-    return Standing(tuple(_replica(answer, each, probed_at_ms) for each in answer.voters))
+    return QuorumStatus(tuple(_replica(answer, each, probed_at_ms) for each in answer.voters))
 
 
 def observers_of(answer: DescribeQuorumResponse) -> list[Replica]:
@@ -55,31 +55,31 @@ def _age_ms(answer: DescribeQuorumResponse, timestamp_ms: int) -> int:
     return max(0, answer.timestamp_ms - timestamp_ms) if timestamp_ms >= 0 else -1
 
 
-def standing_fields(standing: Standing) -> dict[str, object]:
+def status_fields(status: QuorumStatus) -> dict[str, object]:
     """A voter set in numbers."""
     return {
-        "voters": [each.id for each in standing.voters],
-        "majority": standing.majority,
-        "tolerated": standing.tolerated,
-        "able": [each.id for each in standing.able],
-        "margin": standing.margin,
-        "may_fail_next": list(standing.may_fail_next),
+        "voters": [each.id for each in status.voters],
+        "majority": status.majority,
+        "tolerated": status.tolerated,
+        "able": [each.id for each in status.able],
+        "margin": status.margin,
+        "may_fail_next": list(status.may_fail_next),
     }
 
 
-def unable_fields(standing: Standing) -> list[dict[str, object]]:
+def unable_fields(status: QuorumStatus) -> list[dict[str, object]]:
     """Who cannot be counted on, and why."""
     return [
         {"id": each.id, "condition": each.condition.value, "lag": each.lag,
          "silent_ms": each.silent_ms}
-        for each in standing.unable
+        for each in status.unable
     ]  # fmt: skip
 
 
 def comparison(
     kind: str,
     fields: dict[str, object],
-    sets: Iterable[tuple[str, Standing]],
+    sets: Iterable[tuple[str, QuorumStatus]],
     *,
     objections: list[str],
     warnings: list[str],
@@ -88,7 +88,7 @@ def comparison(
     return Result(
         kind,
         {**fields, "objections": objections, "warnings": warnings},
-        rows=[{"when": name, **standing_fields(each)} for name, each in sets],
+        rows=[{"when": name, **status_fields(each)} for name, each in sets],
         columns=("when", *COLUMNS),
     )
 

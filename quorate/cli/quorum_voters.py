@@ -24,8 +24,8 @@ from quorate.cli.session import Session
 from quorate.client import Client, UnavailableError
 from quorate.config.addresses import WILDCARD_HOSTS, parse_address
 from quorate.quorum_arithmetic import (
+    QuorumStatus,
     Replica,
-    Standing,
     objections_to_adding,
     objections_to_removing,
     warnings_about,
@@ -51,8 +51,8 @@ class _Step:
     verb: str
     node: int
     directory_id: bytes
-    before: Standing
-    after: Standing
+    before: QuorumStatus
+    after: QuorumStatus
     objections: list[str]
     take: Callable[[float], Awaitable[_Changed]]
     """Within so many seconds."""

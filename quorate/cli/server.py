@@ -13,7 +13,7 @@ from quorate.doctor.checks import foreign_packages
 from quorate.early_stop import TOLD, EarlyStop, early_stop
 
 _RISK = (
-    "UNSAFE: a new quorum may be founded without voters {}. If one of them has ever voted or "
+    "UNSAFE: a new quorum may be bootstrapped without voters {}. If one of them has ever voted or "
     "holds records, this cluster may get two leaders in one epoch and lose what was "
     "acknowledged. A voter left out never votes with its directory id again; it has to be "
     "re-admitted under a new one. Counts in epoch 0 only: take the option away afterwards."
@@ -23,7 +23,7 @@ _RISK = (
 @click.command(cls=LocalCommand)
 @config_options
 @click.option(
-    "--unsafe-found-without",
+    "--unsafe-bootstrap-without",
     metavar="ID,...",
     help="Found a new quorum although these voters do not answer; see what it prints.",
 )
@@ -32,7 +32,7 @@ def server(
     context: click.Context,
     file: Path | None,
     settings: tuple[str, ...],
-    unsafe_found_without: str | None,
+    unsafe_bootstrap_without: str | None,
 ) -> None:
     """Run one node until it is told to stop.
 
@@ -42,18 +42,18 @@ def server(
     """
     try:
         with early_stop():
-            status = _run(file, settings, unsafe_found_without)
+            status = _run(file, settings, unsafe_bootstrap_without)
     except EarlyStop:
         click.echo(TOLD, err=True)
         status = Exit.OK
     context.exit(status)
 
 
-def _run(file: Path | None, settings: tuple[str, ...], unsafe_found_without: str | None) -> int:
-    if unsafe_found_without is not None:
-        settings += (f"bootstrap.unsafe_found_without={unsafe_found_without}",)
+def _run(file: Path | None, settings: tuple[str, ...], unsafe_bootstrap_without: str | None) -> int:
+    if unsafe_bootstrap_without is not None:
+        settings += (f"bootstrap.unsafe_bootstrap_without={unsafe_bootstrap_without}",)
     loaded = load(file, settings)
-    missing = loaded.config.bootstrap.unsafe_found_without
+    missing = loaded.config.bootstrap.unsafe_bootstrap_without
     if missing:
         click.echo(_RISK.format(", ".join(missing)), err=True)
     problems = foreign_packages()

@@ -50,7 +50,7 @@ class Session:
         """Write rows to standard output as they come; see ``output.stream_rows``."""
         stream_rows(kind, fields, rows, self.output, sys.stdout)
 
-    def say(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         """A remark for a person; silent with ``--quiet``."""
         if not self.is_quiet:
             click.echo(visible(text), err=True)

@@ -55,7 +55,7 @@ def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
             "bytes": _size(directory / name),
             "file": name,
         }
-        if verify and state is FileState.FROZEN:
+        if verify and state is FileState.SEALED:
             try:
                 with session.progress(f"verifying {name}", None):
                     summary = verify_in_place(directory / name)

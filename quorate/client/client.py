@@ -23,7 +23,7 @@ from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
 from quorate.client.operations import Operations
 from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.watch import Watch
-from quorate.client.writer import LANES_MAX, Writer
+from quorate.client.writer import PRODUCER_SESSIONS_MAX, Writer
 from quorate.client.writes import Writes
 from quorum.v1.metadata_pb2 import WriterIdentity
 
@@ -41,7 +41,7 @@ class Client(Writes, Operations):
         client_id: Goes into the audit trail with every write.
         reason: Why this program writes; a command's own origin may say more.
         credentials: TLS; None connects in clear text.
-        lanes_max: Most producers, each with 32 commands in flight.
+        producer_sessions_max: Most producers, each with 32 commands in flight.
         cluster_id: Nodes of any other cluster are ignored; empty takes the id that the first
             answer names.
     """
@@ -55,7 +55,7 @@ class Client(Writes, Operations):
         credentials: grpc.ChannelCredentials | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
         stall_seconds: float = STALL_SECONDS,
-        lanes_max: int = LANES_MAX,
+        producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
         cluster_id: str = "",
     ) -> None:
         if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
@@ -70,7 +70,7 @@ class Client(Writes, Operations):
             self._identity,
             stall_seconds=stall_seconds,
             rng=rng,
-            lanes_max=lanes_max,
+            producer_sessions_max=producer_sessions_max,
         )
         Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
         Operations.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds, rng=rng)
@@ -119,7 +119,7 @@ class Client(Writes, Operations):
     async def find_stream(self) -> FoundStream:
         """A write stream of the leader's, for a caller that makes its commands idempotent itself.
 
-        Commands without a producer are judged in the order they are sent in. Goes on until a
+        Commands without a producer are evaluated in the order they are sent in. Goes on until a
         leader is found; the caller ends the stream, by ``call.cancel`` at the latest.
         """
         return await LeaderSearch(self._nodes, self._identity, rng=self._rng).find()

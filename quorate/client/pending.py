@@ -6,7 +6,7 @@ import asyncio
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from quorate.client.lanes import Lane
+from quorate.client.producer_sessions import ProducerSession
 from quorum.v1 import common_pb2
 from quorum.v1.commands_pb2 import Command, CommandResult
 
@@ -26,7 +26,7 @@ class Applied(NamedTuple):
 class Pending:
     """A command, its number once it has one, and the future that its caller waits on."""
 
-    __slots__ = ("attempts", "command", "deadline", "done", "is_init", "lane", "size")
+    __slots__ = ("attempts", "command", "deadline", "done", "is_init", "producer_session", "size")
 
     def __init__(
         self,
@@ -43,15 +43,15 @@ class Pending:
         self.size = size
         self.is_init = is_init
         """Asks for a producer on behalf of the writer itself; nobody waits on ``done``."""
-        self.lane: PendingLane | None = None
+        self.producer_session: PendingProducerSession | None = None
         self.attempts = 0
         """How often it may have reached a server under its present number."""
 
 
-PendingLane: TypeAlias = Lane[Pending]
+PendingProducerSession: TypeAlias = ProducerSession[Pending]
 
 
-class Verdict(Enum):
+class AnswerClass(Enum):
     """What an error code asks of the writer."""
 
     REFUSED = "refused"
@@ -64,24 +64,24 @@ class Verdict(Enum):
     """The number means nothing any more, or somebody else has used or closed it."""
 
 
-_VERDICTS: dict[int, Verdict] = {
-    common_pb2.ERROR_CODE_NOT_CONTROLLER: Verdict.REDIRECTED,
-    common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER: Verdict.REDIRECTED,
-    common_pb2.ERROR_CODE_OUTCOME_UNKNOWN: Verdict.REDIRECTED,
-    common_pb2.ERROR_CODE_REQUEST_TIMED_OUT: Verdict.REDIRECTED,
-    common_pb2.ERROR_CODE_QUEUE_FULL: Verdict.OVERLOADED,
-    common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED: Verdict.OVERLOADED,
-    common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE: Verdict.OVERLOADED,
-    common_pb2.ERROR_CODE_PRODUCER_WINDOW_EXCEEDED: Verdict.OVERLOADED,
-    # An older open command has not been judged there; it is on its way.
-    common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: Verdict.OVERLOADED,
-    common_pb2.ERROR_CODE_UNKNOWN_PRODUCER_ID: Verdict.PRODUCER_GONE,
-    common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH: Verdict.PRODUCER_GONE,
-    common_pb2.ERROR_CODE_INVALID_PRODUCER_ID_MAPPING: Verdict.PRODUCER_GONE,
-    common_pb2.ERROR_CODE_DUPLICATE_SEQUENCE_NUMBER: Verdict.PRODUCER_GONE,
+_ANSWER_CLASSES: dict[int, AnswerClass] = {
+    common_pb2.ERROR_CODE_NOT_CONTROLLER: AnswerClass.REDIRECTED,
+    common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER: AnswerClass.REDIRECTED,
+    common_pb2.ERROR_CODE_OUTCOME_UNKNOWN: AnswerClass.REDIRECTED,
+    common_pb2.ERROR_CODE_REQUEST_TIMED_OUT: AnswerClass.REDIRECTED,
+    common_pb2.ERROR_CODE_QUEUE_FULL: AnswerClass.OVERLOADED,
+    common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED: AnswerClass.OVERLOADED,
+    common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE: AnswerClass.OVERLOADED,
+    common_pb2.ERROR_CODE_PRODUCER_WINDOW_EXCEEDED: AnswerClass.OVERLOADED,
+    # An older open command has not been evaluated there; it is on its way.
+    common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER: AnswerClass.OVERLOADED,
+    common_pb2.ERROR_CODE_UNKNOWN_PRODUCER_ID: AnswerClass.PRODUCER_GONE,
+    common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH: AnswerClass.PRODUCER_GONE,
+    common_pb2.ERROR_CODE_INVALID_PRODUCER_ID_MAPPING: AnswerClass.PRODUCER_GONE,
+    common_pb2.ERROR_CODE_DUPLICATE_SEQUENCE_NUMBER: AnswerClass.PRODUCER_GONE,
 }
 
 
-def verdict_on(code: int) -> Verdict:
+def classify_answer(code: int) -> AnswerClass:
     """What an error code of an answer asks of the writer."""
-    return _VERDICTS.get(code, Verdict.REFUSED)
+    return _ANSWER_CLASSES.get(code, AnswerClass.REFUSED)

@@ -130,7 +130,7 @@ class _Attempts:
         """Ask the leader, whoever that is; None when it has to be looked up, or asked for anew.
 
         Raises:
-            RefusedError: The leader judged it.
+            RefusedError: The leader evaluated it.
         """
         was_in_doubt, self.is_in_doubt, self.must_look = self.is_in_doubt, True, True
         left = self._deadline - asyncio.get_running_loop().time()

@@ -101,7 +101,7 @@ class Watch:
                 call.cancel()
             if isinstance(failure, LogTruncationError):
                 raise await self._located(failure)
-            self._judge(failure, address)
+            self._evaluate(failure, address)
             now = loop.time()
             lost_at = now if lost_at is None else lost_at
             if now - lost_at > self._outage_seconds_max:
@@ -203,7 +203,7 @@ class Watch:
             bounds=failure.bounds,
         )
 
-    def _judge(self, failure: Exception, address: str) -> None:
+    def _evaluate(self, failure: Exception, address: str) -> None:
         """Go on elsewhere, begin again, or give up by raising."""
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
             self._least = max(self._least, self.offset)

@@ -27,13 +27,19 @@ from quorate.client.errors import (
     UnavailableError,
     code_name,
 )
-from quorate.client.lanes import Lane, Lanes
 from quorate.client.limits import (
     COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
     COMMANDS_PER_STREAM_MAX,
 )
-from quorate.client.pending import Applied, Pending, PendingLane, Verdict, verdict_on
+from quorate.client.pending import (
+    AnswerClass,
+    Applied,
+    Pending,
+    PendingProducerSession,
+    classify_answer,
+)
+from quorate.client.producer_sessions import ProducerSession, ProducerSessions
 from quorate.client.search import LeaderSearch
 from quorate.client.stream import LiveStream
 from quorum.v1 import common_pb2
@@ -46,7 +52,7 @@ from quorum.v1.metadata_pb2 import (
     WriteStreamResponse,
 )
 
-LANES_MAX = 64
+PRODUCER_SESSIONS_MAX = 64
 """Most producers of one client: with 32 commands each, 2048 writers at a time."""
 PENDING_COMMANDS_MAX = 100_000
 """Most commands that wait in one client."""
@@ -68,14 +74,16 @@ class Writer:
         *,
         stall_seconds: float,
         rng: random.Random,
-        lanes_max: int = LANES_MAX,
+        producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
     ) -> None:
         self._nodes = nodes
         self._identity = identity
         self._stall_seconds = stall_seconds
         self._rng = rng
         self._loop = asyncio.get_running_loop()
-        self._lanes: Lanes[Pending] = Lanes(lanes_max=lanes_max)
+        self._producer_sessions: ProducerSessions[Pending] = ProducerSessions(
+            producer_sessions_max=producer_sessions_max
+        )
         self._window = 1
         self._fresh: deque[Pending] = deque()
         self._again: deque[Pending] = deque()
@@ -85,7 +93,7 @@ class Writer:
         self._stream: LiveStream | None = None
         self._search: asyncio.Task[None] | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
-        self._heard_at = 0.0
+        self._last_contact_at = 0.0
         self._avoid: str | None = None
         self._is_closed = False
 
@@ -150,7 +158,7 @@ class Writer:
                 self._search = None
         self._avoid = None
         self._window = max(1, found.accepted.producer_window)
-        self._heard_at = self._loop.time()
+        self._last_contact_at = self._loop.time()
         self._stream = LiveStream(
             found, take=self._take, on_answers=self._on_answers, on_lost=self._on_lost
         )
@@ -160,9 +168,9 @@ class Writer:
     def _take(self) -> WriteStreamRequest | None:
         """The next message: repeats first, then fresh commands as far as lanes have room."""
         request = WriteStreamRequest()
-        groups: dict[PendingLane | None, ProducerCommands] = {}
+        groups: dict[PendingProducerSession | None, ProducerCommands] = {}
         if not self._sent:
-            self._heard_at = self._loop.time()
+            self._last_contact_at = self._loop.time()
         room = min(COMMANDS_PER_MESSAGE_MAX, COMMANDS_PER_STREAM_MAX - len(self._sent))
         # Tags, numbers and groups are added to the commands' own sizes, within the framing.
         size = COMMAND_BYTES_MAX
@@ -174,43 +182,43 @@ class Writer:
             self._put(request, groups, pending)
             room -= 1
             size -= pending.size
-        lane = None
+        producer_session = None
         while self._fresh and room > 0 and (not groups or self._fresh[0].size <= size):
-            if lane is None or not lane.has_room:
-                lane = self._lanes.with_room()
-                if lane is None:
+            if producer_session is None or not producer_session.has_room:
+                producer_session = self._producer_sessions.with_room()
+                if producer_session is None:
                     break
             pending = self._fresh.popleft()
             if pending.done.done():
                 continue
-            pending.lane = lane
-            pending.command.sequence = lane.admit(pending)
+            pending.producer_session = producer_session
+            pending.command.sequence = producer_session.admit(pending)
             self._put(request, groups, pending)
             room -= 1
             size -= pending.size
-        if self._fresh and lane is None and room > 0:
-            for _ in range(self._lanes.wanted(len(self._fresh), self._window)):
+        if self._fresh and producer_session is None and room > 0:
+            for _ in range(self._producer_sessions.wanted(len(self._fresh), self._window)):
                 self._put(request, groups, self._new_init())
         return request if groups else None
 
     def _put(
         self,
         request: WriteStreamRequest,
-        groups: dict[PendingLane | None, ProducerCommands],
+        groups: dict[PendingProducerSession | None, ProducerCommands],
         pending: Pending,
     ) -> None:
-        lane = pending.lane
-        group = groups.get(lane)
+        producer_session = pending.producer_session
+        group = groups.get(producer_session)
         if group is None:
-            if lane is None:
+            if producer_session is None:
                 group = request.groups.add()
             else:
                 group = request.groups.add(
-                    producer_id=lane.producer_id,
-                    producer_epoch=lane.producer_epoch,
-                    oldest_open=lane.oldest_open,
+                    producer_id=producer_session.producer_id,
+                    producer_epoch=producer_session.producer_epoch,
+                    oldest_open=producer_session.oldest_open,
                 )
-            groups[lane] = group
+            groups[producer_session] = group
         tag = next(self._tags)
         pending.command.tag = tag
         pending.attempts += 1
@@ -219,7 +227,7 @@ class Writer:
         group.commands.append(pending.command)
 
     def _new_init(self) -> Pending:
-        self._lanes.opening += 1
+        self._producer_sessions.opening += 1
         done: asyncio.Future[Applied] = self._loop.create_future()
         command = Command(init_producer_id=InitProducerId())
         return Pending(command, done, float("inf"), 0, is_init=True)
@@ -227,7 +235,7 @@ class Writer:
     # ------------------------------------------------------------------ answers
 
     def _on_answers(self, response: WriteStreamResponse) -> None:
-        self._heard_at = self._loop.time()
+        self._last_contact_at = self._loop.time()
         is_redirected = False
         for answer in response.answers:
             pending = self._sent.pop(answer.tag, None)
@@ -236,16 +244,16 @@ class Writer:
             if answer.error_code == common_pb2.ERROR_CODE_NONE:
                 self._settle(pending, answer)
                 continue
-            verdict = verdict_on(answer.error_code)
-            if verdict is Verdict.REDIRECTED:
+            answer_class = classify_answer(answer.error_code)
+            if answer_class is AnswerClass.REDIRECTED:
                 is_redirected = True
                 self._nodes.learn(answer.leader if answer.HasField("leader") else None)
             if pending.is_init:
-                self._on_init_refused(verdict, answer)
-            elif verdict is Verdict.REDIRECTED:
+                self._on_init_refused(answer_class, answer)
+            elif answer_class is AnswerClass.REDIRECTED:
                 self._again.append(pending)
             else:
-                self._on_refusal(pending, verdict, answer)
+                self._on_refusal(pending, answer_class, answer)
         stream = self._stream
         if stream is None:
             return
@@ -258,38 +266,40 @@ class Writer:
     def _settle(self, pending: Pending, answer: WriteAnswer) -> None:
         if pending.is_init:
             result = answer.result.init_producer_id
-            self._lanes.opening -= 1
-            self._lanes.add(Lane(result.producer_id, result.producer_epoch, window=self._window))
+            self._producer_sessions.opening -= 1
+            self._producer_sessions.add(
+                ProducerSession(result.producer_id, result.producer_epoch, window=self._window)
+            )
             return
         self._release(pending)
         if not pending.done.done():
             pending.done.set_result(Applied(answer.offset, answer.epoch, answer.result))
 
-    def _on_init_refused(self, verdict: Verdict, answer: WriteAnswer) -> None:
-        self._lanes.opening -= 1
-        if verdict is Verdict.OVERLOADED:
+    def _on_init_refused(self, answer_class: AnswerClass, answer: WriteAnswer) -> None:
+        self._producer_sessions.opening -= 1
+        if answer_class is AnswerClass.OVERLOADED:
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._move)
-        elif verdict is not Verdict.REDIRECTED:
+        elif answer_class is not AnswerClass.REDIRECTED:
             for waiting in self._fresh:
                 self._fail(waiting, RefusedError(answer.error_code, answer.message))
             self._fresh.clear()
 
-    def _on_refusal(self, pending: Pending, verdict: Verdict, answer: WriteAnswer) -> None:
-        if verdict is Verdict.OVERLOADED:
+    def _on_refusal(self, pending: Pending, answer_class: AnswerClass, answer: WriteAnswer) -> None:
+        if answer_class is AnswerClass.OVERLOADED:
             self._pausing[answer.tag] = pending
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._end_pause, answer.tag)
             return
         self._release(pending)
-        if verdict is Verdict.REFUSED:
+        if answer_class is AnswerClass.REFUSED:
             self._fail(pending, RefusedError(answer.error_code, answer.message))
-        elif pending.lane is not None:
-            self._lanes.retire(pending.lane)
+        elif pending.producer_session is not None:
+            self._producer_sessions.retire(pending.producer_session)
             if pending.attempts > 1:
                 text = f"{code_name(answer.error_code)}: {answer.message}"
                 self._fail(pending, OutcomeUnknownError(f"the producer is gone: {text}"))
                 return
             # Sent once and refused: it certainly was not applied under the lost number.
-            pending.lane = None
+            pending.producer_session = None
             pending.attempts = 0
             self._fresh.appendleft(pending)
 
@@ -300,8 +310,8 @@ class Writer:
             self._move()
 
     def _release(self, pending: Pending) -> None:
-        if pending.lane is not None:
-            pending.lane.settle(pending.command.sequence)
+        if pending.producer_session is not None:
+            pending.producer_session.settle(pending.command.sequence)
 
     def _fail(self, pending: Pending, error: ClientError) -> None:
         if not pending.done.done():
@@ -318,8 +328,8 @@ class Writer:
         self._stream = None
         stream.close()
         sent = [pending for pending in self._sent.values() if not pending.is_init]
-        self._lanes.opening -= len(self._sent) - len(sent)
-        # In the order of their numbers: one is refused while an older open one was not judged.
+        self._producer_sessions.opening -= len(self._sent) - len(sent)
+        # In the order of their numbers: one is refused while an older open one was not evaluated.
         self._again = deque(
             sorted([*sent, *self._again], key=lambda pending: pending.command.sequence)
         )
@@ -347,7 +357,7 @@ class Writer:
                 self._search = None
             return
         stream = self._stream
-        if stream is not None and self._sent and now - self._heard_at > self._stall_seconds:
+        if stream is not None and self._sent and now - self._last_contact_at > self._stall_seconds:
             self._avoid = stream.address
             self._drop_stream(stream)
         elif stream is not None and (self._fresh or self._again):

@@ -60,7 +60,7 @@ def merge(
     environment: Mapping[str, str] | None = None,
     flags: Iterable[str] = (),
 ) -> tuple[LoadedConfig, list[str]]:
-    """Like ``load_config`` without judging whether the values can work together.
+    """Like ``load_config`` without evaluating whether the values can work together.
 
     Returns:
         What could be read, and the problems found while reading.

@@ -153,19 +153,19 @@ class BootstrapConfig:
 
     servers: tuple[str, ...] = ()
     voters: tuple[str, ...] = ()
-    unsafe_found_without: tuple[str, ...] = ()
+    unsafe_bootstrap_without: tuple[str, ...] = ()
     """Ids of bootstrap voters that epoch 1 does not wait for."""
 
     @property
-    def missing_founders(self) -> tuple[int, ...]:
-        """``unsafe_found_without`` as numbers."""
-        return tuple(int(text) for text in self.unsafe_found_without)
+    def missing_bootstrap_voters(self) -> tuple[int, ...]:
+        """``unsafe_bootstrap_without`` as numbers."""
+        return tuple(int(text) for text in self.unsafe_bootstrap_without)
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
         found = [
-            f"bootstrap.unsafe_found_without: {text!r} is not a node id"
-            for text in self.unsafe_found_without
+            f"bootstrap.unsafe_bootstrap_without: {text!r} is not a node id"
+            for text in self.unsafe_bootstrap_without
             if not text.isdecimal()
         ]
         for text in self.servers:

@@ -37,7 +37,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "listeners.advertised_peer": ("host:port that replicas are told.", "advertised.listeners"),
     "bootstrap.servers": ("host:port of nodes to ask for the leader.",
                           "controller.quorum.bootstrap.servers"),
-    "bootstrap.unsafe_found_without": ("Ids of voters that epoch 1 does not wait for. If one of "
+    "bootstrap.unsafe_bootstrap_without": ("Ids of voters that epoch 1 does not wait for. If one "
+                                           "of "
                                        "them has ever voted, two leaders and lost records.", ""),
     "bootstrap.voters": ("id@host:port of a fixed voter set, until one is in the log.",
                          "controller.quorum.voters"),
@@ -74,7 +75,7 @@ TABLE: dict[str, tuple[str, str]] = {
         "How long a leader that hands over may keep writes waiting before it leads on.", ""),
     "quorum.disk_stall_ms": (
         "A disk that completes no write for this long is taken as hung: the node resigns.", ""),
-    "quorum.standstill_ms": (
+    "quorum.process_pause_ms": (
         "A node this late to its own timer waits a little longer for the others; 0: never.", ""),
     "quorum.auto_join": (
         "An observer asks to become a voter, and removes an older entry of its number first "
@@ -105,12 +106,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "quorum.relay_retry_ms": (
         "While it fetches from the leader an observer tries its relays this often.", ""),
     "quorum.unwritten_chunks_max": ("Downloaded slices that may wait for the disk.", ""),
-    "controller.queue_commands_max": ("Commands waiting to be judged.", "queued.max.requests"),
+    "controller.queue_commands_max": ("Commands waiting to be evaluated.", "queued.max.requests"),
     "controller.group_commands_max": ("Commands written as one group.", ""),
     "controller.group_bytes_max": ("Bytes at which a group is closed.", ""),
     "controller.groups_unflushed_max": ("Groups handed to the disk at the same time.", ""),
     "controller.groups_in_flight_max": ("Groups not yet committed.", ""),
-    "controller.waits_max": ("Reads and waits for an offset held at the same time.", ""),
+    "controller.purgatory_max": ("Reads and waits for an offset held at the same time.", ""),
     "controller.session_timeout_ms": ("A broker silent for this long is fenced.",
                                       "broker.session.timeout.ms"),
     "controller.idle_interval_ms": ("Write a no-op after this much silence; 0: never.",

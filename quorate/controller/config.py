@@ -23,7 +23,7 @@ RANGES: Final[Mapping[str, Range]] = {
     "group_bytes_max": _BYTES,
     "groups_unflushed_max": _COUNT,
     "groups_in_flight_max": _COUNT,
-    "waits_max": _COUNT,
+    "purgatory_max": _COUNT,
     "session_timeout_ms": _AGE,
     "idle_interval_ms": Range(0, HOUR_MS),
     "producer_expiration_ms": _AGE,
@@ -58,7 +58,7 @@ class ControllerConfig:
     """A group is closed when its batches reach this size (a single one may exceed it)."""
     groups_unflushed_max: int = 1
     groups_in_flight_max: int = 8
-    waits_max: int = 100_000
+    purgatory_max: int = 100_000
     """Reads and waits for an offset held at the same time."""
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     """``broker.session.timeout.ms``."""

@@ -8,10 +8,10 @@ Invariants:
     1. An answer leaves only when everything it rests on is committed and in the image, also a
        refusal, a no-op and the repeat of a first answer (ADR 7). A refusal or a
        no-op says what is so now: it also needs a batch of its group to be committed, or
-       leadership confirmed after it was judged.
+       leadership confirmed after it was evaluated.
     2. A command that was not appended is answered NOT_LEADER_OR_FOLLOWER when leadership is
-       lost, one that was appended or judged on what was, OUTCOME_UNKNOWN.
-    3. Groups are judged and appended in one step, so offsets judged are offsets given.
+       lost, one that was appended or evaluated on what was, OUTCOME_UNKNOWN.
+    3. Groups are evaluated and appended in one step, so offsets evaluated are offsets given.
 
 See: ADR 7 and 10; docs/formats.md (Metadata records)0.
 """
@@ -21,14 +21,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
+from quorate.controller.commit_purgatory import CommitPurgatory, OnOutcome
 from quorate.controller.config import ControllerConfig
-from quorate.controller.parking import OnOutcome, Parking
+from quorate.controller.offset_purgatory import OffsetPurgatory
 from quorate.controller.ports import LogDriver
 from quorate.controller.proposer import Proposer
 from quorate.controller.publishing import CheckpointProgress, Published, Subscriber, Subscribers
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
-from quorate.controller.speculation import Speculation, position_of
-from quorate.controller.waits import OffsetWaits
+from quorate.controller.uncommitted_image import UncommittedImage, position_of
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import (
     ErrorCode,
@@ -83,20 +83,20 @@ class Controller:
         self._on_fault = on_fault
         self._on_replay = on_replay
         self._log: LogDriver
-        self._speculation = Speculation(machine)
-        self._parking = Parking(config.waits_max)
+        self._uncommitted_image = UncommittedImage(machine)
+        self._purgatory = CommitPurgatory(config.purgatory_max)
         self._proposer = Proposer(
             config,
             machine,
-            self._speculation,
-            self._parking,
+            self._uncommitted_image,
+            self._purgatory,
             rng=rng,
             bootstrap=bootstrap,
             defaults=defaults or PlacementDefaults(),
             on_fault=on_fault,
             on_group=on_group,
         )
-        self._waits = OffsetWaits(config.waits_max)
+        self._offset_purgatory = OffsetPurgatory(config.purgatory_max)
         self._subscribers = Subscribers()
         self._unpublished: list[bytes] = []
         self._unpublished_end = machine.end_offset
@@ -136,12 +136,12 @@ class Controller:
     @property
     def groups_in_flight(self) -> int:
         """Groups appended and not yet committed."""
-        return len(self._speculation.groups)
+        return len(self._uncommitted_image.groups)
 
     @property
     def is_awaited(self) -> bool:
         """Whether anybody waits for the image to get somewhere (``wait_applied``)."""
-        return not self._waits.is_empty
+        return not self._offset_purgatory.is_empty
 
     def next_deadline_ms(self) -> int | None:
         """When ``tick`` has something to do; None while not active."""
@@ -174,7 +174,7 @@ class Controller:
         meanwhile, no leader answers in time, too many reads wait, or this replica applies
         nothing any more.
         """
-        if self.fault is not None or not self._parking.add_read(on_outcome):
+        if self.fault is not None or not self._purgatory.add_read(on_outcome):
             on_outcome(None)
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Callable[[], None]:
@@ -188,7 +188,7 @@ class Controller:
         if self._machine.image.provenance.end_offset >= offset:
             on_applied()
             return _nothing_to_cancel
-        return self._waits.add(offset, on_applied).cancel
+        return self._offset_purgatory.add(offset, on_applied).cancel
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Follow the image from now on. Calling the result ends it."""
@@ -226,14 +226,14 @@ class Controller:
         self._unpublished_end = end_offset
         before = self._machine.image
         try:
-            adopted = self._speculation.commit(data, end_offset)
+            promoted = self._uncommitted_image.commit(data, end_offset)
         except _STOPS_REPLAY as error:
-            adopted = []
+            promoted = []
             self._stop_replay(error)
-        for group in adopted:
+        for group in promoted:
             for pending in group.answers:
                 pending.on_answer(pending.answer)
-            self._parking.release(group.end_offset)
+            self._purgatory.release(group.end_offset)
         self._publish(before)
 
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:
@@ -244,7 +244,7 @@ class Controller:
         Raises:
             StorageError: The checkpoint cannot be read; the former image stays in force.
         """
-        self._speculation.forget()
+        self._uncommitted_image.forget()
         before = self._machine.image
         self._unpublished.clear()
         self._unpublished_end = snapshot_id.offset
@@ -258,8 +258,8 @@ class Controller:
             self._on_replay("")
         self.checkpoint.start_over()
         after = self._machine.image
-        self._subscribers.tell(Published(before, after, (), snapshot_id))
-        self._waits.release(after.provenance.end_offset)
+        self._subscribers.notify(Published(before, after, (), snapshot_id))
+        self._offset_purgatory.release(after.provenance.end_offset)
 
     def on_leadership(self, change: LeadershipChanged) -> None:
         """Who leads changed; activation itself waits for ``flush``, which knows the time."""
@@ -281,15 +281,15 @@ class Controller:
 
     def on_read_confirmed(self, token: int, read_offset: int) -> None:
         """Leadership was confirmed by a round that began after everything that waits for it."""
-        reads, answers = self._parking.end_round(token)
-        self._parking.park(answers)
-        self._parking.release(self._machine.image.provenance.end_offset)
+        reads, answers = self._purgatory.end_round(token)
+        self._purgatory.hold(answers)
+        self._purgatory.release(self._machine.image.provenance.end_offset)
         for on_outcome in reads:
             on_outcome(read_offset)
 
     def on_read_failed(self, token: int) -> None:
         """Leadership was not confirmed for that round."""
-        reads, answers = self._parking.end_round(token)
+        reads, answers = self._purgatory.end_round(token)
         for pending in answers:
             pending.on_answer(self._outcome_unknown())
         for on_outcome in reads:
@@ -314,9 +314,9 @@ class Controller:
             data = [whole[:cut]]
             self._unpublished.append(whole[cut:])
         self.checkpoint.applied(sum(map(len, data)))
-        self._subscribers.tell(Published(before, after, tuple(data)))
-        self._parking.release(end_offset)
-        self._waits.release(end_offset)
+        self._subscribers.notify(Published(before, after, tuple(data)))
+        self._purgatory.release(end_offset)
+        self._offset_purgatory.release(end_offset)
 
     def _stop_replay(self, error: QuorateError) -> None:
         """A committed record cannot be applied: keep the image, serve reads, do not lead."""
@@ -329,9 +329,9 @@ class Controller:
     def _step_down(self) -> None:
         self._proposer.step_down()
         before = self._machine.image
-        groups = list(self._speculation.groups)
+        groups = list(self._uncommitted_image.groups)
         try:
-            self._speculation.drop(is_replayed=self.fault is None)
+            self._uncommitted_image.drop(is_replayed=self.fault is None)
         except _STOPS_REPLAY as error:
             self._stop_replay(error)
         self._publish(before)
@@ -339,18 +339,18 @@ class Controller:
         for group in groups:
             for pending, stands in group.survivors(end_offset):
                 pending.on_answer(pending.answer if stands else self._outcome_unknown())
-        self._give_up_parked()
+        self._fail_held()
 
-    def _give_up_parked(self) -> None:
+    def _fail_held(self) -> None:
         # Reads stay: of each round the core tells what became of it.
-        for pending in self._parking.take_answers():
+        for pending in self._purgatory.take_answers():
             pending.on_answer(self._outcome_unknown())
 
     def _refuse_waiting(self) -> None:
         """Commands that no group has taken in: nothing of them was appended."""
         for on_answer in self._proposer.take_queue():
             on_answer(self._not_leader())
-        self._give_up_parked()
+        self._fail_held()
 
     def _not_leader(self) -> Answer:
         return Answer(

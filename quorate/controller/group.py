@@ -1,6 +1,6 @@
-"""One group: the commands that one append carries, judged in order on what comes before them.
+"""One group: the commands that one append carries, evaluated in order on what comes before them.
 
-A group is formed in one go, right before it is proposed, so the offsets its commands are judged
+A group is formed in one go, right before it is proposed, so the offsets its commands are evaluated
 with are the offsets they get. Each command becomes one atomic batch, or an answer without a
 batch: a refusal, a no-op, a dry run, the repeat of a first answer.
 
@@ -25,7 +25,7 @@ from statemachine.delta import ImageDelta
 from statemachine.fingerprint import command_fingerprint, owner_digest
 from statemachine.image import MetadataImage
 from statemachine.open_image import HEADER_PRINCIPAL
-from statemachine.prepare import JUDGES, JudgeContext, Prepared
+from statemachine.prepare import EVALUATORS, EvaluationContext, Prepared
 from statemachine.prepare.imports import refuse_during_import
 from statemachine.producers import (
     ANSWER_REFUSED,
@@ -34,8 +34,8 @@ from statemachine.producers import (
     HEADER_OPEN,
     Duplicate,
     SequenceClaim,
+    check_sequence,
     encode_open,
-    judge_sequence,
 )
 from statemachine.records import (
     MetadataRecord,
@@ -100,7 +100,7 @@ class Group:
 
 @dataclass(slots=True)
 class _Replayed:
-    """A batch of the group, to build the speculation again without a later, faulty one."""
+    """A batch of the group, to build the uncommitted image again without a later, faulty one."""
 
     place: BatchPlace
     records: Sequence[MetadataRecord]
@@ -111,16 +111,16 @@ class _Replayed:
 class GroupFormer:
     """Judges commands one after the other and collects what they come to.
 
-    ``judge`` is the leader's hot path; ``add`` is for what the controller itself has to say.
+    ``evaluate`` is the leader's hot path; ``add`` is for what the controller itself has to say.
     """
 
     begin_delta: Callable[[], ImageDelta]
-    """Makes the state that the group is judged on."""
-    judging: JudgeContext
+    """Makes the state that the group is evaluated on."""
+    evaluation: EvaluationContext
     epoch: int
     timestamp_ms: int
     on_fault: Callable[[str], None]
-    """Told when judged records could not be replayed: a defect of ours, kept out of the log."""
+    """Told when evaluated records could not be replayed: a defect of ours, kept out of the log."""
     producer_window: int
     batch_bytes_max: int
     unused: UnusedNumbers
@@ -132,7 +132,7 @@ class GroupFormer:
     """Whether an answer without a batch of its own claims something about the present, which
     a deposed leader must not do: it leaves only after leadership was confirmed."""
     _fingerprint: bytes = b""
-    """Of the command that is judged; empty where it has no number."""
+    """Of the command that is evaluated; empty where it has no number."""
     _replayed: list[_Replayed] = field(default_factory=list)
     delta: ImageDelta = field(init=False)
     base_offset: int = field(init=False)
@@ -141,32 +141,32 @@ class GroupFormer:
         self.delta = self.begin_delta()
         self.base_offset = self.delta.end_offset
 
-    def judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+    def evaluate(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Judge one command; its answer is kept until the group is committed."""
         delta = self.delta
-        judging, base = self.judging, delta.end_offset
-        judging.next_offset, judging.principal = base, context.principal
-        is_fence, judged = False, None
+        evaluation, base = self.evaluation, delta.end_offset
+        evaluation.next_offset, evaluation.principal = base, context.principal
+        is_fence, evaluated = False, None
         self._fingerprint = b""
         try:
             if context.producer_id >= 0:
                 claim = self._claim_of(command, context)
-                verdict = judge_sequence(
+                sequence_check = check_sequence(
                     delta, claim, window=self.producer_window, unused=self.unused.of(claim)
                 )
-                if type(verdict) is Duplicate:
-                    first = _first_answer(verdict)
+                if type(sequence_check) is Duplicate:
+                    first = _first_answer(sequence_check)
                     self.answers.append(PendingAnswer(first, on_answer, is_repeat=True))
                     return
-                judged = claim
+                evaluated = claim
                 is_fence = context.is_repeat and _needs_fence(command)
             result = self._execute(command, context, is_fence=is_fence)
         except CommandError as error:
             answer = self._refuse(error, context, is_fence=is_fence)
         else:
             answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
-        if judged is not None and self.delta.end_offset == base:
-            self.unused.add(judged)
+        if evaluated is not None and self.delta.end_offset == base:
+            self.unused.add(evaluated)
         self.answers.append(PendingAnswer(answer, on_answer))
 
     def _claim_of(self, command: Command, context: RequestContext) -> SequenceClaim:
@@ -188,18 +188,18 @@ class GroupFormer:
         Raises:
             CommandError: It is refused; nothing was appended.
         """
-        delta, judging = self.delta, self.judging
+        delta, evaluation = self.delta, self.evaluation
         if delta.source is not None and type(command) is not ImportBatch:
             refuse_during_import(delta.source)
-        judge = JUDGES.get(type(command))
-        if judge is None:
+        evaluate = EVALUATORS.get(type(command))
+        if evaluate is None:
             raise CommandError(
                 ErrorCode.INVALID_REQUEST, f"unknown command {type(command).__name__}"
             )
-        prepared = judge(delta, command, judging)
+        prepared = evaluate(delta, command, evaluation)
         if prepared.session is not None:
             if not command.dry_run:
-                judging.sessions.update(prepared.session, judging.now_ms)
+                evaluation.sessions.update(prepared.session, evaluation.now_ms)
         elif not prepared.records:
             self.needs_proof = self.needs_proof or not command.dry_run
         if not command.dry_run:
@@ -226,7 +226,8 @@ class GroupFormer:
             except CommandError as obstacle:
                 return Answer(
                     ErrorCode.OUTCOME_UNKNOWN,
-                    f"{error.message}; a copy sent earlier may still be judged: {obstacle.message}",
+                    f"{error.message}; a copy sent earlier may still be evaluated: "
+                    f"{obstacle.message}",
                     epoch=self.epoch,
                 )
         else:
@@ -306,18 +307,20 @@ class GroupFormer:
             code = ErrorCode.INVALID_REQUEST
             if not prepared.is_foreign:
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
-                self.on_fault(f"judged records do not replay: {error}")
+                self.on_fault(f"evaluated records do not replay: {error}")
             raise CommandError(code, f"the command contradicts the metadata: {error}") from error
         self._keep(batch, _Replayed(place, records, headers))
         for record in records:
             if type(record) is RegisterBrokerRecord:
-                self.judging.sessions.note_registration(record.broker_id, record.broker_epoch, base)
+                self.evaluation.sessions.note_registration(
+                    record.broker_id, record.broker_epoch, base
+                )
 
     def _encode_all(
         self, records: Sequence[MetadataRecord], headers: RecordHeaders
     ) -> tuple[list[bytes], RecordHeaders]:
         """The values of a batch and its record headers, which the kafka codec has in a value."""
-        if self.judging.uses_native_codec:
+        if self.evaluation.uses_native_codec:
             return [encode_record(record) for record in records], headers
         level = self.delta.features.metadata_version
         values = [
@@ -368,8 +371,8 @@ def _headers(
     return tuple(headers)
 
 
-def _first_answer(verdict: Duplicate) -> Answer:
-    first = verdict.first
+def _first_answer(sequence_check: Duplicate) -> Answer:
+    first = sequence_check.first
     result = {} if first.answer is None else msgpack.unpackb(first.answer)
     number, message = result.pop(ANSWER_REFUSED, (0, ""))
     try:

@@ -4,8 +4,8 @@ The proposer owns the queue, decides when a group may be formed, and becomes act
 everything older is applied. What happens to a group afterwards is the controller's business.
 
 Batch forming: what arrives while a group is on its way to the disk waits and becomes the next
-group (``ControllerConfig`` holds the bounds). Judging and appending are one step, so offsets
-judged are offsets given.
+group (``ControllerConfig`` holds the bounds). Evaluating and appending are one step, so offsets
+evaluated are offsets given.
 
 See: ADR 7 and 14; docs/formats.md (Metadata records)0.
 """
@@ -16,19 +16,19 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from quorate.controller.chores import Chores, activation_batches
+from quorate.controller.commit_purgatory import CommitPurgatory
 from quorate.controller.config import ControllerConfig
 from quorate.controller.group import GroupFormer
-from quorate.controller.parking import Parking
+from quorate.controller.periodic_tasks import PeriodicTasks, activation_batches
 from quorate.controller.ports import LogDriver
 from quorate.controller.requests import OnAnswer, RequestContext
-from quorate.controller.speculation import Speculation
+from quorate.controller.uncommitted_image import UncommittedImage
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.errors import invariant
 from quorum.types import NodeId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.machine import StateMachine
-from statemachine.prepare import JudgeContext, PlacementDefaults
+from statemachine.prepare import EvaluationContext, PlacementDefaults
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions
 
@@ -40,8 +40,8 @@ class Proposer:
         self,
         config: ControllerConfig,
         machine: StateMachine,
-        speculation: Speculation,
-        parking: Parking,
+        uncommitted_image: UncommittedImage,
+        purgatory: CommitPurgatory,
         *,
         rng: random.Random,
         bootstrap: tuple[MetadataRecord, ...],
@@ -51,22 +51,22 @@ class Proposer:
     ) -> None:
         self.sessions = BrokerSessions(config.session_timeout_ms)
         self.active_epoch: int | None = None
-        """The epoch in which commands are judged now, if any."""
+        """The epoch in which commands are evaluated now, if any."""
         self.log: LogDriver
         self._config = config
         self._machine = machine
-        self._speculation = speculation
-        self._parking = parking
+        self._uncommitted_image = uncommitted_image
+        self._purgatory = purgatory
         self._rng = rng
         self._bootstrap = bootstrap
         self._defaults = defaults
         self._on_fault = on_fault
         self._on_group = on_group
-        self._chores = Chores(config, self.sessions)
+        self._periodic_tasks = PeriodicTasks(config, self.sessions)
         self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
         self._unused = UnusedNumbers()
         self._contacts: dict[NodeId, int] = {}
-        self._are_chores_due = False
+        self._are_periodic_tasks_due = False
         self._is_forming = False
         self._last_stamp_ms = -1
 
@@ -76,14 +76,14 @@ class Proposer:
         return len(self._queue)
 
     def next_deadline_ms(self) -> int | None:
-        """When a chore is due; None while not active, and while one waits for its group.
+        """When a periodic task is due; None while not active, and while one waits for its group.
 
-        A chore that is due waits for the disk or for a commit; whoever reports that calls
+        A periodic task that is due waits for the disk or for a commit; whoever reports that calls
         ``flush``. A deadline in the past would only make the shell spin until then.
         """
-        if self.active_epoch is None or self._are_chores_due:
+        if self.active_epoch is None or self._are_periodic_tasks_due:
             return None
-        return self._chores.next_deadline_ms()
+        return self._periodic_tasks.next_deadline_ms()
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
         """A heartbeat came in, whatever becomes of the command.
@@ -115,22 +115,24 @@ class Proposer:
         self.active_epoch = None
         self.sessions.reset((), 0)
         self._unused.clear()
-        self._are_chores_due = False
+        self._are_periodic_tasks_due = False
 
     def note_time(self, now_ms: int) -> None:
         """A deadline may have come."""
         deadline = self.next_deadline_ms()
         if deadline is not None and now_ms >= deadline:
-            self._are_chores_due = True
+            self._are_periodic_tasks_due = True
 
     @property
     def is_flush_due(self) -> bool:
-        """Whether ``flush`` has anything to do: a command, chore, contact, read or activation."""
+        """Whether ``flush`` has anything to do: a command, periodic task, contact, read or
+        activation.
+        """
         return bool(
             self._queue
-            or self._are_chores_due
+            or self._are_periodic_tasks_due
             or self._contacts
-            or self._parking.are_reads_waiting
+            or self._purgatory.are_reads_waiting
             or (self.active_epoch is None and self.log.can_write)
         )
 
@@ -145,15 +147,15 @@ class Proposer:
             self._contacts.clear()
             if self._is_ready(now_ms, wall_ms) and self._may_append():
                 self._form_group(now_ms, wall_ms)
-            if self._parking.are_reads_waiting and (self.log.can_write or not self.log.is_leader):
-                self.log.ask_position(self._parking.begin_round())
+            if self._purgatory.are_reads_waiting and (self.log.can_write or not self.log.is_leader):
+                self.log.ask_position(self._purgatory.begin_round())
         finally:
             self._is_forming = False
 
     # ------------------------------------------------------------------ becoming active
 
     def _is_ready(self, now_ms: int, wall_ms: int) -> bool:
-        """Whether commands may be judged; becomes active when the time has come."""
+        """Whether commands may be evaluated; becomes active when the time has come."""
         log = self.log
         if not log.can_write:
             return False
@@ -165,8 +167,8 @@ class Proposer:
         self.active_epoch = log.epoch
         self._write_activation(now_ms, wall_ms)
         # The bootstrap records may bring unfenced brokers: they get their sessions as well.
-        groups = self._speculation.groups
-        self._chores.begin(groups[-1].image if groups else self._machine.image, now_ms)
+        groups = self._uncommitted_image.groups
+        self._periodic_tasks.begin(groups[-1].image if groups else self._machine.image, now_ms)
         return self.active_epoch is not None
 
     def _write_activation(self, now_ms: int, wall_ms: int) -> None:
@@ -185,8 +187,8 @@ class Proposer:
 
     def _may_append(self) -> bool:
         """The batch-forming policy; see ``ControllerConfig``."""
-        groups = self._speculation.groups
-        if len(groups) >= self._config.groups_in_flight_max or self._speculation.must_settle:
+        groups = self._uncommitted_image.groups
+        if len(groups) >= self._config.groups_in_flight_max or self._uncommitted_image.must_settle:
             return False
         flushed_end = self.log.flushed_end
         unflushed = 0
@@ -200,26 +202,26 @@ class Proposer:
 
     def _form_group(self, now_ms: int, wall_ms: int) -> None:
         queue = self._queue
-        if not queue and not self._are_chores_due:
+        if not queue and not self._are_periodic_tasks_due:
             return
         former = self._begin_group(now_ms, wall_ms)
-        if self._are_chores_due:
-            self._are_chores_due = False
-            for records in self._chores.due(former.delta, now_ms, former.timestamp_ms):
+        if self._are_periodic_tasks_due:
+            self._are_periodic_tasks_due = False
+            for records in self._periodic_tasks.due(former.delta, now_ms, former.timestamp_ms):
                 former.add(records)
         commands_max, bytes_max = self._config.group_commands_max, self._config.group_bytes_max
         answers = former.answers
         while queue and len(answers) < commands_max and former.size_bytes < bytes_max:
             command, context, on_answer = queue.popleft()
-            former.judge(command, context, on_answer)
+            former.evaluate(command, context, on_answer)
         if not former.batches:
-            idle_records = self._chores.idle_records(now_ms)
+            idle_records = self._periodic_tasks.idle_records(now_ms)
             if idle_records:
                 former.add(idle_records)
         if former.batches:
             self._append(former, now_ms)
         elif answers:
-            self._park_judged(former)
+            self._hold_evaluated(former)
 
     def _begin_group(self, now_ms: int, wall_ms: int) -> GroupFormer:
         log_end, epoch = self.log.log_end, self.log.epoch
@@ -230,8 +232,8 @@ class Proposer:
             self.log.stamp_floor_ms,
         )
         return GroupFormer(
-            lambda: self._speculation.begin_delta(log_end, epoch),
-            JudgeContext(
+            lambda: self._uncommitted_image.begin_delta(log_end, epoch),
+            EvaluationContext(
                 cluster_id=self._config.cluster_id,
                 next_offset=log_end,
                 now_ms=now_ms,
@@ -254,21 +256,23 @@ class Proposer:
     def _append(self, former: GroupFormer, now_ms: int, *, must_replay: bool = False) -> None:
         group = former.finish(must_replay=must_replay)
         # Known before it is appended: a commit may be reported from inside the call.
-        self._speculation.push(group)
-        self._chores.wrote(now_ms)
+        self._uncommitted_image.push(group)
+        self._periodic_tasks.wrote(now_ms)
         self._on_group(len(former.batches))
         end_offset = self.log.propose(former.batches, former.record_counts)
         invariant(
             end_offset == group.end_offset,
-            "a group gets the offsets it was judged with",
-            judged=group.end_offset,
+            "a group gets the offsets it was evaluated with",
+            evaluated=group.end_offset,
             given=end_offset,
         )
 
-    def _park_judged(self, former: GroupFormer) -> None:
-        """Nothing to append: the answers wait for what they rest on, and for proof of reign."""
+    def _hold_evaluated(self, former: GroupFormer) -> None:
+        """Nothing to append: the answers wait for what they rest on, and for proof of leadership
+        term.
+        """
         if former.needs_proof:
-            self.log.read(self._parking.begin_round(former.answers))
+            self.log.read(self._purgatory.begin_round(former.answers))
         else:
-            self._parking.park(former.answers)
-            self._parking.release(self._machine.image.provenance.end_offset)
+            self._purgatory.hold(former.answers)
+            self._purgatory.release(self._machine.image.provenance.end_offset)

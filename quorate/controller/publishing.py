@@ -58,7 +58,7 @@ class Subscribers:
 
         return cancel
 
-    def tell(self, published: Published) -> None:
+    def notify(self, published: Published) -> None:
         """Tell everyone; somebody may leave while this goes on."""
         for subscriber in tuple(self._subscribers.values()):
             subscriber(published)

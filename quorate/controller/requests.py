@@ -45,9 +45,9 @@ class Answer:
     """What became of a command.
 
     ``offset`` is exclusive: everything the answer rests on lies below it, is committed and is
-    in the published image; ``epoch`` is the leader's that judged it. For an applied command
+    in the published image; ``epoch`` is the leader's that evaluated it. For an applied command
     that is the end of its own batch, for a duplicate the end of the first one. On
-    ``OUTCOME_UNKNOWN`` and when nothing was judged, ``offset`` is -1.
+    ``OUTCOME_UNKNOWN`` and when nothing was evaluated, ``offset`` is -1.
     """
 
     code: ErrorCode

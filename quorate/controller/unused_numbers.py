@@ -1,4 +1,4 @@
-"""Sequence numbers that this leader has judged and that no batch took.
+"""Sequence numbers that this leader has evaluated and that no batch took.
 
 A refusal or a command that changes nothing takes no number. The commands behind it must not wait
 for it, so the leader remembers it until it no longer leads. A leader that does not know of such a
@@ -32,7 +32,7 @@ class UnusedNumbers:
         return known[1] if known is not None and known[0] == claim.producer_epoch else ()
 
     def add(self, claim: SequenceClaim) -> None:
-        """The command under that number was judged, and no batch was written for it."""
+        """The command under that number was evaluated, and no batch was written for it."""
         producer_id, epoch, sequence = claim[:3]
         known = self._known.get(producer_id)
         if known is None or known[0] != epoch:

@@ -43,7 +43,7 @@ class Stage:
             raise StepFailedError(f"step {name}: {type(error).__name__}: {error}") from error
         self.console.print(f"   [green]done[/] in {time.monotonic() - began:.1f} s")
 
-    def say(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         """One fact, indented below the step."""
         self.console.print(f"   {text}", highlight=False, soft_wrap=True)
 
@@ -64,7 +64,7 @@ class Stage:
         with Progress(*columns, console=self.console, transient=True) as progress:
             bar = Bar(progress, label, total)
             yield bar
-        self.say(f"{label}: {bar.done}")
+        self.announce(f"{label}: {bar.done}")
 
 
 class Bar:

@@ -83,7 +83,7 @@ class Story:
         self._log_sizes: dict[int, int] = {}
         self.export_dir = cluster.folder / "export"
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         """All steps in order.
 
         Raises:
@@ -132,13 +132,17 @@ class Story:
             self.cluster.format(node)
             self.cluster.start(node)
             kind = "voter" if node.is_voter else "observer"
-            self._stage.say(f"node {node.id} ({kind}) on {node.address}, data in {node.data_dir}")
+            self._stage.announce(
+                f"node {node.id} ({kind}) on {node.address}, data in {node.data_dir}"
+            )
 
     async def _elect(self) -> None:
         nodes = list(self.cluster.nodes.values())
         await asyncio.to_thread(self.cluster.wait_ready, nodes)
         leader = self._leader()
-        self._stage.say(f"node {leader.id} leads epoch {self._metric(leader, 'raft_epoch'):.0f}")
+        self._stage.announce(
+            f"node {leader.id} leads epoch {self._metric(leader, 'raft_epoch'):.0f}"
+        )
 
     async def _write(self) -> None:
         if self._source is not None:
@@ -148,13 +152,13 @@ class Story:
             self._client, self.cluster.cluster_id, seed=scale.seed, brokers=scale.brokers
         )
         await self._workload.start_brokers()
-        self._stage.say(f"{scale.brokers} brokers registered and unfenced")
+        self._stage.announce(f"{scale.brokers} brokers registered and unfenced")
         async with self._workload.heartbeats():
             with self._stage.bar("topics created", scale.topics) as bar:
                 await self._workload.create_topics(
                     scale.topics, scale.partitions, on_topic=bar.advance
                 )
-        self._stage.say(f"{scale.topics * scale.partitions} partitions, three replicas each")
+        self._stage.announce(f"{scale.topics * scale.partitions} partitions, three replicas each")
 
     def _import(self, source: Path) -> None:
         self._stage.show(self._command("import", str(source)))
@@ -167,20 +171,22 @@ class Story:
         await asyncio.to_thread(self.cluster.stop, lagging)
         # Its own metric, read before the stop, may be behind what it still fetched meanwhile.
         end_offset = int(self._metric(self._leader(), "raft_log_end_offset"))
-        self._stage.say(f"node {lagging.id} stopped; its log ends at {end_offset} or before")
+        self._stage.announce(f"node {lagging.id} stopped; its log ends at {end_offset} or before")
         checkpoints: set[int] = set()
 
         def is_outrun() -> bool:
             newest = int(self._metric(self._leader(), "snapshot_end_offset"))
             if newest and newest not in checkpoints:
                 checkpoints.add(newest)
-                self._stage.say(f"checkpoint of the image at offset {newest} by the thresholds")
+                self._stage.announce(
+                    f"checkpoint of the image at offset {newest} by the thresholds"
+                )
             return self._metric(self._leader(), "raft_log_start_offset") > end_offset
 
         with self._stage.bar("changes written", None) as bar:
             await self._churn_until(is_outrun, bar.advance)
         start_offset = int(self._metric(self._leader(), "raft_log_start_offset"))
-        self._stage.say(
+        self._stage.announce(
             f"the leader's log starts at {start_offset}; node {lagging.id}'s ends before"
         )
         return lagging
@@ -206,7 +212,7 @@ class Story:
         )
         waited = time.monotonic() - began
         successor = await self._until("a new leader", self._elected)
-        self._stage.say(
+        self._stage.announce(
             f"node {leader.id} killed; the next write was acknowledged after {waited * 1000:.0f} ms"
             f" by node {successor.id}"
         )
@@ -214,21 +220,21 @@ class Story:
             await self._workload.churn(should_stop=lambda: bar.done >= 200, on_write=bar.advance)
         await asyncio.to_thread(self.cluster.start, leader)
         await asyncio.to_thread(self.cluster.wait_ready, [leader])
-        self._stage.say(f"node {leader.id} is back as a follower")
+        self._stage.announce(f"node {leader.id} is back as a follower")
 
     async def _compare(self) -> None:
         digests = await self._until("equal images", self._equal_digests)
         for node_id, digest in digests.items():
-            self._stage.say(f"node {node_id}: image digest {digest}")
+            self._stage.announce(f"node {node_id}: image digest {digest}")
 
     async def _look(self) -> None:
         topic = self._workload.topics[0]
-        self._stage.say(f"quorate topic describe {topic}")
+        self._stage.announce(f"quorate topic describe {topic}")
         self._stage.show(self._command("topic", "describe", topic))
-        self._stage.say("quorate quorum describe replication")
+        self._stage.announce("quorate quorum describe replication")
         self._stage.show(self._command("quorum", "describe", "replication"))
         lines = self.cluster.metrics(self._leader()).splitlines()
-        self._stage.say("GET /metrics of the leader, a few lines of it")
+        self._stage.announce("GET /metrics of the leader, a few lines of it")
         self._stage.show("\n".join(line for line in lines if line.startswith(_SHOWN_METRICS)))
 
     async def _export(self) -> None:
@@ -239,7 +245,7 @@ class Story:
             for days in (3, 7):
                 await self._workload.set_retention(topic, days=days, reason=f"keep it {days} days")
         broker, end_offset = await self._workload.fence_leader_of(topic)
-        self._stage.say(
+        self._stage.announce(
             f"two configuration changes of {topic}, and broker {broker} fenced; exporting again"
         )
 
@@ -253,7 +259,7 @@ class Story:
         files = sorted(self.export_dir.rglob("*.parquet"))
         if not files:
             raise ClusterError(f"no Parquet file appeared in {self.export_dir}")
-        self._stage.say(f"{len(files)} Parquet files in {self.export_dir}")
+        self._stage.announce(f"{len(files)} Parquet files in {self.export_dir}")
 
     def _run_export(self) -> str:
         # An observer's directory is the simplest live feed of the log.
@@ -263,7 +269,9 @@ class Story:
     def _audit(self) -> None:
         topic = self._workload.topics[0]
         for question, meaning in _QUESTIONS.items():
-            self._stage.say(f"quorate audit {question} --export … --topic {topic}   ({meaning})")
+            self._stage.announce(
+                f"quorate audit {question} --export … --topic {topic}   ({meaning})"
+            )
             answer = self.cluster.command(
                 "audit", question, "--export", str(self.export_dir), "--topic", topic
             )
@@ -272,7 +280,7 @@ class Story:
                 raise ClusterError(f"audit {question} has no answer for {topic}")
             self._stage.show("\n".join(rows[:_ROWS_SHOWN]))
             if len(rows) > _ROWS_SHOWN:
-                self._stage.say(f"… and {len(rows) - _ROWS_SHOWN} more rows")
+                self._stage.announce(f"… and {len(rows) - _ROWS_SHOWN} more rows")
 
     # ------------------------------------------------------------------ how it is done
 
@@ -305,7 +313,7 @@ class Story:
         self.cluster.configure(node)
         if node.log_path.exists():
             self._log_sizes[node.id] = len(node.log_path.read_text(errors="replace"))
-        self._stage.say(
+        self._stage.announce(
             f"checkpoint of {size} bytes, fetched in slices of {size // _CHUNKS_WANTED}"
         )
 
@@ -322,13 +330,13 @@ class Story:
             for match in _CHUNK.finditer(text, position):
                 chunks += 1
                 done, size = int(match[1]) + int(match[2]), int(match[3])
-                self._stage.say(f"chunk {chunks}: {done} of {size} bytes")
+                self._stage.announce(f"chunk {chunks}: {done} of {size} bytes")
                 position = match.end()
             is_installed = _INSTALLED.search(text, position) is not None
             await asyncio.sleep(_POLL_SECONDS)
         if chunks < CHUNKS_MIN:
             raise ClusterError(f"only {chunks} chunks were fetched, {CHUNKS_MIN} expected")
-        self._stage.say(f"node {node.id} loaded it and follows the log, {chunks} chunks later")
+        self._stage.announce(f"node {node.id} loaded it and follows the log, {chunks} chunks later")
 
     async def _equal_digests(self) -> dict[int, str] | None:
         digests: dict[int, str] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Verdict(Enum):
+class CheckResult(Enum):
     """How a check ended."""
 
     OK = "ok"
@@ -19,6 +19,6 @@ class Finding:
     """One check: what was looked at, what was seen, and what to do about it."""
 
     check: str
-    verdict: Verdict
+    check_result: CheckResult
     seen: str
     remedy: str = ""

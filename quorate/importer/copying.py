@@ -1,6 +1,6 @@
 """Copying steps over one write stream: many on their way, all in order.
 
-Commands without a producer are judged in the order in which a stream carries them, and the
+Commands without a producer are evaluated in the order in which a stream carries them, and the
 cluster takes each range of the source only where the one before ended. So nothing can be left
 out or applied twice, whatever breaks: whoever comes next asks where the import is and goes on.
 """
@@ -15,7 +15,7 @@ import grpc
 
 from quorate.client.errors import RefusedError
 from quorate.client.limits import COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX
-from quorate.client.pending import Verdict, verdict_on
+from quorate.client.pending import AnswerClass, classify_answer
 from quorate.client.search import CALL_ERRORS, StreamCall
 from quorate.importer.plan import Step
 from quorum.v1 import common_pb2
@@ -122,7 +122,7 @@ class StreamCopy:
 
     def _take(self, answer: WriteAnswer) -> None:
         if answer.error_code != common_pb2.ERROR_CODE_NONE:
-            if verdict_on(answer.error_code) is Verdict.REFUSED:
+            if classify_answer(answer.error_code) is AnswerClass.REFUSED:
                 raise RefusedError(answer.error_code, answer.message)
             raise InterruptedCopyError(answer.message)
         self._answered += 1

@@ -97,13 +97,13 @@ class ImportPlan:
             if batch.header.is_control:
                 passed += batch.header.record_count
                 continue
-            for piece in _pieces(_values(batch)):
+            for chunk in _chunks(_values(batch)):
                 if waiting:
                     end = SourcePosition(is_in_log=False, offset=passed)
                     yield Step(begin, end, waiting)
                     begin = end
-                waiting = piece
-                passed += len(piece)
+                waiting = chunk
+                passed += len(chunk)
         # The last piece ends where the log goes on, so that none can be left out unnoticed.
         yield Step(begin, SourcePosition(is_in_log=True, offset=self.checkpoint_offset), waiting)
 
@@ -140,7 +140,7 @@ def plan_import(
     """Prove and replay a source, for an import that begins or that goes on from ``state``.
 
     Raises:
-        CorruptBatchError, SnapshotCorruptError, SourceDamagedError: The source is not sound;
+        CorruptBatchError, SnapshotCorruptError, SourceDamagedError: The source is not intact;
             names file, position and cause.
         ImportRefusedError: The source cannot be imported, or not from there on.
         StorageError: A file cannot be read.
@@ -252,15 +252,15 @@ def _decoded(batch: SourceBatch, number: int, value: bytes) -> MetadataRecord:
     return record
 
 
-def _pieces(values: list[bytes]) -> Iterator[tuple[bytes, ...]]:
+def _chunks(values: list[bytes]) -> Iterator[tuple[bytes, ...]]:
     """The values in order, cut where a piece is full."""
-    piece: list[bytes] = []
+    chunk: list[bytes] = []
     size = 0
     for value in values:
-        piece.append(value)
+        chunk.append(value)
         size += len(value) + _VALUE_OVERHEAD_BYTES
-        if size >= CHECKPOINT_STEP_BYTES or len(piece) == CHECKPOINT_STEP_RECORDS:
-            yield tuple(piece)
-            piece, size = [], 0
-    if piece:
-        yield tuple(piece)
+        if size >= CHECKPOINT_STEP_BYTES or len(chunk) == CHECKPOINT_STEP_RECORDS:
+            yield tuple(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield tuple(chunk)

@@ -118,7 +118,7 @@ def open_source(directory: Path, *, cluster_id: str = "", with_uncommitted: bool
     also takes what the directory does not show to be committed, as it is with several voters.
 
     Raises:
-        SourceDamagedError: Anything in the directory is not sound.
+        SourceDamagedError: Anything in the directory is not intact.
         ImportRefusedError: There is nothing to import, or the directory does not say which
             cluster it belongs to or how far its log is committed.
         StorageError: A file cannot be read.

@@ -1,7 +1,7 @@
 """Opening a data directory: from files, in whatever state, to what a replica starts from.
 
 The order is the safety argument. Checkpoints are proven first, because the log may only start
-where a sound checkpoint ends. What is damaged is set aside, never deleted, and a *vote floor*
+where an intact checkpoint ends. What is damaged is set aside, never deleted, and a *vote floor*
 is stored before anything that this replica may have acknowledged leaves its log, so that it
 helps nobody to be elected without those records.
 
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from quorate.replica.checkpoint_position import contradiction
-from quorate.replica.condemned import floor_store, set_aside_condemned
-from quorate.replica.older_election import check_newest
+from quorate.replica.quarantined_log import floor_store, quarantine_log
 from quorate.replica.record_codec import check_codec, value_of_checkpoints, value_of_log
+from quorate.replica.stale_quorum_state import check_newest
 from quorate.replica.unknown_end import floor_for_unknown_end
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
@@ -104,7 +104,7 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
     snapshot_config: SnapshotConfig,
     clock: Clock,
     static_voters: tuple[Voter, ...] = (),
-    found_without: tuple[NodeId, ...] = (),
+    bootstrap_without: tuple[NodeId, ...] = (),
     progress: ScanProgress | None = None,
     decode: DecodeRecord = decode_record,
     uses_native_codec: bool | None = None,
@@ -112,8 +112,8 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
     """Open, recover and load; nothing runs yet.
 
     ``static_voters`` hold until a voters record is found; epoch 1 does not wait for
-    ``found_without``. ``progress`` hears the bytes of log scanned and in all. ``decode`` knows the
-    record types of a release. Unless ``uses_native_codec`` is None, records must be in that codec.
+    ``bootstrap_without``. ``progress`` hears the bytes of log scanned and in all. ``decode`` knows
+    the release's types. Unless ``uses_native_codec`` is None, records must be in that codec.
 
     Raises:
         ConfigError: The directory's records are in the other codec.
@@ -150,7 +150,7 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
         high_watermark=report.recovery.high_watermark,
         snapshot_sizes={each: snapshots.size(each) for each in taken},
         snapshot_ages_ms={each: _age_ms(fs, snapshots.path(each), clock) for each in taken},
-        found_without=found_without,
+        bootstrap_without=bootstrap_without,
         download=_found_download(snapshots, report),
     )
     return Stores(
@@ -175,9 +175,9 @@ def _admit_losses(
     election: ElectionFile,
     report: BootReport,
 ) -> None:
-    """Store the vote floor of what is lost before anything is read; set a condemned log aside."""
+    """Store the vote floor of what is lost before anything is read; set a quarantined log aside."""
     report.losses += floor_for_unknown_end(fs, directory, election, owner)
-    report.losses += set_aside_condemned(fs, directory, snapshots, election, owner, report.repaired)
+    report.losses += quarantine_log(fs, directory, snapshots, election, owner, report.repaired)
 
 
 def _open_snapshots(
@@ -211,7 +211,7 @@ class _FromCheckpoint:
 def _load_checkpoints(
     snapshots: DirectorySnapshotStore, machine: StateMachine, report: BootReport
 ) -> _FromCheckpoint:
-    """Load the newest sound checkpoint; set those aside that are not."""
+    """Load the newest intact checkpoint; set those aside that are not."""
     report.loaded_snapshot = None
     found = _FromCheckpoint()
     for snapshot_id in reversed(snapshots.list()):

@@ -3,9 +3,10 @@
 A replica that fetched a checkpoint and found it damaged can only ask anew, and would be served the
 same bytes until somebody read the file. So whoever serves it for the second time has it read by a
 worker; one that is damaged is set aside and replaced. A crowd of observers that fetch the same
-sound file costs one reading a minute.
+intact file costs one reading a minute.
 
-See: 630.10; docs/operations/runbooks.md (Rot-found), which finds the same without anybody asking.
+See: 630.10; docs/operations/runbooks.md (Corruption-found), which finds the same without anybody
+asking.
 """
 
 from __future__ import annotations

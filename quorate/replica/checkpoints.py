@@ -36,7 +36,7 @@ OnCheckpoint = Callable[[CheckpointInfo], None]
 """Called on the driver's thread after a checkpoint was frozen and the core knows it."""
 
 
-class CheckpointKeeper:
+class CheckpointManager:
     """One per replica, owned by the driver's thread; at most one write under way.
 
     Args:
@@ -148,7 +148,7 @@ class CheckpointKeeper:
         is_newer = newest is None or newest.offset < snapshot_id.offset
         if self._is_busy or not (is_written and (is_newer or self.is_missing)):
             return None
-        # Others will build on it. Bits that rot below a running node must not get into it.
+        # Others will build on it. Bits that corruption below a running node must not get into it.
         log_digest = self._log.digest_at(snapshot_id.offset, prove=True)
         if not log_digest:
             return None
@@ -204,7 +204,7 @@ class CheckpointKeeper:
         self._store.remember(info)
         if progress.is_capturing:
             progress.complete(info.records)
-        self._driver.notice(SnapshotCreated(info.snapshot_id, info.size_bytes))
+        self._driver.on_local_event(SnapshotCreated(info.snapshot_id, info.size_bytes))
         if self._on_checkpoint is not None:
             self._on_checkpoint(info)
         self.consider()
@@ -221,7 +221,7 @@ class CheckpointKeeper:
         if snapshot_id not in self._store.list():
             return
         self._store.quarantine(snapshot_id, cause)
-        self._driver.notice(SnapshotRemoved(snapshot_id))
+        self._driver.on_local_event(SnapshotRemoved(snapshot_id))
         # It may be the one that a trimmed log rests on.
         self.write_now()
 

@@ -14,7 +14,7 @@ from typing import Final
 from quorum.errors import QuorumUsageError
 from quorum.ports import File, FileSystem
 
-PIECE_BYTES: Final = 64 << 10
+CHUNK_BYTES: Final = 64 << 10
 """Most that is asked of the disk at once: a write that comes meanwhile waits for no more."""
 
 _TIMER_SLACK_S: Final = 50e-6
@@ -76,19 +76,19 @@ class PacedFiles:
             PacedStop: Told to stop.
             StorageError: The disk failed.
         """
-        pieces = []
+        chunks = []
         while size > 0:
-            wanted = min(size, PIECE_BYTES)
+            wanted = min(size, CHUNK_BYTES)
             if self.pause(0.0 if self._pace is None else self._pace.wait_s(wanted)):
                 raise PacedStop
-            piece = file.read_at(position, wanted)
-            pieces.append(piece)
-            self.read_bytes += len(piece)
-            position += len(piece)
-            size -= len(piece)
-            if len(piece) < wanted:
+            chunk = file.read_at(position, wanted)
+            chunks.append(chunk)
+            self.read_bytes += len(chunk)
+            position += len(chunk)
+            size -= len(chunk)
+            if len(chunk) < wanted:
                 break
-        return b"".join(pieces)
+        return b"".join(chunks)
 
     def open(self, path: Path, *, create: bool = False, writable: bool = False) -> File:
         """Open for reading."""

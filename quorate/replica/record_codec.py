@@ -42,7 +42,9 @@ def check_codec(directory: Path, value: bytes | None, *, uses_native_codec: bool
 def value_of_checkpoints(
     snapshots: DirectorySnapshotStore, newest: SnapshotId | None, bootstrap: Sequence[bytes]
 ) -> bytes | None:
-    """The first record of the newest sound checkpoint, else of the bootstrap checkpoint, if any."""
+    """The first record of the newest intact checkpoint, else of the bootstrap checkpoint, if
+    any.
+    """
     if newest is not None:
         for data in snapshots.reader(newest).batches():
             for value in _values(data):

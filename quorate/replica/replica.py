@@ -18,14 +18,14 @@ from quorate.controller.controller import Controller
 from quorate.controller.publishing import Published
 from quorate.features import SUPPORTED_VERSIONS
 from quorate.replica.boot import Stores
-from quorate.replica.checkpoints import CheckpointKeeper, OnCheckpoint
-from quorate.replica.log_keeper import LogKeeper
+from quorate.replica.checkpoints import CheckpointManager, OnCheckpoint
+from quorate.replica.log_manager import LogManager
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import (
     FeatureLevels,
     ListenerEndpoints,
-    Notice,
+    LocalEvent,
     ReplayStopped,
 )
 from quorum.core.messages.message_types import Message
@@ -99,15 +99,15 @@ class Replica:
             on_event=on_event,
             on_deadline=on_deadline,
             on_delivery_due=on_delivery_due,
-            on_verify=lambda request: self.log_keeper.verify(request),
-            on_condemned=on_failure,
-            standstill_ms=quorum_config.standstill_ms,
+            on_verify=lambda request: self.log_manager.verify(request),
+            on_quarantined=on_failure,
+            process_pause_ms=quorum_config.process_pause_ms,
         )
-        self.log_keeper = LogKeeper(
-            fs, stores.directory, stores.log, executor, self.notice, to_driver, on_failure
+        self.log_manager = LogManager(
+            fs, stores.directory, stores.log, executor, self.on_local_event, to_driver, on_failure
         )
         self.controller.attach(self.driver)
-        self.checkpoints = CheckpointKeeper(
+        self.checkpoints = CheckpointManager(
             controller=self.controller,
             driver=self.driver,
             stores=stores,
@@ -141,8 +141,8 @@ class Replica:
         )
         self._is_started = True
         if self.endpoints:
-            self.driver.notice(ListenerEndpoints(self.endpoints))
-        self._tell_levels()
+            self.driver.on_local_event(ListenerEndpoints(self.endpoints))
+        self._report_levels()
         if self.controller.fault is not None:
             self._report_replay(str(self.controller.fault))
         self.turn()
@@ -162,12 +162,12 @@ class Replica:
         self.driver.deliver()
         self.turn()
 
-    def notice(self, fact: Notice) -> None:
+    def on_local_event(self, fact: LocalEvent) -> None:
         """Tell the core a local fact or an operator's request."""
-        self.driver.notice(fact)
+        self.driver.on_local_event(fact)
         self.turn()
 
-    def ask(self, request: Callable[[int], Notice], on_settled: OnSettled) -> None:
+    def ask(self, request: Callable[[int], LocalEvent], on_settled: OnSettled) -> None:
         """Make an operator's request of the core; answered once."""
         self.driver.ask(request, on_settled)
         self.turn()
@@ -205,12 +205,12 @@ class Replica:
         self._has_published = True
         # What is applied on the way up is told at its end: the core knows nothing yet.
         if self._is_started and told.after.features is not told.before.features:
-            self._tell_levels()
+            self._report_levels()
         self.driver.controls.applied(told.after.provenance.timestamp_ms)
 
-    def _tell_levels(self) -> None:
+    def _report_levels(self) -> None:
         levels = dict(self.controller.image.features.levels)
-        self.driver.notice(FeatureLevels(self._supported, levels))
+        self.driver.on_local_event(FeatureLevels(self._supported, levels))
 
     def _make_controller(
         self,
@@ -233,7 +233,7 @@ class Replica:
 
     def _report_replay(self, stopped: str) -> None:
         if self._is_started:
-            self.driver.notice(ReplayStopped(stopped))
+            self.driver.on_local_event(ReplayStopped(stopped))
 
 
 def _core_of(

@@ -7,7 +7,7 @@ Every batch of the log below the flushed end and every checkpoint is read again 
   life ends with a vote floor stored, and the next sets the segment aside and fetches it anew;
 * a damaged checkpoint: it is set aside, and a new one of the present image is written.
 
-See: docs/operations/runbooks.md (Rot-found); ``quorum.core.integrity.quarantine``.
+See: docs/operations/runbooks.md (Corruption-found); ``quorum.core.integrity.quarantine``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Finding:
 
     cause: str
     checkpoint: SnapshotId | None = None
-    is_only_told: bool = False
+    is_only_reported: bool = False
     """Nothing follows: the disk could not read it, or it is what the node was formatted with,
     which is read again only at a start without any other checkpoint."""
 
@@ -80,7 +80,7 @@ def _scrub_log(fs: FileSystem, target: ScrubTarget) -> list[Finding]:
     try:
         damage = verify_log(fs, target.directory, target.log_end, config=config).damage
     except StorageError as error:
-        return [Finding(str(error), is_only_told=True)]
+        return [Finding(str(error), is_only_reported=True)]
     return [] if damage is None else [Finding(str(damage))]
 
 
@@ -91,10 +91,10 @@ def _scrub_checkpoint(fs: FileSystem, snapshot_id: SnapshotId, path: Path) -> li
         CheckpointReader(path, fs=fs, snapshot_id=snapshot_id).verify()
     except SnapshotCorruptError as error:
         is_first = snapshot_id == BOOTSTRAP_SNAPSHOT_ID
-        return [Finding(str(error), snapshot_id, is_only_told=is_first)]
+        return [Finding(str(error), snapshot_id, is_only_reported=is_first)]
     except StorageError as error:
         is_gone = not fs.exists(path)
-        return [] if is_gone else [Finding(str(error), snapshot_id, is_only_told=True)]
+        return [] if is_gone else [Finding(str(error), snapshot_id, is_only_reported=True)]
     return []
 
 
@@ -104,10 +104,10 @@ def act_on(replica: Replica, finding: Finding) -> None:
     Raises:
         StorageError: A damaged checkpoint could not be renamed.
     """
-    if finding.is_only_told:
+    if finding.is_only_reported:
         return
     if finding.checkpoint is None:
-        replica.notice(DamageFound(finding.cause))
+        replica.on_local_event(DamageFound(finding.cause))
     else:
         replica.checkpoints.withdraw(finding.checkpoint, finding.cause)
         replica.turn()

@@ -46,7 +46,7 @@ def floor_for_unknown_end(
     state = election.load()
     if state.epoch == 0:
         return []
-    if _has_vanished(fs, directory, state):
+    if _has_missing_log(fs, directory, state):
         path = directory
         cause = f"no segment is left of a log that has been in epoch {state.epoch}"
     elif load_watermarks(fs, directory, owner) is None:
@@ -60,7 +60,7 @@ def floor_for_unknown_end(
     return [(LogDamagedError(cause, path=path, position=0, offset=0), Loss(0, floor, ()))]
 
 
-def _has_vanished(fs: FileSystem, directory: Path, state: ElectionState) -> bool:
+def _has_missing_log(fs: FileSystem, directory: Path, state: ElectionState) -> bool:
     """Whether all segments are gone.
 
     Not those of a log that is just being replaced by a checkpoint, nor of one that a quarantine

@@ -35,7 +35,7 @@ async def end_disk_work(
         scrubbed: Done when the scrubber, which was told to stop, has ended, with what it failed of.
         limit_s: For a checkpoint, and for the writer.
     """
-    readings = (scrubbed, replica.checkpoints.stop_reading(), replica.log_keeper.stop())
+    readings = (scrubbed, replica.checkpoints.stop_reading(), replica.log_manager.stop())
     last = replica.checkpoints.cancel()
     worker.shutdown(wait=False, cancel_futures=True)
     waits = [is_done_in(READERS_S, each) for each in readings if each is not None]
@@ -52,7 +52,7 @@ async def end_disk_work(
     await asyncio.sleep(0)
     failures = (
         replica.checkpoints.failure,
-        replica.log_keeper.failure,
+        replica.log_manager.failure,
         scrubbed.exception() if scrubbed.done() else None,
     )
     for failure in failures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core.liveness.freshness import Currency
+from quorum.core.liveness.freshness import Freshness
 
 
 class ImageAge:
@@ -14,7 +14,7 @@ class ImageAge:
     def __init__(self) -> None:
         self._as_of_ms = -1
 
-    def note(self, known: Currency, applied_end: int) -> None:
+    def note(self, known: Freshness, applied_end: int) -> None:
         """The log is current as ``known`` says, and the image holds it up to ``applied_end``."""
         if applied_end >= known.end_offset and known.as_of_ms > self._as_of_ms:
             self._as_of_ms = known.as_of_ms

@@ -74,7 +74,7 @@ class Listeners:
 
     async def stop(self) -> None:
         """Say goodbye to peers, then end everything within a moment."""
-        await self._raft.say_goodbye()
+        await self._raft.send_goodbye()
         for server in self._servers:
             await self._running.stop(server, _STOP_GRACE_S)
 

@@ -2,7 +2,7 @@
 
 Thin wrappers around the seams, so that neither room knows about metrics. Commands are
 counted in a plain dictionary and handed to the observer now and then: a counter update for
-each of ten thousand commands a second would cost more than judging some of them.
+each of ten thousand commands a second would cost more than evaluating some of them.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class CommandMeter:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._judged: Counter[tuple[str, ErrorCode]] = Counter()
+        self._evaluated: Counter[tuple[str, ErrorCode]] = Counter()
 
     def counted(self, command: Command, on_answer: OnAnswer) -> OnAnswer:
         """``on_answer`` with counting in front of it."""
-        judged, kind = self._judged, type(command).__name__
+        evaluated, kind = self._evaluated, type(command).__name__
 
         def answered(answer: Answer) -> None:
-            judged[kind, answer.code] += 1
+            evaluated[kind, answer.code] += 1
             on_answer(answer)
 
         return answered
@@ -78,12 +78,12 @@ class CommandMeter:
 
         return decided
 
-    def hand_over(self) -> None:
+    def transfer_leadership(self) -> None:
         """Give the observer what was counted since the last call."""
-        judged = dict(self._judged)
-        self._judged.clear()
-        for (kind, code), count in judged.items():
+        evaluated = dict(self._evaluated)
+        self._evaluated.clear()
+        for (kind, code), count in evaluated.items():
             result = "ok" if code is ErrorCode.NONE else code.name
-            self._observer.command_judged(kind, result, by=count)
+            self._observer.command_evaluated(kind, result, by=count)
             if code in _QUEUE_FULL:
                 self._observer.queue_refused("commands", by=count)

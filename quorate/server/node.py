@@ -63,7 +63,8 @@ _log = logging.getLogger(__name__)
 
 
 class ServerNode:
-    """One running node. Construct it on the event loop; ``start``, ``hand_over``, ``stop``.
+    """One running node. Construct it on the event loop; ``start``, ``transfer_leadership``,
+    ``stop``.
 
     ``on_failure`` is told of what ends the node, on the loop's thread; the first call counts.
     """
@@ -130,7 +131,7 @@ class ServerNode:
             snapshot_config=config.snapshot,
             clock=self._clock,
             static_voters=tuple(parse_voter(text) for text in config.bootstrap.voters),
-            found_without=config.bootstrap.missing_founders,
+            bootstrap_without=config.bootstrap.missing_bootstrap_voters,
             uses_native_codec=config.cluster.record_codec == "native",
         )
 
@@ -224,7 +225,7 @@ class ServerNode:
         self._shell.guard(self.replica.start)
         await self._listeners.start()
         self._scrubber.start()
-        self._ready_task = self._supervisor.start("readiness", self._tell_readiness)
+        self._ready_task = self._supervisor.start("readiness", self._report_readiness)
 
     async def _start_metrics(self, server: HttpServer) -> None:
         try:
@@ -235,12 +236,12 @@ class ServerNode:
                 "is another process using the port?"
             ) from error
 
-    async def hand_over(self) -> None:
+    async def transfer_leadership(self) -> None:
         """Not ready any more, leadership given up; bounded in time, may be cancelled."""
         self._is_draining = True
         await self._services.drain()
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
-        self._shell.guard(lambda: self.replica.notice(ShutDown()))
+        self._shell.guard(lambda: self.replica.on_local_event(ShutDown()))
         while (  # noqa: ASYNC110 - the role and the connections have no event to wait for
             self.replica.node.role_name in ("Leader", "Resigned")
             and self._has_successor()
@@ -295,11 +296,13 @@ class ServerNode:
 
     def on_refused(self, peer: NodeId) -> None:
         """A peer's process is gone (ADR 8)."""
-        self._shell.guard(lambda: self.replica.notice(ConnectionRefused(peer)))
+        self._shell.guard(lambda: self.replica.on_local_event(ConnectionRefused(peer)))
 
     def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
         """A request has no answer and will get none."""
-        self._shell.guard(lambda: self.replica.notice(RequestFailed(peer, request_id, refusal)))
+        self._shell.guard(
+            lambda: self.replica.on_local_event(RequestFailed(peer, request_id, refusal))
+        )
 
     # ------------------------------------------------------------------ inside
 
@@ -323,7 +326,7 @@ class ServerNode:
         )  # fmt: skip
 
     def _on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001 - the driver's callback
-        # Several at a time when nobody waits for them: see ``PutOff``.
+        # Several at a time when nobody waits for them: see ``DeferredDelivery``.
         delay_s = self._config.quorum.high_watermark_delay_ms / 1000
         if is_urgent or self.replica.controller.is_awaited:
             delay_s = 0.0
@@ -340,7 +343,7 @@ class ServerNode:
             return
         loop.default_exception_handler(context)
 
-    async def _tell_readiness(self) -> None:
+    async def _report_readiness(self) -> None:
         checks = self._observability.ready_checks(lambda: self._is_draining)
         said: bool | None = None
         while True:
@@ -348,7 +351,7 @@ class ServerNode:
             if is_ready is not said:
                 said = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)
-            self._meter.hand_over()
+            self._meter.transfer_leadership()
             self._observer.settle()
             await asyncio.sleep(_READY_POLL_S)
 

@@ -97,7 +97,8 @@ class Observability:
                 "too_early": node.chain.too_early,
                 "unknown": node.chain.unknown,
             },
-            in_dispute=node.chain.dispute is not None or bool(node.chain.condemned),
+            in_divergence_resolution=node.chain.resolution is not None
+            or bool(node.chain.quarantined_log),
             relay_hops=len(tree.path),
             downstream=len(tree.downstream),
             subtree_lag_records=max(0, node.high_watermark - tree.subtree_low)
@@ -198,7 +199,7 @@ class Observability:
     def _leader_known(self) -> str | None:
         node = self._node
         if node.leader_id < 0:
-            waits = f": {node.why_not_founded}" if node.why_not_founded else ""
+            waits = f": {node.why_not_bootstrapped}" if node.why_not_bootstrapped else ""
             if self._controller.fault is not None:
                 waits = "; where replay has stopped on every voter, as it has here, none will lead"
             return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()}){waits}"
@@ -211,8 +212,8 @@ class Observability:
         return None
 
     def _votes(self) -> str | None:
-        barred = self._node.barred
-        return f"never votes with its directory id: {barred}" if barred else None
+        disqualified = self._node.disqualified
+        return f"never votes with its directory id: {disqualified}" if disqualified else None
 
     def _caught_up(self) -> str | None:
         if self._node.is_downloading:
@@ -227,8 +228,8 @@ class Observability:
         return f"the image is {lag} records behind the high watermark"
 
     def _history(self) -> str | None:
-        """A dispute says so here until it is settled, and for good when this log is wrong."""
-        return self._node.chain.complaint or None
+        """A divergence says so here until it is settled, and for good when this log is wrong."""
+        return self._node.chain.log_problem or None
 
     def _replay(self) -> str | None:
         fault = self._controller.fault

@@ -110,7 +110,7 @@ async def live(node: ServerNode, ending: Ending) -> None:
             _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
         await ending.wait()
         if ending.failure is None:
-            await ending.unless_failed(node.hand_over())
+            await ending.unless_failed(node.transfer_leadership())
     finally:
         await node.stop()
 

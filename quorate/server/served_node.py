@@ -31,7 +31,7 @@ from quorum.types import Endpoint, NodeId
 
 if TYPE_CHECKING:
     from quorate.replica.replica import Replica
-    from quorum.core.contract.local_events import Notice
+    from quorum.core.contract.local_events import LocalEvent
     from quorum.core.contract.output import RequestSettled, VoterChangeAnswered
     from quorum.ports import Clock
     from statemachine.commands import Command, FeatureRange
@@ -99,11 +99,11 @@ class ReplicaNode(LogFacts):
     # ------------------------------------------------------------------ work
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Give a command to the controller; it is judged at the next turn of the loop."""
+        """Give a command to the controller; it is evaluated at the next turn of the loop."""
         self._controller.submit(command, context, self._meter.counted(command, on_answer))
         self._schedule_turn()
 
-    def judge_submitted(self) -> None:
+    def evaluate_submitted(self) -> None:
         """Judge what has been submitted now, before the next message is read."""
         if self._due_turn is not None:
             self._due_turn.cancel()
@@ -150,7 +150,7 @@ class ReplicaNode(LogFacts):
             self._node.me.directory_id,
             self._replica.endpoints,
             tuple(key.id for key in tree.path),
-            self._node.chain.complaint,
+            self._node.chain.log_problem,
             self._check_quorum_ms,
             tree.subtree_low,
             tree.is_low_provisional,
@@ -203,7 +203,7 @@ class ReplicaNode(LogFacts):
 
     # ------------------------------------------------------------------ inside
 
-    async def _ask(self, request: Callable[[int], Notice]) -> Outcome:
+    async def _ask(self, request: Callable[[int], LocalEvent]) -> Outcome:
         """Make a request of the core and wait for the one answer it gives."""
         answered: asyncio.Future[Outcome] = self._loop.create_future()
 
@@ -220,7 +220,7 @@ class ReplicaNode(LogFacts):
             self._due_turn = self._loop.call_soon(self._turn)
 
     def _note_age(self) -> None:
-        known = self._node.currency(self._clock.now_ms())
+        known = self._node.freshness(self._clock.now_ms())
         self._age.note(known, self.image.provenance.end_offset)
 
     def _turn(self) -> None:
@@ -248,7 +248,7 @@ class ReplicaNode(LogFacts):
             view.subtree.members if view.subtree is not None else 0,
             view.subtree.low if view.subtree is not None else -1,
             view.compared_end,
-            view.is_barred,
+            view.is_disqualified,
             view.subtree.links if view.subtree is not None else (),
             view.subtree is not None and view.subtree.is_provisional,
         )

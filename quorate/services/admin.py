@@ -95,7 +95,7 @@ class AdminService:
                 for key in status.removed
             ],
             relay_path=status.relay_path,
-            dispute=status.dispute,
+            divergence_resolution=status.divergence_resolution,
             check_quorum_ms=status.check_quorum_ms,
             relay_low_offset=status.relay_low_offset if status.relay_low_offset >= 0 else None,
             is_relay_low_provisional=status.is_relay_low_provisional,
@@ -169,7 +169,7 @@ def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumRep
             subtree_members=replica.subtree_members,
             subtree_low_offset=replica.subtree_low_offset,
             compared_end_offset=replica.compared_end_offset,
-            is_barred=replica.is_barred,
+            is_disqualified=replica.is_disqualified,
             below=[
                 admin_pb2.ObserverLink(observer_id=observer, fetches_from=source)
                 for observer, source in replica.below

@@ -1,7 +1,7 @@
 """How much clients may ask of one node at a time.
 
 Every kind of call has a maximum; what comes on top is refused at once with RESOURCE_EXHAUSTED,
-unjudged, so that a crowd costs refusals and not memory. No caller gets all places of a kind
+unevaluated, so that a crowd costs refusals and not memory. No caller gets all places of a kind
 (``quorum.fair_share``). The numbers are ``[limits]`` of the configuration.
 """
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quorum.answered import Form, Refusal, Service, tell
+from quorum.answered import Form, Refusal, Service, notify
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
 from quorum.core.contract.response_errors import OPERATOR_ANSWERS, Codes
 from quorum.errors import ErrorCode as Code
@@ -170,4 +170,4 @@ def client_refusals() -> set[Refusal]:
 def name_refusal(method: str, form: Form, code: int) -> None:
     """Tell listeners of a refusal that is being sent; 0 is none."""
     if code:
-        tell(Refusal(Service.CLIENTS, method, form, _NAMES.get(code, str(code))))
+        notify(Refusal(Service.CLIENTS, method, form, _NAMES.get(code, str(code))))

@@ -49,8 +49,8 @@ class Closing:
         for task in self._waiting:
             self._interrupted.add(task)
             task.cancel()
-        for tell in list(self._told):
-            tell()
+        for notify in list(self._told):
+            notify()
 
     async def all_ended(self, seconds: float) -> bool:
         """Whether every call had its status within ``seconds``.
@@ -108,13 +108,13 @@ class Closing:
                 task.uncancel()
 
     @contextmanager
-    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
+    def notifying(self, notify: Callable[[], None]) -> Iterator[None]:
         """Around a call that ends itself once it is told."""
-        self._told.add(tell)
+        self._told.add(notify)
         try:
             yield
         finally:
-            self._told.discard(tell)
+            self._told.discard(notify)
 
     def refusal(
         self,

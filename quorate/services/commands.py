@@ -1,7 +1,7 @@
 """Protobuf commands to the state machine's command values.
 
 Field by field and nothing more: what makes no sense is refused by ``statemachine.prepare``.
-The one judgement made here is a size that would not fit into a uuid.
+The one evaluation made here is a size that would not fit into a uuid.
 
 The configuration change is the hot path: at most ~3 µs for one key.
 """

@@ -1,7 +1,7 @@
 """The part of the log that this replica can show, and whether a consumer's position lies in it.
 
-Judged from what is so now: nothing here waits, reads or keeps anything, so the simulator asks the
-same questions.
+Evaluated from what is so now: nothing here waits, reads or keeps anything, so the simulator asks
+the same questions.
 
 See: KIP-320, requirements 279.1, 320.1-320.5.
 """

@@ -36,10 +36,10 @@ _PROBE_BYTES = 1
 class LogReads:
     """Answers consumers of the log. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode, parked: Gate) -> None:
+    def __init__(self, node: ServedNode, held: Gate) -> None:
         self._node = node
         self._range = LogRange(node)
-        self._parked = parked
+        self._held = held
 
     async def fetch(
         self, request: metadata_pb2.FetchLogRequest, caller: str
@@ -99,7 +99,7 @@ class LogReads:
 
         cancel = node.subscribe(on_published)
         try:
-            with self._parked.passing(caller):
+            with self._held.passing(caller):
                 async with asyncio.timeout(wait_ms / 1000):
                     await advanced.wait()
         except TimeoutError:

@@ -53,7 +53,7 @@ class MetadataService:
         self._node = node
         self._closing = closing
         self._reads = reads
-        self._log = LogReads(node, reads.parked)
+        self._log = LogReads(node, reads.held)
         self._producer_window = limits.producer_window
         self._topic_names = TopicNames()
         self.watches = Watches(node, watches_max=limits.watches_max, closing=closing)

@@ -64,7 +64,7 @@ class OutgoingAnswers:
             if not has_ended:
                 break
             self._is_writing = False
-        self._tell()
+        self._notify()
 
     async def wait_below(self, most: int) -> None:
         """Return once at most ``most`` answers are ``waiting``, or the stream is over.
@@ -96,7 +96,7 @@ class OutgoingAnswers:
     def close(self) -> None:
         """The stream is over: begin no more writes, and let nobody wait for any."""
         self._is_closed = True
-        self._tell()
+        self._notify()
 
     @property
     def _is_over(self) -> bool:
@@ -129,7 +129,7 @@ class OutgoingAnswers:
         if self._failure is not None:
             raise self._failure
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

@@ -53,8 +53,8 @@ class ReplicaStatus:
     """Observers that fetch through it, over all levels."""
     subtree_low_offset: int = -1
     compared_end_offset: int = -1
-    """Up to here its log digest was found equal to the leader's in this reign."""
-    is_barred: bool = False
+    """Up to here its log digest was found equal to the leader's in this leadership term."""
+    is_disqualified: bool = False
     """Whether the disk with this key never votes."""
     below: tuple[tuple[NodeId, NodeId], ...] = ()
     """Observers below it, over all levels, and whom each fetches from."""
@@ -77,7 +77,7 @@ class QuorumStatus:
     own_endpoints: tuple[Endpoint, ...] = ()
     relay_path: tuple[NodeId, ...] = ()
     """The relays between this node and the leader, nearest first."""
-    dispute: str = ""
+    divergence_resolution: str = ""
     """With whom this node's log differs, or why it is wrong; empty for nothing known."""
     check_quorum_ms: int = 0
     """How long this node, as leader, bears the silence of a majority; 0 when not known."""
@@ -162,7 +162,7 @@ class ServedNode(Protocol):
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Give a command to the controller; ``on_answer`` is called once, on the loop."""
 
-    def judge_submitted(self) -> None:
+    def evaluate_submitted(self) -> None:
         """Judge what has been submitted now, not at the next turn of the loop.
 
         For whoever has just handed over everything that arrived in one message; does nothing

@@ -29,12 +29,12 @@ _ANSWER_SECONDS = 0.05
 class Reads:
     """Hands out images at the level a request asks for. Lives on the event loop."""
 
-    def __init__(self, node: ServedNode, parked: Gate) -> None:
-        """``parked`` has the places of reads that wait: fewer than there are of calls, so that
+    def __init__(self, node: ServedNode, held: Gate) -> None:
+        """``held`` has the places of reads that wait: fewer than there are of calls, so that
         those that wait never keep out those that are answered at once.
         """
         self._node = node
-        self.parked = parked
+        self.held = held
 
     async def image(self, options: ReadOptions, context: Context) -> MetadataImage:
         """The state to answer from; waits as long as the level demands and the call allows.
@@ -56,12 +56,12 @@ class Reads:
                 if level == ReadLevel.READ_LEVEL_AT_LEAST:
                     offset = _at_least(options)
                 elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
-                    with self.parked.passing(caller_of(context)):
+                    with self.held.passing(caller_of(context)):
                         offset = await self._confirmed_offset()
                 else:
                     raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown read level {level}")
                 if self._node.image.provenance.end_offset < offset:
-                    with self.parked.passing(caller_of(context)):
+                    with self.held.passing(caller_of(context)):
                         await self._applied(offset)
         except TimeoutError as error:
             raise self._too_late(offset, seconds) from error

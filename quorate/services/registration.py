@@ -28,7 +28,7 @@ HEALTH_WATCHES_MAX = 256
 """Open streams of Health.Watch: one prober needs one or two."""
 ENDING_SECONDS_MAX = 1.0
 """How long a stop waits for calls to take leave; who has not read by then is cut off."""
-PARKED_SHARE = 2
+HELD_SHARE = 2
 """One in so many places of calls may be held by a read that waits."""
 HEALTH_SERVICE_NAME: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
@@ -53,8 +53,8 @@ class ClientServices:
         other_service_names: Sequence[str] = (),
     ) -> None:
         self.closing = Closing(node.node_id)
-        self.parked = Gate("parked reads", max(1, limits.unary_calls_max // PARKED_SHARE))
-        reads = Reads(node, self.parked)
+        self.held = Gate("parked reads", max(1, limits.unary_calls_max // HELD_SHARE))
+        reads = Reads(node, self.held)
         self.metadata = MetadataService(node, limits, self.closing, reads)
         self.admin = AdminService(node, reads)
         self.calls = Gate("unary calls", limits.unary_calls_max)
@@ -88,7 +88,7 @@ class ClientServices:
             self._reads.places,
             self.metadata.write_streams.places,
             self.metadata.watches.open.places,
-            self.parked.places,
+            self.held.places,
             self._health_watches.places,
         )
 

@@ -109,7 +109,7 @@ class Watches:
         except (StorageError, QuorumUsageError):
             cursor.check_kept()
             raise
-        cursor.judge(changes)
+        cursor.evaluate(changes)
         return changes
 
     async def _write(

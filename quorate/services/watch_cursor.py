@@ -1,9 +1,10 @@
 """Where one watcher is, and what it may be handed next. No waiting, no reading, no sending.
 
 ``begin`` or ``resume`` once; then, whenever ``has_more``, read the changes at ``offset`` (or take
-them from somebody who has), let ``judge`` look at them, hand them out and ``advance``. Between the
-reading and the judging the log may be trimmed, or replaced by a checkpoint: a watcher whose offset
-is gone is told so with the range that can be read, and is never handed what lies behind a gap.
+them from somebody who has), let ``evaluate`` look at them, hand them out and ``advance``. Between
+the reading and the evaluating the log may be trimmed, or replaced by a checkpoint: a watcher whose
+offset is gone is told so with the range that can be read, and is never handed what lies behind a
+gap.
 
 See: docs/protocol.md (services), KIP-320, requirement 320.5.
 """
@@ -83,7 +84,7 @@ class WatchCursor:
         if self.offset < self._node.log_start.offset:
             raise self._range.out_of_range(self.offset)
 
-    def judge(self, changes: ChangeMessage) -> None:
+    def evaluate(self, changes: ChangeMessage) -> None:
         """Pass only what follows ``offset``, or begins in the batch that it lies in.
 
         Raises:

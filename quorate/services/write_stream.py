@@ -7,8 +7,8 @@ turn of the event loop leave as one message.
 Invariants:
     1. Every command that was read is answered exactly once, unless the stream is gone. When the
        node stops, what is answered by then still leaves; the rest is unknown to the client.
-    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being judged, what comes on
-       top is refused with QUEUE_FULL unjudged; and about as many answers wait to be read.
+    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated, what comes on
+       top is refused with QUEUE_FULL unevaluated; and about as many answers wait to be read.
 
 See: ADR 10 and 42; docs/protocol.md (Writing).
 """
@@ -146,7 +146,7 @@ class WriteSession:
         if self._closing.is_begun:
             raise self._closing.refusal()
         try:
-            with self._closing.telling(self._begin_end):
+            with self._closing.notifying(self._begin_end):
                 first = await self._first_message()
                 if first is grpc.aio.EOF:
                     return
@@ -215,7 +215,7 @@ class WriteSession:
                 raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")
             self._submit(message)
             # Before the next read is begun: a lone write would wait for that.
-            self._node.judge_submitted()
+            self._node.evaluate_submitted()
 
     def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
         count = sum(len(group.commands) for group in message.groups)

@@ -16,14 +16,14 @@ from pathlib import Path
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import LogDamagedError
 from quorum.log.config import LogConfig
-from quorum.log.damage import find_batch, judge
+from quorum.log.damage import evaluate, find_batch
 from quorum.log.digest_file import read_digest_file, write_digest_file
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.layout import DIGEST_SUFFIX, segment_path
 from quorum.log.log_start_file import LogStart
 from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment import Segment
-from quorum.log.trail import Trail
+from quorum.log.segment_tail import SegmentTail
 from quorum.ports import FileSystem
 from quorum.types import Epoch, EpochStart
 
@@ -88,17 +88,17 @@ class ChainOpener:
             StorageError: A file could not be read.
         """
         total = sum(self._size(base) for base in bases)
-        trail = self._first_trail(bases[0], stored)
+        tail = self._first_tail(bases[0], stored)
         self._start = stored
         for base in bases:
-            if base != trail.end_offset:
-                raise self._damage(f"a segment of base {base} follows", trail.end_offset)
-            trail = self._with_stored_digest(base, trail)
-            anchors = {} if trail.digest else self._known_elsewhere()
-            trail = trail._replace(digest=trail.digest or anchors.get(base, b""))
-            scan = self._open_segment(base, trail, total, anchors, is_newest=base == bases[-1])
+            if base != tail.end_offset:
+                raise self._damage(f"a segment of base {base} follows", tail.end_offset)
+            tail = self._with_stored_digest(base, tail)
+            anchors = {} if tail.digest else self._known_elsewhere()
+            tail = tail._replace(digest=tail.digest or anchors.get(base, b""))
+            scan = self._open_segment(base, tail, total, anchors, is_newest=base == bases[-1])
             self._check_mark(base, scan)
-            trail = scan.trail._replace(position=0, unindexed_bytes=0)
+            tail = scan.tail._replace(position=0, unindexed_bytes=0)
 
     def _size(self, base: int) -> int:
         file = self._fs.open(segment_path(self._directory, base))
@@ -107,63 +107,69 @@ class ChainOpener:
         finally:
             file.close()
 
-    def _first_trail(self, base: int, stored: LogStart) -> Trail:
+    def _first_tail(self, base: int, stored: LogStart) -> SegmentTail:
         start = stored.start
         # The epoch before a segment that begins below the log start is not known; none is
         # older than 0.
         epoch = start.epoch if base == start.offset else 0
         digest = stored.digest if base == start.offset else b""
-        return Trail(base, epoch, 0, EMPTY_LOG_DIGEST if base == 0 else digest)
+        return SegmentTail(base, epoch, 0, EMPTY_LOG_DIGEST if base == 0 else digest)
 
-    def _with_stored_digest(self, base: int, trail: Trail) -> Trail:
-        """``trail`` with the digest that the segment's own file says, if it is not known."""
+    def _with_stored_digest(self, base: int, tail: SegmentTail) -> SegmentTail:
+        """``tail`` with the digest that the segment's own file says, if it is not known."""
         stored = read_digest_file(self._fs, self._directory, base)
         if stored is None:
-            write_digest_file(self._fs, self._directory, base, trail.digest)
+            write_digest_file(self._fs, self._directory, base, tail.digest)
             self.chain.rebuilt.append(segment_path(self._directory, base, DIGEST_SUFFIX).name)
-            return trail
-        if stored and trail.digest and stored != trail.digest:
-            raise self._damage("the log digest differs from the stored one", trail.end_offset)
-        return trail if trail.digest else trail._replace(digest=stored)
+            return tail
+        if stored and tail.digest and stored != tail.digest:
+            raise self._damage("the log digest differs from the stored one", tail.end_offset)
+        return tail if tail.digest else tail._replace(digest=stored)
 
     def _open_segment(
-        self, base: int, trail: Trail, total: int, anchors: Mapping[int, bytes], *, is_newest: bool
+        self,
+        base: int,
+        tail: SegmentTail,
+        total: int,
+        anchors: Mapping[int, bytes],
+        *,
+        is_newest: bool,
     ) -> SegmentScan:
         path = segment_path(self._directory, base)
         file = self._fs.open(path, writable=True)
-        segment = Segment(file, path, trail)
+        segment = Segment(file, path, tail)
         chain = self.chain
         chain.segments.append(segment)
         progress, done = self._progress, chain.byte_count
         scan = scan_segment(
             file,
             path,
-            trail,
+            tail,
             window_bytes=self._config.scan_bytes,
             index_interval=self._config.index_interval_bytes,
             mark=self._marks.durable_offset,
             anchors=anchors,
             progress=None if progress is None else lambda here: progress(done + here, total),
         )
-        segment.index, segment.trail, segment.anchor = scan.index, scan.trail, scan.anchor
+        segment.index, segment.tail, segment.anchor = scan.index, scan.tail, scan.anchor
         chain.epochs += scan.epochs
         chain.batch_count += scan.batch_count
-        chain.byte_count += scan.trail.position
+        chain.byte_count += scan.tail.position
         self._check_epochs(segment, scan)
         if scan.problem is not None:
-            damage = judge(
+            damage = evaluate(
                 scan.problem,
                 file,
                 path,
-                end_offset=scan.trail.end_offset,
+                end_offset=scan.tail.end_offset,
                 is_newest=is_newest,
                 durable_offset=self._marks.durable_offset,
             )
             if damage is not None:
                 raise damage
-            chain.torn_bytes = file.size() - scan.trail.position
+            chain.torn_bytes = file.size() - scan.tail.position
             chain.torn_cause = scan.problem.cause
-            file.truncate(scan.trail.position)
+            file.truncate(scan.tail.position)
         return scan
 
     def _known_elsewhere(self) -> Mapping[int, bytes]:
@@ -187,7 +193,7 @@ class ChainOpener:
 
     def _check_mark(self, base: int, scan: SegmentScan) -> None:
         marks = self._marks
-        if not base < marks.durable_offset <= scan.trail.end_offset:
+        if not base < marks.durable_offset <= scan.tail.end_offset:
             return
         if scan.digest_at_mark is None:
             raise self._damage("no batch ends at the stored durable end", marks.durable_offset)
@@ -203,5 +209,5 @@ class ChainOpener:
             return LogDamagedError(cause, path=self._directory, position=0, offset=offset)
         segment = self.chain.segments[-1]
         return LogDamagedError(
-            cause, path=segment.path, position=segment.trail.position, offset=offset
+            cause, path=segment.path, position=segment.tail.position, offset=offset
         )

@@ -30,8 +30,8 @@ from quorum.log.layout import (
     segment_bases,
     segment_path,
 )
+from quorum.log.segment_tail import join_problem
 from quorum.log.side_file import read_file, replace_file
-from quorum.log.trail import join_problem
 from quorum.ports import File, FileSystem
 from quorum.types import ZERO_UUID, Epoch, OffsetAndEpoch, Uuid
 
@@ -85,7 +85,7 @@ def _batch_at(file: File, path: Path, position: int, prefix: bytes) -> BatchHead
     return header._replace(position=position)
 
 
-def judge(
+def evaluate(
     problem: CorruptBatchError,
     file: File,
     path: Path,

@@ -32,7 +32,7 @@ def read_digest_file(fs: FileSystem, directory: Path, base_offset: int) -> bytes
 
     Raises:
         StorageError: It is there and cannot be read. That is no reason to write it anew: what
-            cannot be read now may be sound, and nothing else knows the value.
+            cannot be read now may be intact, and nothing else knows the value.
     """
     path = segment_path(directory, base_offset, DIGEST_SUFFIX)
     try:

@@ -20,8 +20,8 @@ from quorum.ports import FileSystem
 from quorum.types import (
     NO_NODE,
     ZERO_UUID,
+    BootstrapState,
     ElectionState,
-    Founding,
     OffsetAndEpoch,
     ReplicaKey,
     Uuid,
@@ -45,12 +45,15 @@ def encode_election_state(state: ElectionState, owner: Uuid = ZERO_UUID) -> str:
     if state.vote_floor is not None:
         fields["voteFloorOffset"] = state.vote_floor.offset
         fields["voteFloorEpoch"] = state.vote_floor.epoch
-    if state.founding is not None:
-        fields["lifeId"] = uuid_to_text(state.founding.life_id)
-        fields["roster"] = {str(key): uuid_to_text(life) for key, life in state.founding.roster}
-        fields["isFounded"] = state.founding.is_complete
-    if state.barred:
-        fields["barred"] = state.barred
+    if state.bootstrap_state is not None:
+        fields["incarnationId"] = uuid_to_text(state.bootstrap_state.incarnation_id)
+        fields["voterList"] = {
+            str(key): uuid_to_text(incarnation)
+            for key, incarnation in state.bootstrap_state.voter_list
+        }
+        fields["isBootstrapped"] = state.bootstrap_state.is_complete
+    if state.disqualified:
+        fields["disqualified"] = state.disqualified
     if owner != ZERO_UUID:
         fields["directoryId"] = uuid_to_text(owner)
     fields["data_version"] = VERSION
@@ -74,24 +77,28 @@ def decode_election_state(line: str) -> ElectionState:
         leader_id=integer_field(fields, "leaderId", least=NO_NODE, default=NO_NODE),
         voted=None if voted_id == NO_NODE else ReplicaKey(voted_id, _voted_directory(fields)),
         vote_floor=_vote_floor(fields),
-        founding=_founding(fields),
-        barred=_text(fields, "barred"),
+        bootstrap_state=_bootstrap_state(fields),
+        disqualified=_text(fields, "disqualified"),
     )
 
 
-def _founding(fields: dict[str, object]) -> Founding | None:
-    if "lifeId" not in fields:
+def _bootstrap_state(fields: dict[str, object]) -> BootstrapState | None:
+    if "incarnationId" not in fields:
         return None
-    roster, is_complete = fields.get("roster", {}), fields.get("isFounded", False)
-    if not isinstance(roster, dict) or type(is_complete) is not bool:
-        raise ValueError(f"roster {roster!r}, isFounded {is_complete!r}")
-    lives = tuple(sorted((int(key), uuid_from_text(str(life))) for key, life in roster.items()))
-    life_id = uuid_from_text(_text(fields, "lifeId"))
+    voter_list, is_complete = fields.get("voterList", {}), fields.get("isBootstrapped", False)
+    if not isinstance(voter_list, dict) or type(is_complete) is not bool:
+        raise ValueError(f"voter list {voter_list!r}, isBootstrapped {is_complete!r}")
+    lives = tuple(
+        sorted(
+            (int(key), uuid_from_text(str(incarnation))) for key, incarnation in voter_list.items()
+        )
+    )
+    incarnation_id = uuid_from_text(_text(fields, "incarnationId"))
     ids = [key for key, _ in lives]
     has_odd_ids = len(set(ids)) != len(ids) or min(ids, default=0) < 0
-    if has_odd_ids or ZERO_UUID in (life_id, *dict(lives).values()):
-        raise ValueError(f"lifeId {fields['lifeId']!r}, roster {roster!r}")
-    return Founding(life_id, lives, is_complete)
+    if has_odd_ids or ZERO_UUID in (incarnation_id, *dict(lives).values()):
+        raise ValueError(f"incarnationId {fields['incarnationId']!r}, voter list {voter_list!r}")
+    return BootstrapState(incarnation_id, lives, is_complete)
 
 
 def _text(fields: dict[str, object], name: str) -> str:

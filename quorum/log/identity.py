@@ -195,7 +195,7 @@ def unseal_identity(fs: FileSystem, directory: Path) -> None:
 
 
 def _has_checksum(data: bytes) -> bool:
-    """Whether this program put a checksum there, sound or not."""
+    """Whether this program put a checksum there, intact or not."""
     lines = [line for line in data.split(b"\n") if not line.startswith(b"cluster.id=")]
     return any(mark in line for line in lines for mark in _MARKS)
 

@@ -25,7 +25,7 @@ LOG_START_NAME = "log-start"
 WATERMARK_NAME = "high-watermark"
 WATERMARK_COPY_NAME = "high-watermark-copy"
 WATERMARK_NAMES = (WATERMARK_NAME, WATERMARK_COPY_NAME)
-CONDEMNED_NAME = "condemned"
+QUARANTINED_NAME = "quarantined-log"
 _DIGITS = 20
 _PATHS_MAX = 256
 """The same few files are named again and again; joining a path costs more than finding it."""

@@ -17,7 +17,7 @@ from quorum.log.index import write_index_file
 from quorum.log.layout import INDEX_SUFFIX, segment_path
 from quorum.log.log_start_file import LogStartFile
 from quorum.log.segment import Segment
-from quorum.log.trail import Trail
+from quorum.log.segment_tail import SegmentTail
 from quorum.ports import FileSystem
 from quorum.types import ZERO_UUID, EpochStart, OffsetAndEpoch, Uuid
 
@@ -56,9 +56,9 @@ class LogFiles:
             return False
         return True
 
-    def raise_durable_end(self, trail: Trail) -> None:
-        """Say, not durably, that the log is on disk up to ``trail``."""
-        end_offset, epoch, _, digest, _ = trail
+    def raise_durable_end(self, tail: SegmentTail) -> None:
+        """Say, not durably, that the log is on disk up to ``tail``."""
+        end_offset, epoch, _, digest, _ = tail
         marks = self.watermarks.marks
         if marks.durable_offset == end_offset:
             return

@@ -16,9 +16,9 @@ from pathlib import Path
 from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import ElectionStateError, IdentityError, LogDamagedError, QuorumUsageError
 from quorum.log.config import LogConfig
-from quorum.log.damage import judge
+from quorum.log.damage import evaluate
 from quorum.log.election_store import ElectionFile
-from quorum.log.epoch_witnesses import LogFacts, epoch_problems
+from quorum.log.epoch_evidence import LogFacts, epoch_problems
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.history import clip_start
@@ -30,8 +30,8 @@ from quorum.log.retention import covered_bases
 from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment import Segment
 from quorum.log.segment_list import SegmentList
+from quorum.log.segment_tail import SegmentTail
 from quorum.log.side_file import read_file
-from quorum.log.trail import Trail
 from quorum.ports import File, FileSystem
 from quorum.types import LOG_BEGINNING, ElectionState, Epoch, EpochStart, OffsetAndEpoch
 
@@ -96,7 +96,7 @@ def open_readonly(
 
     Every batch is proven by its checksum; reading ends before the first one that is not
     whole, and ``problems`` says where; ``damage`` says so unless a crash explains it, by the same
-    judgement as at a node's start. Epochs lie outside the checksums and are held against what else
+    evaluation as at a node's start. Epochs lie outside the checksums and are held against what else
     names them (``epoch_witnesses``). ``check_indexes`` compares the ``.index`` files, which
     nothing relies on, with the segments.
 
@@ -121,7 +121,7 @@ def open_readonly(
         log.start = OffsetAndEpoch(bases[0], 0)
     segments, changes, controls = _open_segments(fs, log, bases, durable_offset)
     log.segments = SegmentList(segments)
-    log.end = segments[-1].trail.end
+    log.end = segments[-1].tail.end
     log.size_bytes = log.segments.size_bytes
     log.epochs = clip_start(changes, log.start, end_offset=log.end.offset)
     if log.high_watermark is None:
@@ -140,7 +140,7 @@ def _begun(first: Segment, changes: list[EpochStart]) -> dict[int, Epoch]:
     That one is no change where ``log-start`` names the same epoch for the record before it.
     """
     begun = {entry.start_offset: entry.epoch for entry in changes}
-    if first.base_epoch > 0 and first.trail.end_offset > first.base_offset:
+    if first.base_epoch > 0 and first.tail.end_offset > first.base_offset:
         return {first.base_offset: first.base_epoch} | begun
     return begun
 
@@ -181,41 +181,41 @@ def _open_segments(
     changes: list[EpochStart] = []
     controls: dict[int, int] = {}
     first = log.start.epoch if bases[0] == log.start.offset else 0
-    trail = Trail(bases[0], first, 0, EMPTY_LOG_DIGEST if bases[0] == 0 else b"")
+    tail = SegmentTail(bases[0], first, 0, EMPTY_LOG_DIGEST if bases[0] == 0 else b"")
     for base in bases:
         path = segment_path(log.directory, base)
-        if base != trail.end_offset:
+        if base != tail.end_offset:
             log.damage = LogDamagedError(
-                f"begins at {base}, where {trail.end_offset} follows",
+                f"begins at {base}, where {tail.end_offset} follows",
                 path=path,
                 position=0,
-                offset=trail.end_offset,
+                offset=tail.end_offset,
             )
             log.problems.append(str(log.damage))
             break
         file = fs.open(path)
-        trail = trail._replace(position=0, unindexed_bytes=0)
-        scan, log.damage = scan_and_judge(
-            file, path, trail, is_newest=base == bases[-1], durable_offset=durable_offset
+        tail = tail._replace(position=0, unindexed_bytes=0)
+        scan, log.damage = scan_and_evaluate(
+            file, path, tail, is_newest=base == bases[-1], durable_offset=durable_offset
         )
-        segments.append(Segment(file, path, trail, scan.index, scan.trail))
+        segments.append(Segment(file, path, tail, scan.index, scan.tail))
         changes += scan.epochs
         controls |= scan.controls
         log.batch_count += scan.batch_count
-        trail = scan.trail
+        tail = scan.tail
         if scan.problem is not None:
             log.problems.append(str(log.damage or scan.problem))
             break
     return segments, changes, controls
 
 
-def scan_and_judge(
-    file: File, path: Path, start: Trail, *, is_newest: bool = True, durable_offset: int = 0
+def scan_and_evaluate(
+    file: File, path: Path, start: SegmentTail, *, is_newest: bool = True, durable_offset: int = 0
 ) -> tuple[SegmentScan, LogDamagedError | None]:
     """Follow the batches of a segment that a node may be appending to.
 
     ``start`` is the state before it. ``is_newest`` and ``durable_offset`` are what is known of
-    the log around it, as for ``damage.judge``.
+    the log around it, as for ``damage.evaluate``.
 
     Returns:
         What is there, and the damage that ended it; None at the end or before a torn tail.
@@ -225,11 +225,11 @@ def scan_and_judge(
     """
     scan = _scan(file, path, start)
     while scan.problem is not None:
-        damage = judge(
+        damage = evaluate(
             scan.problem,
             file,
             path,
-            end_offset=scan.trail.end_offset,
+            end_offset=scan.tail.end_offset,
             is_newest=is_newest,
             durable_offset=durable_offset,
         )
@@ -238,13 +238,13 @@ def scan_and_judge(
         # Bytes are appended in order: once anything valid is seen behind them, those before it
         # are all there, so what is still bad at a second look was not half written at the first.
         again = _scan(file, path, start)
-        if again.problem is not None and again.trail.position <= scan.trail.position:
+        if again.problem is not None and again.tail.position <= scan.tail.position:
             return again, damage
         scan = again
     return scan, None
 
 
-def _scan(file: File, path: Path, start: Trail) -> SegmentScan:
+def _scan(file: File, path: Path, start: SegmentTail) -> SegmentScan:
     config = LogConfig()
     return scan_segment(
         file,
@@ -265,6 +265,6 @@ def _index_problems(fs: FileSystem, segment: Segment) -> Iterator[str]:
         yield f"{path}: {error}"
         return
     for last_offset, position in decode_index(data, segment.base_offset):
-        found = segment.locate(last_offset, segment.trail)
+        found = segment.locate(last_offset, segment.tail)
         if found is None or (found[0], found[1].end_offset - 1) != (position, last_offset):
             yield f"{path}: offset {last_offset} is not the end of a batch at {position}"

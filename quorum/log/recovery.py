@@ -37,8 +37,8 @@ from quorum.log.retention import (
     remove_covered,
     remove_leftovers,
 )
+from quorum.log.segment_tail import SegmentTail
 from quorum.log.segmented_log import SegmentedLog
-from quorum.log.trail import Trail
 from quorum.ports import FileSystem
 from quorum.types import (
     LOG_BEGINNING,
@@ -183,7 +183,7 @@ class _Recovery:
         return self._finish(stored.start)
 
     def _run_without_start(self, damage: LogDamagedError) -> SegmentedLog:
-        """The log start is rotten; the newest checkpoint's position takes its place.
+        """The log start is corrupt; the newest checkpoint's position takes its place.
 
         It is never below the old one (630.14), and everything below it is in the checkpoint. An
         unfinished replacement is begun anew by the same rule that a lost plan always was: a
@@ -263,7 +263,7 @@ class _Recovery:
             bases = bases[len(covered) :]
         if not bases:
             digest = EMPTY_LOG_DIGEST if start.offset == 0 else stored.digest
-            base = Trail(start.offset, start.epoch, 0, digest)
+            base = SegmentTail(start.offset, start.epoch, 0, digest)
             self._chain.segments.append(create_segment(self._fs, self._directory, base))
             return
         if bases[0] > start.offset:
@@ -292,15 +292,15 @@ class _Recovery:
 
     @property
     def _end(self) -> OffsetAndEpoch:
-        return self._chain.segments[-1].trail.end
+        return self._chain.segments[-1].tail.end
 
     def _damage(self, cause: str) -> LogDamagedError:
         newest = self._chain.segments[-1]
         return LogDamagedError(
             cause,
             path=newest.path,
-            position=newest.trail.position,
-            offset=newest.trail.end_offset,
+            position=newest.tail.position,
+            offset=newest.tail.end_offset,
         )
 
     def _replace(self, plan: LogStart) -> None:
@@ -318,11 +318,11 @@ class _Recovery:
             raise self._damage(f"the log starts at {start}, above its end")
         segment = [one for one in self._chain.segments if one.base_offset <= start.offset][-1]
         try:
-            trail = segment.trail_at(start.offset)
+            tail = segment.tail_at(start.offset)
         except QuorumUsageError as error:
             raise self._damage(f"the log starts at {start}: {error}") from error
-        if trail.epoch != start.epoch:
-            raise self._damage(f"the log starts at {start}, behind a record of {trail.epoch}")
+        if tail.epoch != start.epoch:
+            raise self._damage(f"the log starts at {start}, behind a record of {tail.epoch}")
 
     # ------------------------------------------------------------------ finishing
 
@@ -333,13 +333,13 @@ class _Recovery:
         # it there, and from here on this replica acknowledges it.
         newest.file.sync()
         self._fs.sync_directory(self._directory)
-        end = newest.trail.end
+        end = newest.tail.end
         epochs = clip_start(chain.epochs, start, end_offset=end.offset)
         self._rebuild(epochs)
         high_watermark = max(files.marks.high_watermark, self._highest_snapshot, start.offset)
         report.high_watermark = min(high_watermark, end.offset)
         files.watermarks.store(
-            Watermarks(report.high_watermark, end.offset, end.epoch, newest.trail.digest)
+            Watermarks(report.high_watermark, end.offset, end.epoch, newest.tail.digest)
         )
         report.start, report.end = start, end
         report.scanned_segments = len(chain.segments)

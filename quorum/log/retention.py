@@ -26,8 +26,8 @@ from quorum.log.layout import (
 )
 from quorum.log.log_start_file import LogStart, LogStartFile
 from quorum.log.segment import Segment
+from quorum.log.segment_tail import SegmentTail
 from quorum.log.side_file import TEMPORARY_SUFFIX
-from quorum.log.trail import Trail
 from quorum.ports import FileSystem
 
 _SEGMENT_FILES = (SEGMENT_SUFFIX, INDEX_SUFFIX, DIGEST_SUFFIX)
@@ -68,7 +68,7 @@ def remove_cut(fs: FileSystem, directory: Path, base_offset: int) -> None:
     fs.sync_directory(directory)
 
 
-def create_segment(fs: FileSystem, directory: Path, base: Trail) -> Segment:
+def create_segment(fs: FileSystem, directory: Path, base: SegmentTail) -> Segment:
     """Make an empty segment behind ``base``; its name and digest file are durable on return.
 
     Raises:
@@ -101,7 +101,7 @@ def finish_replacement(
         remove_segment(fs, directory, base)
     fs.sync_directory(directory)
     start = plan.start
-    segment = create_segment(fs, directory, Trail(start.offset, start.epoch, 0, plan.digest))
+    segment = create_segment(fs, directory, SegmentTail(start.offset, start.epoch, 0, plan.digest))
     start_file.save(LogStart(start, plan.digest))
     return segment
 

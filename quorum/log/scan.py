@@ -1,7 +1,7 @@
 """Reading a segment from its beginning, batch by batch, with checksums.
 
 Stops at the first bytes that are not the next batch and says why. What that means (a torn
-tail or damage) is judged in ``damage``.
+tail or damage) is evaluated in ``damage``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quorum.batch import HEADER_BYTES, BatchHeader, check_crc, peek_size, read_h
 from quorum.batch_header import CRC_START
 from quorum.errors import CorruptBatchError
 from quorum.log.index import OffsetIndex
-from quorum.log.trail import Trail, extend, join_problem
+from quorum.log.segment_tail import SegmentTail, extend, join_problem
 from quorum.ports import File
 from quorum.types import EpochStart
 
@@ -27,7 +27,7 @@ from quorum.types import EpochStart
 class SegmentScan:
     """What a segment holds up to its end or its first bad byte."""
 
-    trail: Trail
+    tail: SegmentTail
     index: OffsetIndex
     epochs: list[EpochStart] = field(default_factory=list)
     controls: dict[int, int] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class SegmentScan:
     batch_count: int = 0
     digest_at_mark: bytes | None = None
     """Log digest at the offset that was asked for; None when no batch ends there."""
-    anchor: Trail | None = None
+    anchor: SegmentTail | None = None
     """Where the digest became known again."""
     problem: CorruptBatchError | None = None
     """Why the scan stopped before the end of the file."""
@@ -44,7 +44,7 @@ class SegmentScan:
 def scan_segment(
     file: File,
     path: Path,
-    start: Trail,
+    start: SegmentTail,
     *,
     window_bytes: int,
     index_interval: int,
@@ -67,23 +67,23 @@ def scan_segment(
         scan.digest_at_mark = start.digest
     size = file.size()
     wanted = window_bytes
-    while scan.trail.position < size and scan.problem is None:
-        base = scan.trail.position
+    while scan.tail.position < size and scan.problem is None:
+        base = scan.tail.position
         window = memoryview(file.read_at(base, min(wanted, size - base)))
         if not window:
             break
         finder = _Finder(window, path, base, is_last=base + len(window) >= size)
-        headers = finder.find(scan.trail)
+        headers = finder.find(scan.tail)
         for run in _split_behind(headers, (mark, *(anchors or ()))):
-            extension = extend(scan.trail, window, run, index_interval=index_interval)
-            scan.trail = extension.trail
-            if anchors and not scan.trail.digest:
+            extension = extend(scan.tail, window, run, index_interval=index_interval)
+            scan.tail = extension.tail
+            if anchors and not scan.tail.digest:
                 _anchor(scan, anchors)
             scan.epochs += extension.epochs
             for entry in extension.entries:
                 scan.index.add(entry)
-            if scan.trail.end_offset == mark:
-                scan.digest_at_mark = scan.trail.digest
+            if scan.tail.end_offset == mark:
+                scan.digest_at_mark = scan.tail.digest
         scan.controls.update(
             [(each.base_offset, base + each.position) for each in headers if each.is_control]
         )
@@ -91,14 +91,14 @@ def scan_segment(
         scan.problem = finder.problem
         wanted = max(window_bytes, finder.wanted)
         if progress is not None:
-            progress(scan.trail.position)
+            progress(scan.tail.position)
     return scan
 
 
 def _anchor(scan: SegmentScan, anchors: Mapping[int, bytes]) -> None:
-    digest = anchors.get(scan.trail.end_offset)
+    digest = anchors.get(scan.tail.end_offset)
     if digest:
-        scan.trail = scan.anchor = scan.trail._replace(digest=digest)
+        scan.tail = scan.anchor = scan.tail._replace(digest=digest)
 
 
 def _split_behind(headers: list[BatchHeader], offsets: Iterable[int]) -> list[list[BatchHeader]]:
@@ -126,11 +126,11 @@ class _Finder:
         self.wanted = 0
         """Size of the batch at the end of the window that needs a larger one."""
 
-    def find(self, trail: Trail) -> list[BatchHeader]:
-        """The batches that continue ``trail``; sets ``problem`` or ``wanted`` where they end."""
+    def find(self, tail: SegmentTail) -> list[BatchHeader]:
+        """The batches that continue ``tail``; sets ``problem`` or ``wanted`` where they end."""
         found: list[BatchHeader] = []
         window, path, base = self._window, self._path, self._base
-        position, next_offset, epoch = 0, trail.end_offset, trail.epoch
+        position, next_offset, epoch = 0, tail.end_offset, tail.epoch
         try:
             while position < len(window):
                 header = read_header(window, position, path=path, base_position=base)

@@ -14,11 +14,11 @@ from quorum.batch import BatchHeader, check_crc, peek_size, read_header
 from quorum.digest import fold
 from quorum.errors import CorruptBatchError, QuorumUsageError
 from quorum.log.index import IndexEntry, OffsetIndex
-from quorum.log.trail import Extension, Trail
+from quorum.log.segment_tail import Extension, SegmentTail
 from quorum.ports import File
 from quorum.types import DigestAt, Epoch
 
-_WALK_BYTES = 8192
+_SCAN_BYTES = 8192
 """Read at once when walking headers: an index interval and a little more."""
 
 
@@ -26,7 +26,7 @@ class Segment:
     """An open segment file.
 
     The writer thread appends and cuts. Others may read while it appends, never while it cuts:
-    ``trail`` is replaced as a whole once the bytes before it are in the file.
+    ``tail`` is replaced as a whole once the bytes before it are in the file.
     """
 
     __slots__ = (
@@ -37,16 +37,16 @@ class Segment:
         "file",
         "index",
         "path",
-        "trail",
+        "tail",
     )
 
     def __init__(
         self,
         file: File,
         path: Path,
-        base: Trail,
+        base: SegmentTail,
         index: OffsetIndex | None = None,
-        trail: Trail | None = None,
+        tail: SegmentTail | None = None,
     ) -> None:
         self.file = file
         self.path = path
@@ -54,13 +54,13 @@ class Segment:
         self.base_epoch: Epoch = base.epoch
         """Epoch of the record before the segment."""
         self.base_digest = base.digest
-        self.anchor: Trail | None = None
+        self.anchor: SegmentTail | None = None
         """Where in the segment the digest is known again, when it is not at the base."""
         self.index = index or OffsetIndex(self.base_offset)
-        self.trail = trail or base
+        self.tail = tail or base
 
     def append(self, data: bytes, extension: Extension) -> None:
-        """Write whole batches that were followed from ``trail``.
+        """Write whole batches that were followed from ``tail``.
 
         Raises:
             DiskFullError: No space; nothing has changed.
@@ -69,7 +69,7 @@ class Segment:
         self.file.append(data)
         for entry in extension.entries:
             self.index.add(entry)
-        self.trail = extension.trail
+        self.tail = extension.tail
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from the one containing ``offset`` on, in this segment.
@@ -80,49 +80,49 @@ class Segment:
         Raises:
             CorruptBatchError: There is none because the file is not what was written.
         """
-        trail = self.trail
-        found = self.locate(offset, trail)
+        tail = self.tail
+        found = self.locate(offset, tail)
         if found is None or found[1].end_offset > end_offset:
-            if offset < min(end_offset, trail.end_offset):
-                # Inside of a batch that ends later, or rot below a running node.
-                self._prove_up_to(offset, trail)
+            if offset < min(end_offset, tail.end_offset):
+                # Inside of a batch that ends later, or corruption below a running node.
+                self._prove_up_to(offset, tail)
             return b""
         position, first = found
-        stop = self._stop_position(position, first.size, max_bytes, end_offset, trail)
+        stop = self._stop_position(position, first.size, max_bytes, end_offset, tail)
         return self.file.read_at(position, stop - position)
 
     def _stop_position(
-        self, position: int, size: int, max_bytes: int, end_offset: int, trail: Trail
+        self, position: int, size: int, max_bytes: int, end_offset: int, tail: SegmentTail
     ) -> int:
         """Where to stop a read of at least the ``size`` bytes at ``position``."""
         limit = position + max_bytes
-        if trail.end_offset <= end_offset and trail.position <= limit:
-            return trail.position
+        if tail.end_offset <= end_offset and tail.position <= limit:
+            return tail.position
         stop = position + size
         skip = self.index.floor_position(limit)
         if (entry := self.index.floor(end_offset - 1)) is not None:
             skip = min(skip, entry.position)
-        elif trail.end_offset > end_offset:
+        elif tail.end_offset > end_offset:
             skip = 0
-        for position, header, _ in self._walk(max(stop, skip), trail.position):
+        for position, header, _ in self._scan(max(stop, skip), tail.position):
             stop = position
             if header.end_offset > end_offset or position + header.size > limit:
                 return stop
             stop += header.size
         return stop
 
-    def locate(self, offset: int, trail: Trail) -> tuple[int, BatchHeader] | None:
+    def locate(self, offset: int, tail: SegmentTail) -> tuple[int, BatchHeader] | None:
         """Position and header of the batch that contains ``offset``; None behind the end."""
-        if not self.base_offset <= offset < trail.end_offset:
+        if not self.base_offset <= offset < tail.end_offset:
             return None
         entry = self.index.floor(offset)
-        for position, header, _ in self._walk(entry.position if entry else 0, trail.position):
+        for position, header, _ in self._scan(entry.position if entry else 0, tail.position):
             if offset < header.end_offset:
                 return position, header
         return None
 
-    def _prove_up_to(self, offset: int, trail: Trail) -> None:
-        for _, header, _ in self._walk_from(self.index.floor(offset), trail.position, prove=True):
+    def _prove_up_to(self, offset: int, tail: SegmentTail) -> None:
+        for _, header, _ in self._scan_from(self.index.floor(offset), tail.position, prove=True):
             if offset < header.end_offset:
                 return
 
@@ -131,22 +131,22 @@ class Segment:
 
         ``prove``: what is read for it must still be what was written, by checksums and offsets.
         """
-        trail = self.trail
-        if offset == trail.end_offset:
-            return trail.digest
-        end = self._trail_at(offset, trail, prove=prove)
+        tail = self.tail
+        if offset == tail.end_offset:
+            return tail.digest
+        end = self._tail_at(offset, tail, prove=prove)
         return end.digest if end is not None else b""
 
     def digest_before(self, offset: int) -> DigestAt:
         """Digest at the last batch boundary at or below ``offset``, which is in this segment."""
-        trail = self.trail
-        if offset >= trail.end_offset:
-            return DigestAt(trail.end_offset, trail.digest)
-        found = self.locate(offset, trail)
+        tail = self.tail
+        if offset >= tail.end_offset:
+            return DigestAt(tail.end_offset, tail.digest)
+        found = self.locate(offset, tail)
         boundary = self.base_offset if found is None else found[1].base_offset
         return DigestAt(boundary, self.digest_at(boundary))
 
-    def trail_at(self, end_offset: int) -> Trail:
+    def tail_at(self, end_offset: int) -> SegmentTail:
         """The state this segment had when it ended at ``end_offset``.
 
         Raises:
@@ -154,32 +154,34 @@ class Segment:
             CorruptBatchError: None does any more: the file is not what was written.
         """
         # Proven: files are cut by it, and a header that has rotted may name this very end.
-        newest = self.trail
-        trail = self._trail_at(end_offset, newest, prove=True)
-        if trail is None:
+        newest = self.tail
+        tail = self._tail_at(end_offset, newest, prove=True)
+        if tail is None:
             raise QuorumUsageError(
                 f"{self.path}: offset {end_offset} is not a batch boundary in "
                 f"{self.base_offset} to {newest.end_offset}"
             )
-        if trail.digest:
-            self._prove_digest(trail, newest)
-        return trail
+        if tail.digest:
+            self._prove_digest(tail, newest)
+        return tail
 
-    def _prove_digest(self, trail: Trail, newest: Trail) -> None:
+    def _prove_digest(self, tail: SegmentTail, newest: SegmentTail) -> None:
         """Fold on to the next digest that is known: epochs lie outside of checksums."""
-        known = self.index.ceiling(trail.position) or newest
-        digest = trail.digest
-        walk = self._walk(trail.position, known.position, prove=True, begins=trail.end_offset)
-        for _, _, batch in walk:
+        known = self.index.ceiling(tail.position) or newest
+        digest = tail.digest
+        scan = self._scan(tail.position, known.position, prove=True, begins=tail.end_offset)
+        for _, _, batch in scan:
             digest = fold(digest, batch)
         if digest != known.digest:
-            cause = f"the batches around offset {trail.end_offset} have another digest than before"
-            raise CorruptBatchError(cause, path=self.path, position=trail.position)
+            cause = f"the batches around offset {tail.end_offset} have another digest than before"
+            raise CorruptBatchError(cause, path=self.path, position=tail.position)
 
-    def _trail_at(self, offset: int, trail: Trail, *, prove: bool = False) -> Trail | None:
+    def _tail_at(
+        self, offset: int, tail: SegmentTail, *, prove: bool = False
+    ) -> SegmentTail | None:
         digest, indexed = self.base_digest, 0
         if offset == self.base_offset:
-            return Trail(offset, self.base_epoch, 0, digest)
+            return SegmentTail(offset, self.base_epoch, 0, digest)
         anchor = self.anchor
         if (entry := self.index.floor(offset - 1)) is not None:
             indexed = entry.position
@@ -187,48 +189,50 @@ class Segment:
             digest = entry.digest if is_known else b""
         if not digest and anchor is not None and anchor.end_offset <= offset:
             # The walk below starts at or before the anchor: take it up there.
-            return self._trail_behind(anchor, offset, trail, indexed, prove=prove)
-        for position, header, batch in self._walk_from(entry, trail.position, prove=prove):
+            return self._tail_behind(anchor, offset, tail, indexed, prove=prove)
+        for position, header, batch in self._scan_from(entry, tail.position, prove=prove):
             if header.end_offset > offset:
                 break
             if digest:
                 digest = fold(digest, batch)
             if header.end_offset == offset:
                 end = position + header.size
-                return Trail(offset, header.epoch, end, digest, end - indexed)
+                return SegmentTail(offset, header.epoch, end, digest, end - indexed)
         return None
 
-    def _trail_behind(
-        self, anchor: Trail, offset: int, trail: Trail, indexed: int, *, prove: bool
-    ) -> Trail | None:
-        """As ``_trail_at``, from the place where the digest is known again."""
+    def _tail_behind(
+        self, anchor: SegmentTail, offset: int, tail: SegmentTail, indexed: int, *, prove: bool
+    ) -> SegmentTail | None:
+        """As ``_tail_at``, from the place where the digest is known again."""
         end, epoch, digest = anchor.position, anchor.epoch, anchor.digest
         end_offset = anchor.end_offset
-        walk = self._walk(anchor.position, trail.position, prove=prove, begins=end_offset)
-        for position, header, batch in walk:
+        scan = self._scan(anchor.position, tail.position, prove=prove, begins=end_offset)
+        for position, header, batch in scan:
             if header.end_offset > offset:
                 break
             digest = fold(digest, batch)
             end_offset, epoch, end = header.end_offset, header.epoch, position + header.size
-        return Trail(offset, epoch, end, digest, end - indexed) if end_offset == offset else None
+        return (
+            SegmentTail(offset, epoch, end, digest, end - indexed) if end_offset == offset else None
+        )
 
-    def _walk_from(
+    def _scan_from(
         self, entry: IndexEntry | None, end: int, *, prove: bool
     ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """As ``_walk``, from an entry of the index on, or from the beginning.
+        """As ``_scan``, from an entry of the index on, or from the beginning.
 
         With ``prove`` also that the entry's batch ends where it did: offsets lie outside of
         checksums, and nothing is read here that this one would have to follow.
         """
         start = entry.position if entry else 0
-        for position, header, batch in self._walk(start, end, prove=prove):
+        for position, header, batch in self._scan(start, end, prove=prove):
             if prove and entry is not None and header.end_offset != entry.last_offset + 1:
                 cause = f"end offset {header.end_offset} where it was {entry.last_offset + 1}"
                 raise CorruptBatchError(cause, path=self.path, position=position)
             entry = None
             yield position, header, batch
 
-    def _walk(
+    def _scan(
         self, position: int, end: int, *, prove: bool = False, begins: int | None = None
     ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Batches in the file's [position, end): where each starts, its header, its bytes.
@@ -241,7 +245,7 @@ class Segment:
         """
         if position >= end:
             return
-        base, wanted = position, min(_WALK_BYTES, end - position)
+        base, wanted = position, min(_SCAN_BYTES, end - position)
         window = memoryview(self.file.read_at(position, wanted))
         before_end = self.base_offset if position == 0 else begins
         while position < end:
@@ -250,7 +254,7 @@ class Segment:
                 header = read_header(window, at, path=self.path, base_position=base)
             except CorruptBatchError:
                 size = peek_size(window, at, path=self.path, base_position=base)
-                before, wanted = wanted, min(max(size or 0, _WALK_BYTES), end - position)
+                before, wanted = wanted, min(max(size or 0, _SCAN_BYTES), end - position)
                 if base == position and wanted <= before:
                     raise
                 # The batch was only cut off by the window.
@@ -265,10 +269,10 @@ class Segment:
             yield position, header, window[at : at + header.size]
             position += header.size
 
-    def cut(self, trail: Trail) -> None:
-        """Shorten the file to ``trail``, one of ``trail_at``. Not durable before ``sync``."""
-        self.file.truncate(trail.position)
-        self.index.cut(trail.position)
-        if self.anchor is not None and trail.position < self.anchor.position:
+    def cut(self, tail: SegmentTail) -> None:
+        """Shorten the file to ``tail``, one of ``tail_at``. Not durable before ``sync``."""
+        self.file.truncate(tail.position)
+        self.index.cut(tail.position)
+        if self.anchor is not None and tail.position < self.anchor.position:
             self.anchor = None
-        self.trail = trail
+        self.tail = tail

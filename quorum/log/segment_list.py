@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from quorum.log.segment import Segment
-from quorum.log.trail import Trail
+from quorum.log.segment_tail import SegmentTail
 from quorum.types import DigestAt
 
 
@@ -34,12 +34,12 @@ class SegmentList:
     @property
     def size_bytes(self) -> int:
         """Bytes of all of them."""
-        return sum(segment.trail.position for segment in self._segments)
+        return sum(segment.tail.position for segment in self._segments)
 
     def bytes_ending_in(self, above: int, to: int) -> int:
         """Bytes of those that end at an offset of (above, to], the newest never among them."""
         older = self._segments[:-1]
-        return sum(s.trail.position for s in older if above < s.trail.end_offset <= to)
+        return sum(s.tail.position for s in older if above < s.tail.end_offset <= to)
 
     def containing(self, offset: int) -> Segment:
         """The segment to look in for ``offset``, which is at or above the first base."""
@@ -49,7 +49,7 @@ class SegmentList:
         """Whole batches from the one containing ``offset`` on, out of one segment."""
         with self._lock:
             segment = self.containing(offset)
-            limit = segment.trail.end_offset if end_offset is None else end_offset
+            limit = segment.tail.end_offset if end_offset is None else end_offset
             return segment.read(offset, max_bytes, limit)
 
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
@@ -67,13 +67,13 @@ class SegmentList:
                     return found
             return DigestAt(-1, b"")
 
-    def trail_at(self, end_offset: int) -> Trail:
+    def tail_at(self, end_offset: int) -> SegmentTail:
         """The state of a segment that ends at ``end_offset``.
 
         Raises:
             QuorumUsageError: No batch ends there.
         """
-        return self.containing(end_offset).trail_at(end_offset)
+        return self.containing(end_offset).tail_at(end_offset)
 
     @contextmanager
     def excluding_readers(self) -> Iterator[None]:

@@ -27,18 +27,18 @@ from quorum.errors import (
     StorageError,
     invariant,
 )
-from quorum.log.condemned_file import Condemnation, write_condemnation
 from quorum.log.config import SEGMENT_BYTES_MAX, LogConfig
 from quorum.log.failure import Failure
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.history import clip_start, cut_end
 from quorum.log.log_files import LogFiles
 from quorum.log.log_start_file import LogStart
+from quorum.log.quarantine_mark_file import QuarantineMark, write_quarantine_mark
 from quorum.log.recent_digests import RecentDigests
 from quorum.log.retention import create_segment, finish_replacement, remove_covered, remove_cut
 from quorum.log.segment import Segment
 from quorum.log.segment_list import SegmentList
-from quorum.log.trail import extend, join_problem
+from quorum.log.segment_tail import extend, join_problem
 from quorum.types import DigestAt, EpochStart, OffsetAndEpoch, SnapshotId
 
 
@@ -75,7 +75,7 @@ class SegmentedLog:
     @property
     def end(self) -> OffsetAndEpoch:
         """Written end (exclusive) and the epoch of the last record (or of ``start``)."""
-        return self._segments.active.trail.end
+        return self._segments.active.tail.end
 
     @property
     def epochs(self) -> tuple[EpochStart, ...]:
@@ -123,12 +123,12 @@ class SegmentedLog:
         self._check_usable()
         headers = self._check_append(data, base_offset, end_offset)
         active = self._segments.active
-        position = active.trail.position
+        position = active.tail.position
         if position and position + len(data) > self._config.segment_bytes:
             active = self._roll()
         boundaries: dict[int, bytes] = {}
         extension = extend(
-            active.trail,
+            active.tail,
             memoryview(data),
             headers,
             index_interval=self._config.index_interval_bytes,
@@ -148,15 +148,15 @@ class SegmentedLog:
             self._has_unsaved_epochs = True
 
     def _check_append(self, data: bytes, base_offset: int, end_offset: int) -> list[BatchHeader]:
-        trail = self._segments.active.trail
-        if base_offset != trail.end_offset:
+        tail = self._segments.active.tail
+        if base_offset != tail.end_offset:
             raise QuorumUsageError(
-                f"append at offset {base_offset}, but the log ends at {trail.end_offset}"
+                f"append at offset {base_offset}, but the log ends at {tail.end_offset}"
             )
         if not data or len(data) > SEGMENT_BYTES_MAX:
             raise QuorumUsageError(f"append of {len(data)} bytes; 1 to {SEGMENT_BYTES_MAX} fit")
         headers = scan_batches(data, path="append")
-        problem = join_problem(headers[0], trail.end_offset, trail.epoch)
+        problem = join_problem(headers[0], tail.end_offset, tail.epoch)
         if problem:
             raise CorruptBatchError(problem, path="append")
         if headers[-1].end_offset != end_offset:
@@ -166,7 +166,7 @@ class SegmentedLog:
         return headers
 
     def _check_epochs(self, said: Sequence[EpochStart], seen: Sequence[EpochStart]) -> None:
-        known = self._segments.active.trail.epoch
+        known = self._segments.active.tail.epoch
         if [entry for entry in said if entry.epoch > known] != list(seen):
             raise QuorumUsageError(f"append announces epochs {said}, its batches hold {seen}")
 
@@ -183,7 +183,7 @@ class SegmentedLog:
                 self._is_dirty = False
             files = self._files
             files.write_index(sealed)
-            segment = create_segment(files.fs, files.directory, sealed.trail)
+            segment = create_segment(files.fs, files.directory, sealed.tail)
         self._segments.add(segment)
         return segment
 
@@ -200,12 +200,12 @@ class SegmentedLog:
                 self._is_dirty = False
             if self._has_unsaved_epochs:
                 self._has_unsaved_epochs = not self._files.save_epochs(self._epochs)
-            self._files.raise_durable_end(self._segments.active.trail)
+            self._files.raise_durable_end(self._segments.active.tail)
 
     def store_high_watermark(self, high_watermark: int) -> None:
         """Make the bounds durable: this high watermark, if it is higher, and the flushed end.
 
-        From then on rot below that end is told from a torn tail, whatever power loss does.
+        From then on corruption below that end is told from a torn tail, whatever power loss does.
 
         Raises:
             StorageError: They may not be on disk; the log refuses all further work.
@@ -243,15 +243,15 @@ class SegmentedLog:
             log_end=end,
         )
         target = self._segments.containing(end_offset)
-        trail = target.trail_at(end_offset)
+        tail = target.tail_at(end_offset)
         files = self._files
         with self._failure:
-            files.lower_durable_end(trail.end, trail.digest)
+            files.lower_durable_end(tail.end, tail.digest)
             while self._segments.active is not target:
                 newest = self._segments.drop_newest()
                 remove_cut(files.fs, files.directory, newest.base_offset)
             with self._segments.excluding_readers():
-                target.cut(trail)
+                target.cut(tail)
                 self._recent.clear()
             target.file.sync()
             self._is_dirty = False
@@ -305,14 +305,14 @@ class SegmentedLog:
         end = self.end
         if start.offset > end.offset:
             raise QuorumUsageError(f"log start {start} above the log end {end}")
-        trail = self._segments.trail_at(start.offset)
-        if trail.epoch != start.epoch:
-            raise QuorumUsageError(f"log start {start} behind a record of epoch {trail.epoch}")
+        tail = self._segments.tail_at(start.offset)
+        if tail.epoch != start.epoch:
+            raise QuorumUsageError(f"log start {start} behind a record of epoch {tail.epoch}")
         if start.offset > self._files.marks.durable_offset:
             self.flush()
         files = self._files
         with self._failure.unless_full:
-            files.start.save(LogStart(start, trail.digest))
+            files.start.save(LogStart(start, tail.digest))
         with self._failure:
             self._start = start
             self._epochs = clip_start(self._epochs, start, end_offset=end.offset)
@@ -362,14 +362,14 @@ class SegmentedLog:
     @property
     def tip(self) -> tuple[OffsetAndEpoch, bytes]:
         """The written end and the digest there, of one moment."""
-        trail = self._segments.active.trail
-        return trail.end, trail.digest
+        tail = self._segments.active.tail
+        return tail.end, tail.digest
 
-    def condemn(self, offset: int, cause: str) -> None:
+    def quarantine(self, offset: int, cause: str) -> None:
         """Have the next opening set aside what lies at and above ``offset``. Durable."""
         with self._failure:
             files = self._files
-            write_condemnation(files.fs, files.directory, Condemnation(offset, cause))
+            write_quarantine_mark(files.fs, files.directory, QuarantineMark(offset, cause))
 
     # ------------------------------------------------------------------ life-cycle
 

@@ -2,7 +2,7 @@
 
 Read-only and without locks, so that a worker can do it while the writer goes on. What the
 files give is compared with what is stored beside the segments and with the digest that the
-running log holds in memory, which rot on the disk cannot have changed.
+running log holds in memory, which corruption on the disk cannot have changed.
 
 See: ADR 5.
 """
@@ -19,7 +19,7 @@ from quorum.log.config import LogConfig
 from quorum.log.digest_file import read_digest_file
 from quorum.log.layout import segment_bases, segment_path
 from quorum.log.scan import SegmentScan, scan_segment
-from quorum.log.trail import Trail
+from quorum.log.segment_tail import SegmentTail
 from quorum.ports import FileSystem
 from quorum.types import DigestAt
 
@@ -72,44 +72,44 @@ def _verify(
     fs: FileSystem, directory: Path, end: DigestAt, config: LogConfig, progress: _Progress
 ) -> None:
     bases = [base for base in segment_bases(fs.list_directory(directory)) if base < end.offset]
-    trail: Trail | None = None
+    tail: SegmentTail | None = None
     for index, base in enumerate(bases):
         stored = EMPTY_LOG_DIGEST if base == 0 else read_digest_file(fs, directory, base) or b""
-        if trail is None:
-            trail = Trail(base, 0, 0, stored)
+        if tail is None:
+            tail = SegmentTail(base, 0, 0, stored)
         path = segment_path(directory, base)
-        if trail.end_offset != base:
+        if tail.end_offset != base:
             raise LogDamagedError(
-                f"a segment of base {base} follows", path=path, position=0, offset=trail.end_offset
+                f"a segment of base {base} follows", path=path, position=0, offset=tail.end_offset
             )
-        if stored and trail.digest and stored != trail.digest:
+        if stored and tail.digest and stored != tail.digest:
             before = segment_path(directory, bases[index - 1])
             raise LogDamagedError(
                 "the log digest differs from the stored one",
                 path=before,
-                position=trail.position,
+                position=tail.position,
                 offset=bases[index - 1],
             )
-        trail = trail._replace(position=0, unindexed_bytes=0, digest=trail.digest or stored)
-        scan = _scan(fs, path, trail, end, config)
+        tail = tail._replace(position=0, unindexed_bytes=0, digest=tail.digest or stored)
+        scan = _scan(fs, path, tail, end, config)
         if scan is None:
-            trail = None  # trimmed away between listing and opening
+            tail = None  # trimmed away between listing and opening
             continue
         progress.batches += scan.batch_count
-        progress.size_bytes += scan.trail.position
+        progress.size_bytes += scan.tail.position
         _check(path, base, scan, end)
-        trail = scan.trail
-    if trail is not None and bases and trail.end_offset < end.offset:
+        tail = scan.tail
+    if tail is not None and bases and tail.end_offset < end.offset:
         raise LogDamagedError(
             f"the log was on disk up to offset {end.offset} and ends here",
             path=segment_path(directory, bases[-1]),
-            position=trail.position,
-            offset=trail.end_offset,
+            position=tail.position,
+            offset=tail.end_offset,
         )
 
 
 def _scan(
-    fs: FileSystem, path: Path, trail: Trail, end: DigestAt, config: LogConfig
+    fs: FileSystem, path: Path, tail: SegmentTail, end: DigestAt, config: LogConfig
 ) -> SegmentScan | None:
     try:
         file = fs.open(path)
@@ -121,7 +121,7 @@ def _scan(
         return scan_segment(
             file,
             path,
-            trail,
+            tail,
             window_bytes=config.scan_bytes,
             index_interval=config.index_interval_bytes,
             mark=end.offset,
@@ -132,7 +132,7 @@ def _scan(
 
 def _check(path: Path, base: int, scan: SegmentScan, end: DigestAt) -> None:
     """What was found below ``end``; bytes behind it may be half-written and do not count."""
-    found = scan.trail
+    found = scan.tail
     if scan.digest_at_mark is not None:
         if end.value and scan.digest_at_mark and scan.digest_at_mark != end.value:
             raise LogDamagedError(

@@ -87,7 +87,7 @@ def _with_digests(message: FetchRequest, digest: bytes, own_digest: bytes) -> Fe
         digest,
         own_digest,
         message.subtree,
-        message.is_barred,
+        message.is_disqualified,
         message.has_lost_records,
         message.supported,
         message.is_unproven,

@@ -24,14 +24,13 @@ from quorum.core.contract.events import Event, MessageIgnored
 from quorum.core.contract.local_events import (
     DurableState,
     LeaseChanged,
-    Notice,
+    LocalEvent,
     RequestFailed,
     Resign,
     SnapshotRemoved,
 )
 from quorum.core.contract.output import (
     Append,
-    CondemnLog,
     Effect,
     HighWatermarkAdvanced,
     LeaderEndpoints,
@@ -40,6 +39,7 @@ from quorum.core.contract.output import (
     Output,
     PeerEndpoints,
     Progress,
+    QuarantineLog,
     ReadConfirmed,
     ReadFailed,
     ReplaceLogWith,
@@ -53,18 +53,18 @@ from quorum.core.contract.output import (
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.node.raft_node import RaftNode
-from quorum.errors import LogCondemnedError, invariant
+from quorum.errors import LogQuarantinedError, invariant
 from quorum.ports import Clock, LogStore, SnapshotStore
 from quorum.runtime.addresses import addresses_in
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
+from quorum.runtime.deferred_delivery import DeferredDelivery
 from quorum.runtime.delivery import Delivery
 from quorum.runtime.flushed_end import FlushedEnd
 from quorum.runtime.operator_requests import OnSettled, OperatorRequests
+from quorum.runtime.pause_detector import PauseDetector
 from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
 from quorum.runtime.promises import Promises
-from quorum.runtime.punctuality import Punctuality
-from quorum.runtime.put_off import PutOff
 from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
@@ -92,21 +92,21 @@ class Driver:
         on_deadline: Callable[[int | None], None],
         on_delivery_due: Callable[[bool], None] | None = None,
         on_verify: Callable[[VerifyLog], None] | None = None,
-        on_condemned: Callable[[LogCondemnedError], None] = lambda _: None,
-        standstill_ms: int = 0,
+        on_quarantined: Callable[[LogQuarantinedError], None] = lambda _: None,
+        process_pause_ms: int = 0,
     ) -> None:
         """Connect everything; nothing runs before ``start``.
 
         With ``on_delivery_due`` a replica that does not lead tells its listener of commits only
-        when ``deliver`` is called: see ``PutOff``. ``on_verify`` reads the log's files again and
-        reports ``LogVerified``; ``on_condemned`` ends the node, once all is stored.
-        Coming ``standstill_ms`` late to a deadline is reported to the core; 0: never.
+        when ``deliver`` is called: see ``DeferredDelivery``. ``on_verify`` reads the log's files
+        again and reports ``LogVerified``; ``on_quarantined`` ends the node, once all is stored.
+        Coming ``process_pause_ms`` late to a deadline is reported to the core; 0: never.
         """
         self.node = node
         self.log = log
         self.snapshots = snapshots
         self.tail = TailCache()
-        self.voter_changes = VoterChanges(self.notice)
+        self.voter_changes = VoterChanges(self.on_local_event)
         self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
         """The leader last heard of and where it said it can be reached, peers' listener first."""
         self._writer = writer
@@ -115,17 +115,17 @@ class Driver:
         self._listener = listener
         self._on_event = on_event
         self._on_deadline = on_deadline
-        self._put_off = PutOff(on_delivery_due) if on_delivery_due else None
+        self._deferred = DeferredDelivery(on_delivery_due) if on_delivery_due else None
         self._on_verify = on_verify
-        self._on_condemned = on_condemned
-        self._condemned: tuple[int, LogCondemnedError] | None = None
+        self._on_quarantined = on_quarantined
+        self._quarantined_log: tuple[int, LogQuarantinedError] | None = None
         self._chain = ChainDigests(log)
         self._promises = Promises(
             lambda each: network.send(each.to, self._chain.leaving(each.message))
         )
-        self._punctuality = Punctuality(standstill_ms)
+        self._pause_detector = PauseDetector(process_pause_ms)
         self._flushed = FlushedEnd()
-        self._progress: deque[Progress | Notice] = deque()
+        self._progress: deque[Progress | LocalEvent] = deque()
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
@@ -182,7 +182,7 @@ class Driver:
     @property
     def is_delivery_due(self) -> bool:
         """Whether anything waits for ``deliver``."""
-        return self._put_off is not None and self._put_off.is_due
+        return self._deferred is not None and self._deferred.is_due
 
     # ------------------------------------------------------------------ entry points
 
@@ -208,7 +208,7 @@ class Driver:
         if refused:
             is_violation = type(message) is FetchSnapshotResponse
             self._on_event(MessageIgnored(sender, type(message).__name__, refused, is_violation))
-            self.notice(RequestFailed(sender, message.request_id))
+            self.on_local_event(RequestFailed(sender, message.request_id))
             return
         message = self._chain.arriving(message)
         self._carry_out(self.node.receive(self._now(), sender, message))
@@ -236,22 +236,22 @@ class Driver:
 
     def resign(self, reason: str) -> None:
         """Give up leadership, if this replica has it."""
-        self.notice(Resign(reason))
+        self.on_local_event(Resign(reason))
 
-    def notice(self, fact: Notice) -> None:
+    def on_local_event(self, fact: LocalEvent) -> None:
         """Tell the core a local fact or an operator's request."""
-        self._carry_out(self.node.notice(self._now(), fact))
+        self._carry_out(self.node.on_local_event(self._now(), fact))
 
-    def ask(self, request: Callable[[int], Notice], on_settled: OnSettled) -> None:
+    def ask(self, request: Callable[[int], LocalEvent], on_settled: OnSettled) -> None:
         """Make an operator's request, which carries the token given to it; answered once."""
-        self.notice(request(self._requests.add(on_settled)))
+        self.on_local_event(request(self._requests.add(on_settled)))
 
     def tick(self) -> None:
         """The deadline has come (or earlier: a tick too many does nothing)."""
         leased = self.snapshots.leased(self._clock.now_ms())
         if leased != self._leased:
             self._leased = leased
-            self._carry_out(self.node.notice(self._now(), LeaseChanged(leased)))
+            self._carry_out(self.node.on_local_event(self._now(), LeaseChanged(leased)))
         self._carry_out(self.node.tick(self._now()))
 
     def write_done(self, done: WriteDone) -> None:
@@ -261,10 +261,10 @@ class Driver:
         self._promises.durable(done.ticket)
         self._carry_out(self.node.persisted(self._now(), done.ticket))
         for fact in done.facts:
-            self.notice(fact)
-        if (ended := self._condemned) is not None and done.ticket >= ended[0]:
-            self._condemned = None
-            self._on_condemned(ended[1])
+            self.on_local_event(fact)
+        if (ended := self._quarantined_log) is not None and done.ticket >= ended[0]:
+            self._quarantined_log = None
+            self._on_quarantined(ended[1])
 
     # ------------------------------------------------------------------ reading records
 
@@ -286,15 +286,15 @@ class Driver:
     def _now(self) -> int:
         """The time of an entry; if it comes late, the core hears of that first."""
         now_ms = self._clock.now_ms()
-        late_ms = self._punctuality.late_by(now_ms)
+        late_ms = self._pause_detector.late_by(now_ms)
         if late_ms:
-            self._carry_out(self.node.stood_still(now_ms, late_ms))
+            self._carry_out(self.node.process_paused(now_ms, late_ms))
         return now_ms
 
     def deliver(self) -> None:
         """Tell the listener what has been put off; does nothing when there is nothing."""
-        if self._put_off is not None:
-            self._put_off.told()
+        if self._deferred is not None:
+            self._deferred.told()
         self._drain_progress()
 
     def _carry_out(self, output: Output) -> None:
@@ -315,7 +315,7 @@ class Driver:
             self._network.send(send.to, message)
         for event in output.events:
             self._on_event(event)
-        self._punctuality.due_ms = output.next_deadline_ms
+        self._pause_detector.due_ms = output.next_deadline_ms
         self._on_deadline(output.next_deadline_ms)
         if output.progress:
             self._progress.extend(output.progress)
@@ -339,9 +339,9 @@ class Driver:
             elif type(effect) is ReplaceLogWith:
                 self.tail.reset(effect.snapshot_id.offset)
                 self._flushed.replaced(effect.snapshot_id.offset)
-            elif type(effect) is CondemnLog:
-                reason = LogCondemnedError(effect.cause, offset=effect.first_offset)
-                self._condemned = (ticket, reason)
+            elif type(effect) is QuarantineLog:
+                reason = LogQuarantinedError(effect.cause, offset=effect.first_offset)
+                self._quarantined_log = (ticket, reason)
             prepared.append(effect)
         self._writer.submit(WriteGroup(ticket, tuple(prepared)))
 
@@ -349,10 +349,10 @@ class Driver:
 
     def _see_to_delivery(self, *, is_writing: bool) -> None:
         """Deliver now, or after the messages of this turn; while writing, when that is done."""
-        if self._put_off is None or self.node.is_leader:
+        if self._deferred is None or self.node.is_leader:
             self._drain_progress()
         elif not is_writing:
-            self._put_off.note(self._progress, self._delivery.end_offset)
+            self._deferred.note(self._progress, self._delivery.end_offset)
 
     def _drain_progress(self) -> None:
         # A listener may propose from inside a call; what that brings about waits its turn here.
@@ -361,11 +361,11 @@ class Driver:
         self._is_draining = True
         try:
             while self._progress:
-                self._tell(self._progress.popleft())
+                self._notify(self._progress.popleft())
         finally:
             self._is_draining = False
 
-    def _tell(self, progress: Progress | Notice) -> None:
+    def _notify(self, progress: Progress | LocalEvent) -> None:
         listener = self._listener
         match progress:
             case HighWatermarkAdvanced(high_watermark=high_watermark):
@@ -391,10 +391,10 @@ class Driver:
             case VoterChangeAnswered():
                 self.voter_changes.answered(progress)
             case _:
-                self._tell_shell(progress)
+                self._notify_shell(progress)
 
-    def _tell_shell(self, progress: Progress | Notice) -> None:
+    def _notify_shell(self, progress: Progress | LocalEvent) -> None:
         if type(progress) is VerifyLog and self._on_verify is not None:
             self._on_verify(progress)
         elif type(progress) is SnapshotRemoved:
-            self.notice(progress)
+            self.on_local_event(progress)

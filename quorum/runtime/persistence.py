@@ -14,21 +14,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from quorum.core.contract.local_events import (
-    Notice,
-    SnapshotFrozen,
+    LocalEvent,
     SnapshotRejected,
     SnapshotRemoved,
+    SnapshotSealed,
 )
 from quorum.core.contract.output import (
     AbandonDownload,
     AdvanceLogStart,
     Append,
     BeginDownload,
-    CondemnLog,
     Effect,
-    FreezeDownload,
+    QuarantineLog,
     ReplaceLogWith,
     SaveElectionState,
+    SealDownload,
     StoreHighWatermark,
     Truncate,
     WriteChunk,
@@ -72,7 +72,7 @@ class Persistence:
         Raises:
             StorageError: Something could not be written or synced; the node must stop.
         """
-        facts: list[Notice] = []
+        facts: list[LocalEvent] = []
         for group in groups:
             for effect in group.effects:
                 if type(effect) is Append:
@@ -118,7 +118,7 @@ class Persistence:
         )
         self._needs_flush = True
 
-    def _execute_other(self, effect: Effect, facts: list[Notice]) -> None:
+    def _execute_other(self, effect: Effect, facts: list[LocalEvent]) -> None:
         match effect:
             case SaveElectionState(state=state):
                 self._election.save(state)
@@ -134,13 +134,13 @@ class Persistence:
             case ReplaceLogWith(snapshot_id=snapshot_id):
                 self._log.replace_with(snapshot_id, digest=self._snapshots.log_digest(snapshot_id))
                 self._needs_flush = True
-            case CondemnLog(first_offset=first_offset, cause=cause, is_history=is_history):
+            case QuarantineLog(first_offset=first_offset, cause=cause, is_history=is_history):
                 if is_history:
-                    self._log.condemn(first_offset, cause)
+                    self._log.quarantine(first_offset, cause)
             case _:
                 self._execute_download(effect, facts)
 
-    def _execute_download(self, effect: Effect, facts: list[Notice]) -> None:
+    def _execute_download(self, effect: Effect, facts: list[LocalEvent]) -> None:
         match effect:
             case BeginDownload(snapshot_id=snapshot_id):
                 self._snapshots.begin_download(snapshot_id)
@@ -148,13 +148,13 @@ class Persistence:
                 self._snapshots.write_chunk(snapshot_id, position, chunk)
             case AbandonDownload(snapshot_id=snapshot_id):
                 self._snapshots.abandon_download(snapshot_id)
-            case FreezeDownload(snapshot_id=snapshot_id, file_digest=file_digest):
+            case SealDownload(snapshot_id=snapshot_id, file_digest=file_digest):
                 try:
-                    voters = self._snapshots.freeze_download(snapshot_id, file_digest)
+                    voters = self._snapshots.seal_download(snapshot_id, file_digest)
                 except SnapshotCorruptError as error:
                     facts.append(SnapshotRejected(snapshot_id, str(error)))
                 else:
                     at = VotersAt(snapshot_id.offset - 1, voters.voters, voters.removed)
                     found = (at,) if voters.voters else ()
                     size = self._snapshots.size(snapshot_id)
-                    facts.append(SnapshotFrozen(snapshot_id, found, size))
+                    facts.append(SnapshotSealed(snapshot_id, found, size))

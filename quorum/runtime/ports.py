@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from quorum.core.contract.local_events import Notice
+from quorum.core.contract.local_events import LocalEvent
 from quorum.core.contract.output import Effect, LeadershipChanged
 from quorum.core.messages.message_types import Message
 from quorum.types import NodeId, SnapshotId
@@ -30,7 +30,7 @@ class WriteDone:
     """All groups up to and including ``ticket`` are as durable as their effects say."""
 
     ticket: int
-    facts: tuple[Notice, ...]
+    facts: tuple[LocalEvent, ...]
     flushed: bool
     """Whether the log was synced (for the fsync histogram)."""
     sync_seconds: float = 0.0

@@ -162,23 +162,23 @@ class TailCache:
         if offset >= self.end_offset:
             return b""
         index = bisect_right(self._bases, offset, self._head) - 1
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         room = max_bytes
         while index < len(self._groups):
             group = self._groups[index]
             size = len(group.data)
             if offset <= group.base_offset and group.end_offset <= end_offset and size <= room:
-                pieces.append(group.data)
+                chunks.append(group.data)
                 room -= size
                 index += 1
                 continue
-            piece, is_whole = group.cut(offset, end_offset, room, at_least_one=not pieces)
-            pieces.append(piece)
+            chunk, is_whole = group.cut(offset, end_offset, room, at_least_one=not chunks)
+            chunks.append(chunk)
             if not is_whole:
                 break
-            room -= len(piece)
+            room -= len(chunk)
             index += 1
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def truncate_to(self, end_offset: int) -> None:
         """Drop everything at and above ``end_offset``.

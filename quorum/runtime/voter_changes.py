@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
-from quorum.core.contract.local_events import AddVoter, Notice, RemoveVoter, UpdateVoter
+from quorum.core.contract.local_events import AddVoter, LocalEvent, RemoveVoter, UpdateVoter
 from quorum.core.contract.output import VoterChangeAnswered
 from quorum.types import ReplicaKey, Voter
 
@@ -24,8 +24,8 @@ class VoterChanges:
     its time limit, or by the end of its leadership.
     """
 
-    def __init__(self, notice: Callable[[Notice], None]) -> None:
-        self._notice = notice
+    def __init__(self, on_local_event: Callable[[LocalEvent], None]) -> None:
+        self._on_local_event = on_local_event
         self._tokens = count(1)
         self._waiting: dict[int, OnAnswer] = {}
 
@@ -43,15 +43,15 @@ class VoterChanges:
     ) -> None:
         """Let ``voter`` vote; ``readmit`` lets in one that was removed before."""
         token = self._remember(on_answer)
-        self._notice(AddVoter(token, voter, ack_when_committed, timeout_ms, readmit))
+        self._on_local_event(AddVoter(token, voter, ack_when_committed, timeout_ms, readmit))
 
     def remove(self, key: ReplicaKey, on_answer: OnAnswer, *, timeout_ms: int = 0) -> None:
         """Let ``key`` vote no longer."""
-        self._notice(RemoveVoter(self._remember(on_answer), key, timeout_ms))
+        self._on_local_event(RemoveVoter(self._remember(on_answer), key, timeout_ms))
 
     def update(self, voter: Voter, on_answer: OnAnswer, *, timeout_ms: int = 0) -> None:
         """Give a voter new endpoints and versions."""
-        self._notice(UpdateVoter(self._remember(on_answer), voter, timeout_ms))
+        self._on_local_event(UpdateVoter(self._remember(on_answer), voter, timeout_ms))
 
     def answered(self, answer: VoterChangeAnswered) -> None:
         """Pass on what the core said; the driver calls this."""

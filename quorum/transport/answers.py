@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import grpc
 from grpc import aio
 
-from quorum.answered import Form, Refusal, Service, tell
+from quorum.answered import Form, Refusal, Service, notify
 from quorum.core.contract.response_errors import ANSWERS, RELAY_ANSWERS, Codes
 from quorum.core.messages.message_types import Request
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
@@ -84,12 +84,12 @@ def peer_refusals() -> set[Refusal]:
 def name_refusal(request: type[Request], error: ErrorCode) -> None:
     """Tell listeners what an answer says, unless it is a good one."""
     if error is not ErrorCode.NONE:
-        tell(Refusal(Service.PEERS, kind_of(request), Form.ANSWER, error.name))
+        notify(Refusal(Service.PEERS, kind_of(request), Form.ANSWER, error.name))
 
 
 async def end(context: Any, method: str, status: grpc.StatusCode, details: str) -> NoReturn:
     """End a call or stream. Raises what ends its handler."""
-    tell(Refusal(Service.PEERS, method, Form.STATUS, status.name))
+    notify(Refusal(Service.PEERS, method, Form.STATUS, status.name))
     await abort(context, status, details)
     raise AssertionError("abort raises")
 

@@ -27,7 +27,7 @@ class Backoff:
         self._unreached_s = RECONNECT_BACKOFF_S
         self._refused_s = RECONNECT_BACKOFF_S
 
-    def heard(self) -> None:
+    def record_contact(self) -> None:
         """The peer has answered something: whatever was wrong is over."""
         self._unreached_s = self._refused_s = RECONNECT_BACKOFF_S
 

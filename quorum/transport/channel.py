@@ -72,7 +72,7 @@ class PeerChannel:
         self._last_address: tuple[SocketAddress, ...] = ()
         self._suspect_until = 0.0
         self._problem = "not connected yet"
-        self._is_heard = False
+        self._has_contact = False
         self._refusal = ""
         """Why the peer is left alone for the length of a pause; empty at all other times."""
         self.met: Hello | None = None
@@ -150,7 +150,7 @@ class PeerChannel:
                 if self._is_closed:
                     return
             self._unwell(ended.problem)
-            self._judge_refusal(attempt, ended.ending)
+            self._evaluate_refusal(attempt, ended.ending)
             was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)
             self._refusal = ended.problem if ended.ending is Ending.REFUSED_HELLO else ""
             self._fail_open(self._refusal, keep_waiting=was_established)
@@ -174,7 +174,7 @@ class PeerChannel:
             await self._pause(pause_s)
             self._refusal = ""
 
-    def _judge_refusal(self, attempt: Attempt, ending: Ending) -> None:
+    def _evaluate_refusal(self, attempt: Attempt, ending: Ending) -> None:
         """Report a dead process: broken off, then refused, with nothing else in between."""
         now = asyncio.get_running_loop().time()
         if ending is Ending.BROKEN:
@@ -240,11 +240,11 @@ class PeerChannel:
                 self._fail_soon(request_id)
 
     def _take(self, message: Message) -> None:
-        if not self._is_heard:
+        if not self._has_contact:
             # Not earlier: the peer may still turn this node away after its hello.
-            self._is_heard = True
-            self._backoff.heard()
-            self._link.complaints.settle(f"peer {self.peer}", "answers again")
+            self._has_contact = True
+            self._backoff.record_contact()
+            self._link.rate_limited_log.settle(f"peer {self.peer}", "answers again")
         asked = self._requests.take(message.request_id)
         if asked is None:
             self._link.counters.responses_unmatched += 1
@@ -258,7 +258,7 @@ class PeerChannel:
 
     def _expired(self, request_id: int, asked_at: float) -> None:
         conversation = self._conversation
-        if conversation is not None and self._outbox and conversation.heard_at < asked_at:
+        if conversation is not None and self._outbox and conversation.last_contact_at < asked_at:
             # After a network fault TCP may wait long before it sends again; a new connection
             # does not. A peer that is only slow loses nothing by it.
             conversation.abandon(f"silent for {self._link.request_timeout_s:g} s")
@@ -284,9 +284,9 @@ class PeerChannel:
 
     def _unwell(self, problem: str) -> None:
         self._problem = problem
-        self._is_heard = False
+        self._has_contact = False
         if problem == OWN_ADDRESS:
             return
         now = asyncio.get_running_loop().time()
         about = f"peer {self.peer}"
-        self._link.complaints.complain(about, f"{self.address}: {problem}", now)
+        self._link.rate_limited_log.warn(about, f"{self.address}: {problem}", now)

@@ -2,7 +2,7 @@
 
 Total in both directions: every well-formed protobuf message becomes a core message or a
 ``PeerProtocolError``, and every core message whose numbers fit their fields becomes protobuf.
-What the numbers *mean* is judged by the core; here only shape counts: required parts present,
+What the numbers *mean* is evaluated by the core; here only shape counts: required parts present,
 identities of 16 bytes, bounded lists. Multi-partition FetchSnapshot is taken apart in
 ``quorum.transport.snapshots``.
 """
@@ -265,7 +265,7 @@ def end_request_to_pb(message: EndQuorumEpochRequest) -> raft_pb2.EndQuorumEpoch
         epoch=message.epoch,
         preferred_successors=[key_to_pb(key) for key in message.preferred_successors],
         leader_endpoints=endpoints_to_pb(message.leader_endpoints),
-        stand_now=message.stand_now,
+        campaign_now=message.campaign_now,
     )
 
 
@@ -287,7 +287,7 @@ def end_request_from_pb(
         epoch=value.epoch,
         preferred_successors=tuple(key_from_pb(key) for key in value.preferred_successors),
         leader_endpoints=endpoints_from_pb(value.leader_endpoints),
-        stand_now=value.stand_now,
+        campaign_now=value.campaign_now,
     )
 
 

@@ -116,10 +116,10 @@ class Conversation:
         self._on_message = on_message
         self._call: Any = None
         self._abandoned = ""
-        self._said_goodbye = False
+        self._sent_goodbye = False
         self.is_established = False
         """Whether both hellos were accepted."""
-        self.heard_at = 0.0
+        self.last_contact_at = 0.0
         """Loop time of the last frame."""
         self.met: Hello | None = None
         """What the peer said of itself, once that was accepted."""
@@ -142,24 +142,24 @@ class Conversation:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 await self._shake_hands(call)
             self.is_established = True
-            self.heard_at = asyncio.get_running_loop().time()
+            self.last_contact_at = asyncio.get_running_loop().time()
             self._link.counters.connects += 1
-            outbox = Outbox(call.write, self._link.counters, self._complain)
+            outbox = Outbox(call.write, self._link.counters, self._warn)
             # Not before we read: a refusal comes right behind the hello, and of a call that found
             # its write in vain gRPC tells no other reason.
             asyncio.get_running_loop().call_soon(self._announce, outbox)
             await self._read(call, outbox)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
-            return self._judge(error)
+            return self._evaluate(error)
         finally:
             if outbox is not None:
                 outbox.close()
             await channel.close()
         return self._ended("the peer ended the stream")
 
-    def _complain(self, problem: str) -> None:
+    def _warn(self, problem: str) -> None:
         now = asyncio.get_running_loop().time()
-        self._link.complaints.complain(f"stream to {self._peer}", problem, now)
+        self._link.rate_limited_log.warn(f"stream to {self._peer}", problem, now)
 
     def _announce(self, outbox: Outbox) -> None:
         if not outbox.is_closed:
@@ -203,16 +203,16 @@ class Conversation:
                 return
             counters.frames_received += 1
             counters.bytes_received += len(data)
-            self.heard_at = loop_time()
+            self.last_contact_at = loop_time()
             if data and data[0] in _NO_MESSAGES:
                 if data[0] == PROBE:
                     outbox.push(ALIVE_FRAME)
                 else:
-                    self._said_goodbye = True
+                    self._sent_goodbye = True
                 continue
             on_message(decode_frame(data))
 
-    def _judge(self, error: BaseException) -> Ended:
+    def _evaluate(self, error: BaseException) -> Ended:
         """What it means that the stream ended with this; foreign bugs and our own are raised."""
         counters = self._link.counters
         match error:
@@ -232,12 +232,12 @@ class Conversation:
                 ending = Ending.CLOSED if self.is_established else Ending.REFUSED_HELLO
                 return Ended(ending, str(error))
             case aio.AioRpcError():
-                return self._judge_status(error.code(), error.details() or "")
+                return self._evaluate_status(error.code(), error.details() or "")
             case _ if isinstance(error, (*STREAM_ERRORS, asyncio.InvalidStateError)):
                 return self._ended(str(error))
         raise error
 
-    def _judge_status(self, code: grpc.StatusCode, details: str) -> Ended:
+    def _evaluate_status(self, code: grpc.StatusCode, details: str) -> Ended:
         problem = f"{details} ({code.name})"
         if not self.is_established:
             if code in _REFUSALS:
@@ -256,7 +256,7 @@ class Conversation:
         is_broken = (
             code is grpc.StatusCode.UNAVAILABLE and _BROKEN_CONNECTION.search(details) is not None
         ) or (code is grpc.StatusCode.INTERNAL and details == _WRITE_FAILED)
-        if is_broken and not self._said_goodbye:
+        if is_broken and not self._sent_goodbye:
             return Ended(Ending.BROKEN, problem)
         return Ended(Ending.CLOSED, problem)
 

@@ -21,7 +21,7 @@ from quorum.types import ReplicaKey, VersionRange
 SUBTREE: Final = 1
 PROVISIONAL: Final = 2
 SUPPORTED: Final = 3
-WAY: Final = 1
+ROUTE: Final = 1
 PATH_KEYS_MAX: Final = 64
 """Relays named in one answer; far more than any chain that is not refused."""
 
@@ -78,8 +78,8 @@ def unpack_subtree(data: bytes) -> Subtree | None:
     if links < 0 or links % _LINK.size or links > LINKS_MAX * _LINK.size:
         raise PeerProtocolError(f"a subtree of {len(content)} bytes")
     low, members = _SUBTREE.unpack_from(content)
-    ways = tuple(_LINK.iter_unpack(content[_SUBTREE.size :])) if links else ()
-    return Subtree(low, members, ways, PROVISIONAL in parts)
+    routes = tuple(_LINK.iter_unpack(content[_SUBTREE.size :])) if links else ()
+    return Subtree(low, members, routes, PROVISIONAL in parts)
 
 
 def pack_supported(ranges: tuple[VersionRange, ...]) -> bytes:
@@ -119,23 +119,23 @@ def unpack_supported(data: bytes) -> tuple[VersionRange, ...]:
     return tuple(ranges)
 
 
-def pack_way(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:
+def pack_route(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:
     """The part of a Fetch response that says which relays it came through.
 
     Raises:
         StructError: A number does not fit its field.
     """
     keys = b"".join(_KEY.pack(key.id, key.directory_id) for key in path)
-    return pack_part(WAY, _AGE.pack(min(contact_age_ms, _AGE_MS_MAX)) + keys)
+    return pack_part(ROUTE, _AGE.pack(min(contact_age_ms, _AGE_MS_MAX)) + keys)
 
 
-def unpack_way(data: bytes) -> tuple[tuple[ReplicaKey, ...], int]:
-    """Inverse of ``pack_way`` for all optional parts of a response; empty when it is not there.
+def unpack_route(data: bytes) -> tuple[tuple[ReplicaKey, ...], int]:
+    """Inverse of ``pack_route`` for all optional parts of a response; empty when it is not there.
 
     Raises:
         PeerProtocolError: Not such bytes.
     """
-    content = unpack_parts(data).get(WAY)
+    content = unpack_parts(data).get(ROUTE)
     if content is None:
         return (), 0
     keys = len(content) - _AGE.size

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 
 from google.protobuf.message import DecodeError
 
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -35,7 +35,7 @@ from quorum.core.messages.voter_messages import (
     VoterChangeResponse,
 )
 from quorum.errors import PeerProtocolError, QuorumUsageError
-from quorum.transport import chain_codec, codec, founding_codec, packing, read_codec, voter_codec
+from quorum.transport import bootstrap_codec, chain_codec, codec, packing, read_codec, voter_codec
 from quorum.transport.packing import HEADER
 from quorum.types import ReplicaKey
 from quorum.v1 import raft_pb2
@@ -58,8 +58,8 @@ UPDATE_VOTER_REQUEST: Final = 0x40
 ADD_VOTER_REQUEST: Final = 0x41
 REMOVE_VOTER_REQUEST: Final = 0x42
 VOTER_CHANGE_RESPONSE: Final = 0x43
-FOUNDING_REQUEST: Final = 0x28
-FOUNDING_RESPONSE: Final = 0x29
+BOOTSTRAP_REQUEST: Final = 0x28
+BOOTSTRAP_RESPONSE: Final = 0x29
 
 GOODBYE_FRAME: Final = HEADER.pack(GOODBYE, 0, HEADER.size, 0)
 PROBE_FRAME: Final = HEADER.pack(PROBE, 0, HEADER.size, 0)
@@ -98,10 +98,10 @@ _PROTOBUF: Final[tuple[tuple[int, type[Message], Any, Any, Any], ...]] = (
      voter_codec.remove_request_to_pb, voter_codec.remove_request_from_pb),
     (VOTER_CHANGE_RESPONSE, VoterChangeResponse, raft_pb2.OwnVoterResponse,
      voter_codec.change_response_to_pb, voter_codec.change_response_from_pb),
-    (FOUNDING_REQUEST, FoundingRequest, raft_pb2.FoundingRequest,
-     founding_codec.founding_request_to_pb, founding_codec.founding_request_from_pb),
-    (FOUNDING_RESPONSE, FoundingResponse, raft_pb2.FoundingResponse,
-     founding_codec.founding_response_to_pb, founding_codec.founding_response_from_pb),
+    (BOOTSTRAP_REQUEST, BootstrapRequest, raft_pb2.BootstrapRequest,
+     bootstrap_codec.bootstrap_request_to_pb, bootstrap_codec.bootstrap_request_from_pb),
+    (BOOTSTRAP_RESPONSE, BootstrapResponse, raft_pb2.BootstrapResponse,
+     bootstrap_codec.bootstrap_response_to_pb, bootstrap_codec.bootstrap_response_from_pb),
 )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ _RESPONSE_OF: Final[dict[type[Request], type[Response]]] = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
-    FoundingRequest: FoundingResponse,
+    BootstrapRequest: BootstrapResponse,
     FetchRequest: FetchResponse,
     FetchSnapshotRequest: FetchSnapshotResponse,
     ReadPositionRequest: ReadPositionResponse,
@@ -209,5 +209,5 @@ def sender_key(request: Request) -> ReplicaKey:
             return request.candidate
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return request.leader
-        case FoundingRequest():
+        case BootstrapRequest():
             return request.sender

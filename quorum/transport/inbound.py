@@ -40,8 +40,8 @@ from quorum.transport.hello import (
 from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
 from quorum.transport.link import EXCHANGE_METHOD, STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
+from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.transport.routes import Routes
-from quorum.transport.speakers import Speaker, Speakers
 from quorum.types import NO_NODE, NodeId, uuid_to_text
 
 _Provable: TypeAlias = (
@@ -76,20 +76,20 @@ class InboundStream:
         context: Any,
         link: Link,
         routes: Routes,
-        speakers: Speakers,
+        peer_sessions: PeerSessions,
         on_accepted: Callable[[NodeId], None],
         is_known: Callable[[Hello], bool | None],
     ) -> None:
         self._context = context
         self._link = link
         self._routes = routes
-        self._speakers = speakers
+        self._peer_sessions = peer_sessions
         self._on_accepted = on_accepted
         self._is_known = is_known
         self._is_proven = False
         """Whether this is certainly the replica that its hello names (ADR 52)."""
-        self._speaker: Speaker | None = None
-        self._outbox = Outbox(context.write, link.counters, self._complain)
+        self._peer_session: PeerSession | None = None
+        self._outbox = Outbox(context.write, link.counters, self._warn)
         self._open: dict[int, type[Request]] = {}
         self._sender = NO_NODE
 
@@ -102,30 +102,30 @@ class InboundStream:
             await self._read(hello)
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
-            self._complain(str(error))
+            self._warn(str(error))
             await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except STREAM_ERRORS:
             # The peer is gone; it knows, and its requests are forgotten below.
             return
         finally:
             self._outbox.close()
-            if self._speaker is not None:
-                self._speakers.release(self._speaker)
+            if self._peer_session is not None:
+                self._peer_sessions.release(self._peer_session)
             for request_id in self._open:
                 self._routes.close(self._sender, request_id, self)
 
-    async def say_goodbye(self) -> None:
+    async def send_goodbye(self) -> None:
         """Tell the peer that this end closes on purpose, after what is queued."""
         await self._outbox.finish(GOODBYE_FRAME)
 
     def deliver(self, message: Message) -> None:
-        """The response to one of this stream's requests (``routes.Way``)."""
+        """The response to one of this stream's requests (``routes.Route``)."""
         request = self._open.pop(message.request_id, None)
         try:
             self._outbox.push(encode_frame(message))
         except QuorumUsageError as error:
             self._link.counters.outbox_dropped += 1
-            self._complain(str(error))
+            self._warn(str(error))
             return
         if request is not None and isinstance(message, Response):
             name_refusal(request, message.error)
@@ -146,7 +146,7 @@ class InboundStream:
             theirs = decode_hello(data if data is not aio.EOF else b"")
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
-            self._complain(str(error))
+            self._warn(str(error))
             await end(context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise
         await context.write(encode_hello(served_hello(self._link.hello)))
@@ -154,17 +154,17 @@ class InboundStream:
         if problem is not None:
             if problem != OWN_ADDRESS:
                 self._link.counters.hellos_refused += 1
-                self._complain(f"stream refused: {problem}")
+                self._warn(f"stream refused: {problem}")
             await end(context, EXCHANGE_METHOD, grpc.StatusCode.FAILED_PRECONDITION, problem)
         await self._check_identity(theirs)
-        self._speaker = await self._speakers.claim(theirs, self._probe)
-        if self._speaker is None:
+        self._peer_session = await self._peer_sessions.claim(theirs, self._probe)
+        if self._peer_session is None:
             clone = (
                 f"another live process speaks as node {theirs.key.id} with directory id "
                 f"{uuid_to_text(theirs.key.directory_id)}: one of the two has a copy of its disk"
             )
             self._link.counters.clones_refused += 1
-            self._complain(f"stream refused: {clone}")
+            self._warn(f"stream refused: {clone}")
             await end(context, EXCHANGE_METHOD, grpc.StatusCode.FAILED_PRECONDITION, clone)
         return theirs
 
@@ -178,24 +178,24 @@ class InboundStream:
         problem = names.problem(theirs.key.id, self._context.auth_context())
         if problem is not None:
             self._link.counters.impostors_refused += 1
-            self._complain(f"stream refused: {problem}")
+            self._warn(f"stream refused: {problem}")
             await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.PERMISSION_DENIED, problem)
 
     async def _read(self, hello: Hello) -> None:
         counters, routes = self._link.counters, self._routes
         read, deliver, eof = self._context.read, self._link.deliver, aio.EOF
         sender, open_requests, key = self._sender, self._open, hello.key
-        speaker = self._speaker
+        peer_session = self._peer_session
         while True:
             data = await read()
             if data is eof:
                 return
             counters.frames_received += 1
             counters.bytes_received += len(data)
-            if speaker is not None:
-                if speaker.is_superseded:
+            if peer_session is not None:
+                if peer_session.is_superseded:
                     raise PeerProtocolError(f"another process speaks as replica {key.id} by now")
-                speaker.heard()
+                peer_session.record_contact()
             if data and data[0] == ALIVE:
                 continue
             message = decode_frame(data)
@@ -230,7 +230,7 @@ class InboundStream:
             return message
         return replace(message, is_unproven=True)
 
-    def _complain(self, problem: str) -> None:
+    def _warn(self, problem: str) -> None:
         # Without the port: it is another one after every reconnect.
         about = f"stream from {self._context.peer().rpartition(':')[0]}"
-        self._link.complaints.complain(about, problem, asyncio.get_running_loop().time())
+        self._link.rate_limited_log.warn(about, problem, asyncio.get_running_loop().time())

@@ -15,10 +15,10 @@ from grpc import aio
 from quorum.config import QuorumConfig
 from quorum.core.messages.message_types import Message
 from quorum.supervisor import Supervisor
-from quorum.transport.complaints import Complaints
 from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
 from quorum.transport.node_names import NodeNames
+from quorum.transport.rate_limited_log import RateLimitedLog
 from quorum.types import NodeId
 
 SERVICE_NAME: Final = "quorum.v1.RaftService"
@@ -74,7 +74,7 @@ class Link:
     rng: random.Random = field(default_factory=random.Random)
     """Keeps refused peers from coming back in step; nothing else hangs on it."""
     counters: TransportCounters = field(default_factory=TransportCounters)
-    complaints: Complaints = field(default_factory=lambda: Complaints(_LOGGER))
+    rate_limited_log: RateLimitedLog = field(default_factory=lambda: RateLimitedLog(_LOGGER))
     supervisor: Supervisor = field(default_factory=Supervisor)
     snapshot_response_bytes_max: int = QuorumConfig().snapshot_response_bytes_max
     """Most checkpoint bytes of one FetchSnapshot answer (630.11)."""

@@ -40,7 +40,7 @@ class Outbox:
         self._on_dropped = on_dropped
         self._frames: deque[bytes] = deque()
         self._bytes = 0
-        self._bytes_under_way = 0
+        self._bytes_in_flight = 0
         self._idle: asyncio.Future[None] | None = None
         self._is_writing = False
         self.is_closed = False
@@ -98,7 +98,7 @@ class Outbox:
         while frames:
             frame = frames.popleft()
             self._bytes -= len(frame)
-            self._bytes_under_way = len(frame)
+            self._bytes_in_flight = len(frame)
             try:
                 if not begin(self._write(frame), self._written):
                     return
@@ -120,7 +120,7 @@ class Outbox:
 
     def _count(self) -> None:
         self._counters.frames_sent += 1
-        self._counters.bytes_sent += self._bytes_under_way
+        self._counters.bytes_sent += self._bytes_in_flight
 
     def _settle(self) -> None:
         if self._idle is not None and not self._idle.done():

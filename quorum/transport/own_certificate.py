@@ -15,7 +15,7 @@ _FLIGHTS_MAX: Final = 8
 def carries_name(certificate: Path, key: Path, authorities: Path, name: str) -> bool:
     """Whether a client that expects ``name`` would be content with this certificate's names.
 
-    A handshake with ourselves, in memory. What else may be wrong with the chain is not judged:
+    A handshake with ourselves, in memory. What else may be wrong with the chain is not evaluated:
     peers may hold authorities that this node does not have any more.
 
     Raises:

@@ -21,19 +21,19 @@ from quorum.core.messages.read_messages import ReadRound
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport.extensions import (
+    pack_route,
     pack_subtree,
     pack_supported,
-    pack_way,
+    unpack_route,
     unpack_subtree,
     unpack_supported,
-    unpack_way,
 )
 from quorum.transport.limits import DIGEST_BYTES_MAX, ENDPOINTS_MAX
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 
 HEADER: Final = Struct(">BBHq")
 """Kind, flags, tail position, request id."""
-BARRED: Final = 0x01
+DISQUALIFIED: Final = 0x01
 """Flag of Fetch and FetchSnapshot: the sender does not vote, whatever its key."""
 LOST_RECORDS: Final = 0x02
 """Flag of Fetch: the sender knows that its disk lost records."""
@@ -80,7 +80,7 @@ def pack_fetch_request(message: FetchRequest) -> bytes:
     extra = b"" if message.subtree is None else pack_subtree(message.subtree)
     if message.supported:
         extra += pack_supported(message.supported)
-    flags = BARRED * message.is_barred | LOST_RECORDS * message.has_lost_records
+    flags = DISQUALIFIED * message.is_disqualified | LOST_RECORDS * message.has_lost_records
     return (
         _FETCH_REQUEST.pack(
             FETCH_REQUEST, flags, _FETCH_REQUEST.size + len(extra), message.request_id,
@@ -129,7 +129,7 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
         read_round=_read_round(round_epoch, round_number),
         digest=data[middle:],
         subtree=unpack_subtree(extra) if extra else None,
-        is_barred=bool(flags & BARRED),
+        is_disqualified=bool(flags & DISQUALIFIED),
         has_lost_records=bool(flags & LOST_RECORDS),
         supported=unpack_supported(extra) if extra else (),
     )
@@ -147,7 +147,7 @@ def pack_fetch_response(message: FetchResponse) -> bytes:
     snapshot_id = message.snapshot_id or _ABSENT
     read_round = message.read_round
     endpoints = pack_endpoints(message.leader_endpoints) if message.leader_endpoints else b""
-    extra = pack_way(message.path, message.contact_age_ms) if message.path else b""
+    extra = pack_route(message.path, message.contact_age_ms) if message.path else b""
     head = _FETCH_RESPONSE.pack(
         FETCH_RESPONSE, 0, _FETCH_RESPONSE.size + len(extra), message.request_id,
         message.error, message.leader_id, message.epoch,
@@ -177,7 +177,7 @@ def unpack_fetch_response(data: bytes) -> FetchResponse:
     path: tuple[ReplicaKey, ...] = ()
     age_ms = 0
     if tail > _FETCH_RESPONSE.size:
-        path, age_ms = unpack_way(data[_FETCH_RESPONSE.size : tail])
+        path, age_ms = unpack_route(data[_FETCH_RESPONSE.size : tail])
     return FetchResponse(
         request_id=request_id,
         error=error_from_number(error),
@@ -203,7 +203,7 @@ def pack_snapshot_request(message: FetchSnapshotRequest) -> bytes:
         StructError, ValueError: A field does not fit its width.
     """
     cluster_id = message.cluster_id.encode()
-    flags = BARRED * message.is_barred
+    flags = DISQUALIFIED * message.is_disqualified
     return (
         _SNAPSHOT_REQUEST.pack(
             FETCH_SNAPSHOT_REQUEST, flags, _SNAPSHOT_REQUEST.size, message.request_id,
@@ -242,7 +242,7 @@ def unpack_snapshot_request(data: bytes) -> FetchSnapshotRequest:
         position=position,
         max_bytes=max_bytes,
         read_round=_read_round(round_epoch, round_number),
-        is_barred=bool(flags & BARRED),
+        is_disqualified=bool(flags & DISQUALIFIED),
     )
 
 

@@ -121,7 +121,7 @@ class PeerNetwork:
     async def stop(self) -> None:
         """Say goodbye to those connected to us and close our own streams."""
         self._is_stopped = True
-        await self.service.say_goodbye()
+        await self.service.send_goodbye()
         for channel in self._channels.values():
             self._close(channel)
         self._channels.clear()

@@ -2,8 +2,8 @@
 
 gRPC's event engine reads sockets on threads of its own and hands every completion to a polling
 thread, which hands it to the event loop. The engine before it polls on the thread that waits: one
-hand-over less for each message. A lone write passes six messages between sleeping threads, so
-that is a fifth of its latency (docs/benchmarks-history.md).
+transfer-leadership less for each message. A lone write passes six messages between sleeping
+threads, so that is a fifth of its latency (docs/benchmarks-history.md).
 """
 
 from __future__ import annotations

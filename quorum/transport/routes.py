@@ -18,7 +18,7 @@ ANONYMOUS_BELOW: Final = -1000
 """Sender ids below this are made here: for unary calls and for observers without an id."""
 
 
-class Way(Protocol):
+class Route(Protocol):
     """Something that can carry a response back."""
 
     def deliver(self, message: Message) -> None:
@@ -34,7 +34,7 @@ class Routes:
 
     def __init__(self, counters: TransportCounters) -> None:
         self._counters = counters
-        self._ways: dict[tuple[NodeId, int], Way] = {}
+        self._ways: dict[tuple[NodeId, int], Route] = {}
         self._anonymous = count(ANONYMOUS_BELOW - 1, -1)
 
     def __len__(self) -> int:
@@ -44,19 +44,19 @@ class Routes:
         """A sender id that was never given out before."""
         return next(self._anonymous)
 
-    def open(self, sender: NodeId, request_id: int, way: Way) -> None:
+    def open(self, sender: NodeId, request_id: int, route: Route) -> None:
         """The response to this request goes that way."""
-        self._ways[sender, request_id] = way
+        self._ways[sender, request_id] = route
 
-    def close(self, sender: NodeId, request_id: int, way: Way) -> None:
+    def close(self, sender: NodeId, request_id: int, route: Route) -> None:
         """Forget it, unless a newer request took the id over."""
-        if self._ways.get((sender, request_id)) is way:
+        if self._ways.get((sender, request_id)) is route:
             del self._ways[sender, request_id]
 
     def respond(self, to: NodeId, message: Message) -> None:
         """Send a response back; dropped and counted when its way is gone."""
-        way = self._ways.pop((to, message.request_id), None)
-        if way is None:
+        route = self._ways.pop((to, message.request_id), None)
+        if route is None:
             self._counters.responses_unroutable += 1
         else:
-            way.deliver(message)
+            route.deliver(message)

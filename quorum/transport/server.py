@@ -26,9 +26,9 @@ from quorum.transport.limits import (
     STREAMS_PER_CALLER_MAX,
 )
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
+from quorum.transport.peer_sessions import PeerSessions
 from quorum.transport.routes import Routes
 from quorum.transport.running_calls import RunningCalls
-from quorum.transport.speakers import Speakers
 from quorum.transport.unary import UnaryCalls
 from quorum.types import NodeId
 
@@ -39,7 +39,7 @@ class RaftService:
     """What peers call on this node. Owned by the event loop.
 
     Life-cycle: add ``handlers`` to a server made with ``SERVER_OPTIONS``; before stopping that
-    server, ``say_goodbye``.
+    server, ``send_goodbye``.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RaftService:
         self._routes = Routes(link.counters)
         self._unary = UnaryCalls(link, self._routes)
         self._streams: set[InboundStream] = set()
-        self._speakers = Speakers()
+        self._peer_sessions = PeerSessions()
         self._places = FairShare("peer_streams", STREAMS_MAX, caller_most=STREAMS_PER_CALLER_MAX)
 
     def quotas(self) -> tuple[FairShare, ...]:
@@ -83,7 +83,7 @@ class RaftService:
         """Send a response to where its request came from."""
         self._routes.respond(to, message)
 
-    async def say_goodbye(self) -> None:
+    async def send_goodbye(self) -> None:
         """Tell every peer that this end closes on purpose; takes a bounded time.
 
         Unary calls that wait for an answer end with UNAVAILABLE, and so does every new one.
@@ -91,7 +91,7 @@ class RaftService:
         self._unary.close()
         if self._streams:
             # Those that are late end with their streams.
-            goodbyes = [asyncio.ensure_future(s.say_goodbye()) for s in self._streams]
+            goodbyes = [asyncio.ensure_future(s.send_goodbye()) for s in self._streams]
             await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
 
     async def _exchange(self, _requests: object, context: Any) -> None:
@@ -106,7 +106,12 @@ class RaftService:
                 f"{self._places.held_by(caller)} of this caller",
             )
         stream = InboundStream(
-            context, self._link, self._routes, self._speakers, self._on_accepted, self._is_known
+            context,
+            self._link,
+            self._routes,
+            self._peer_sessions,
+            self._on_accepted,
+            self._is_known,
         )
         self._streams.add(stream)
         try:
@@ -153,5 +158,5 @@ class PeerServer:
 
     async def stop(self) -> None:
         """Say goodbye, then end everything within a moment."""
-        await self._service.say_goodbye()
+        await self._service.send_goodbye()
         await self._running.stop(self._server, _STOP_GRACE_S)

@@ -48,7 +48,7 @@ def divide_budget(budget_bytes: int, left_bytes: Sequence[int]) -> list[int]:
 
 
 @dataclass(slots=True)
-class _Slice:
+class _Chunk:
     """One named partition: our question about it and what is known of the answer."""
 
     topic: int
@@ -65,7 +65,7 @@ class _Slice:
         return max(0, found.size - found.position - len(found.chunk))
 
 
-def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_Slice]:
+def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_Chunk]:
     if value.max_bytes < 0:
         raise PeerProtocolError(f"FetchSnapshot for at most {value.max_bytes} bytes")
     count = sum(len(topic.partitions) for topic in value.topics)
@@ -75,7 +75,7 @@ def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_
         )
     replica_id = value.replica_id if value.HasField("replica_id") else NO_NODE
     replica = ReplicaKey(replica_id, codec.uuid_from_pb(value.replica_directory_id))
-    slices: list[_Slice] = []
+    slices: list[_Chunk] = []
     for topic_index, topic in enumerate(value.topics):
         for wanted in topic.partitions:
             request = None
@@ -90,7 +90,7 @@ def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_
                     max_bytes=0,
                     read_round=codec.round_from_pb(value.read_round),
                 )
-            slices.append(_Slice(topic_index, wanted.partition, request))
+            slices.append(_Chunk(topic_index, wanted.partition, request))
     return slices
 
 
@@ -124,7 +124,7 @@ async def serve_fetch_snapshot(
     return _put_together(value, slices)
 
 
-async def _extend(wanted: _Slice, share: int, ask: Ask) -> None:
+async def _extend(wanted: _Chunk, share: int, ask: Ask) -> None:
     """Ask for ``share`` more bytes behind those that are here."""
     request, found = wanted.request, wanted.response
     if request is None:
@@ -148,7 +148,7 @@ def _whole_error(error: ErrorCode) -> raft_pb2.FetchSnapshotResponse:
 
 
 def _put_together(
-    value: raft_pb2.FetchSnapshotRequest, slices: Sequence[_Slice]
+    value: raft_pb2.FetchSnapshotRequest, slices: Sequence[_Chunk]
 ) -> raft_pb2.FetchSnapshotResponse:
     answer = raft_pb2.FetchSnapshotResponse(
         topics=[raft_pb2.FetchSnapshotTopicData(name=topic.name) for topic in value.topics]
@@ -160,7 +160,7 @@ def _put_together(
     return answer
 
 
-def _partition_to_pb(wanted: _Slice) -> raft_pb2.FetchSnapshotPartitionData:
+def _partition_to_pb(wanted: _Chunk) -> raft_pb2.FetchSnapshotPartitionData:
     found = wanted.response
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error
     name_refusal(FetchSnapshotRequest, error)

@@ -54,7 +54,7 @@ class _UnprovenError(Exception):
 
 
 class _Call:
-    """One question to the core (``routes.Way``)."""
+    """One question to the core (``routes.Route``)."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

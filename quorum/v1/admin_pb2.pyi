@@ -64,7 +64,7 @@ class DescribeQuorumRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class QuorumReplica(_message.Message):
-    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms", "subtree_members", "subtree_low_offset", "compared_end_offset", "is_barred", "below", "is_subtree_low_provisional")
+    __slots__ = ("replica_id", "directory_id", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms", "subtree_members", "subtree_low_offset", "compared_end_offset", "is_disqualified", "below", "is_subtree_low_provisional")
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -73,7 +73,7 @@ class QuorumReplica(_message.Message):
     SUBTREE_MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SUBTREE_LOW_OFFSET_FIELD_NUMBER: _ClassVar[int]
     COMPARED_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    IS_BARRED_FIELD_NUMBER: _ClassVar[int]
+    IS_DISQUALIFIED_FIELD_NUMBER: _ClassVar[int]
     BELOW_FIELD_NUMBER: _ClassVar[int]
     IS_SUBTREE_LOW_PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
     replica_id: int
@@ -84,10 +84,10 @@ class QuorumReplica(_message.Message):
     subtree_members: int
     subtree_low_offset: int
     compared_end_offset: int
-    is_barred: bool
+    is_disqualified: bool
     below: _containers.RepeatedCompositeFieldContainer[ObserverLink]
     is_subtree_low_provisional: bool
-    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ..., subtree_members: _Optional[int] = ..., subtree_low_offset: _Optional[int] = ..., compared_end_offset: _Optional[int] = ..., is_barred: bool = ..., below: _Optional[_Iterable[_Union[ObserverLink, _Mapping]]] = ..., is_subtree_low_provisional: bool = ...) -> None: ...
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ..., subtree_members: _Optional[int] = ..., subtree_low_offset: _Optional[int] = ..., compared_end_offset: _Optional[int] = ..., is_disqualified: bool = ..., below: _Optional[_Iterable[_Union[ObserverLink, _Mapping]]] = ..., is_subtree_low_provisional: bool = ...) -> None: ...
 
 class ObserverLink(_message.Message):
     __slots__ = ("observer_id", "fetches_from")
@@ -98,7 +98,7 @@ class ObserverLink(_message.Message):
     def __init__(self, observer_id: _Optional[int] = ..., fetches_from: _Optional[int] = ...) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "dispute", "check_quorum_ms", "relay_low_offset", "is_relay_low_provisional", "replay_stopped")
+    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "divergence_resolution", "check_quorum_ms", "relay_low_offset", "is_relay_low_provisional", "replay_stopped")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -117,7 +117,7 @@ class DescribeQuorumResponse(_message.Message):
     PENDING_CHANGE_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     RELAY_PATH_FIELD_NUMBER: _ClassVar[int]
-    DISPUTE_FIELD_NUMBER: _ClassVar[int]
+    DIVERGENCE_RESOLUTION_FIELD_NUMBER: _ClassVar[int]
     CHECK_QUORUM_MS_FIELD_NUMBER: _ClassVar[int]
     RELAY_LOW_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IS_RELAY_LOW_PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
@@ -140,12 +140,12 @@ class DescribeQuorumResponse(_message.Message):
     pending_change: str
     removed: _containers.RepeatedCompositeFieldContainer[RemovedVoter]
     relay_path: _containers.RepeatedScalarFieldContainer[int]
-    dispute: str
+    divergence_resolution: str
     check_quorum_ms: int
     relay_low_offset: int
     is_relay_low_provisional: bool
     replay_stopped: str
-    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., dispute: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ..., relay_low_offset: _Optional[int] = ..., is_relay_low_provisional: bool = ..., replay_stopped: _Optional[str] = ...) -> None: ...
+    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., divergence_resolution: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ..., relay_low_offset: _Optional[int] = ..., is_relay_low_provisional: bool = ..., replay_stopped: _Optional[str] = ...) -> None: ...
 
 class RemovedVoter(_message.Message):
     __slots__ = ("node_id", "directory_id")

@@ -176,20 +176,20 @@ class VersionRange(_message.Message):
     def __init__(self, name: _Optional[str] = ..., lowest: _Optional[int] = ..., highest: _Optional[int] = ...) -> None: ...
 
 class EndQuorumEpochRequest(_message.Message):
-    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints", "stand_now")
+    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints", "campaign_now")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PREFERRED_SUCCESSORS_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
-    STAND_NOW_FIELD_NUMBER: _ClassVar[int]
+    CAMPAIGN_NOW_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader: _common_pb2.ReplicaKey
     epoch: int
     preferred_successors: _containers.RepeatedCompositeFieldContainer[_common_pb2.ReplicaKey]
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    stand_now: bool
-    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., stand_now: bool = ...) -> None: ...
+    campaign_now: bool
+    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., campaign_now: bool = ...) -> None: ...
 
 class EndQuorumEpochResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "leader_endpoints")
@@ -201,43 +201,43 @@ class EndQuorumEpochResponse(_message.Message):
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
     def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
-class FoundingRequest(_message.Message):
-    __slots__ = ("cluster_id", "sender", "voter", "epoch", "life_id", "roster")
+class BootstrapRequest(_message.Message):
+    __slots__ = ("cluster_id", "sender", "voter", "epoch", "incarnation_id", "voter_list")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     VOTER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
-    LIFE_ID_FIELD_NUMBER: _ClassVar[int]
-    ROSTER_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
+    VOTER_LIST_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     sender: _common_pb2.ReplicaKey
     voter: _common_pb2.ReplicaKey
     epoch: int
-    life_id: bytes
-    roster: _containers.RepeatedCompositeFieldContainer[Life]
-    def __init__(self, cluster_id: _Optional[str] = ..., sender: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., life_id: _Optional[bytes] = ..., roster: _Optional[_Iterable[_Union[Life, _Mapping]]] = ...) -> None: ...
+    incarnation_id: bytes
+    voter_list: _containers.RepeatedCompositeFieldContainer[Incarnation]
+    def __init__(self, cluster_id: _Optional[str] = ..., sender: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., voter: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., incarnation_id: _Optional[bytes] = ..., voter_list: _Optional[_Iterable[_Union[Incarnation, _Mapping]]] = ...) -> None: ...
 
-class Life(_message.Message):
-    __slots__ = ("id", "life_id")
+class Incarnation(_message.Message):
+    __slots__ = ("id", "incarnation_id")
     ID_FIELD_NUMBER: _ClassVar[int]
-    LIFE_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
     id: int
-    life_id: bytes
-    def __init__(self, id: _Optional[int] = ..., life_id: _Optional[bytes] = ...) -> None: ...
+    incarnation_id: bytes
+    def __init__(self, id: _Optional[int] = ..., incarnation_id: _Optional[bytes] = ...) -> None: ...
 
-class FoundingResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "life_id", "roster", "leader_endpoints")
+class BootstrapResponse(_message.Message):
+    __slots__ = ("error_code", "current_leader", "incarnation_id", "voter_list", "leader_endpoints")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
-    LIFE_ID_FIELD_NUMBER: _ClassVar[int]
-    ROSTER_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
+    VOTER_LIST_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     error_code: _common_pb2.ErrorCode
     current_leader: _common_pb2.LeaderAndEpoch
-    life_id: bytes
-    roster: _containers.RepeatedCompositeFieldContainer[Life]
+    incarnation_id: bytes
+    voter_list: _containers.RepeatedCompositeFieldContainer[Incarnation]
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
-    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., life_id: _Optional[bytes] = ..., roster: _Optional[_Iterable[_Union[Life, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
+    def __init__(self, error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., current_leader: _Optional[_Union[_common_pb2.LeaderAndEpoch, _Mapping]] = ..., incarnation_id: _Optional[bytes] = ..., voter_list: _Optional[_Iterable[_Union[Incarnation, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("cluster_id", "replica", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "high_watermark", "max_wait_ms", "max_bytes", "read_round", "digest")

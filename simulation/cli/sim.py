@@ -16,7 +16,7 @@ from quorate.cli.session import Session
 from simulation.cli.sim_explore import explore
 from simulation.enforcement import NOT_ENFORCED, enforced, why_not_enforced
 from simulation.lanes import LaneReport, SeedResult, run_lane
-from simulation.options import OBSERVERS_MAX, STORM_EVENTS, VOTERS_MAX, Options
+from simulation.options import FAULT_PHASE_EVENTS, OBSERVERS_MAX, VOTERS_MAX, Options
 from simulation.profiles import PROFILES
 from simulation.scenario.command_line import main as scenario
 
@@ -60,7 +60,7 @@ def _shape(command: Any) -> Any:
         click.option(
             "--events",
             type=click.IntRange(min=1),
-            default=STORM_EVENTS,
+            default=FAULT_PHASE_EVENTS,
             show_default=True,
             help="How long faults go on, in delivered messages, disk passes and client steps.",
         ),

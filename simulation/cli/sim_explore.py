@@ -11,9 +11,9 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from simulation.explore.models import MODELS
+from simulation.explore.report_lines import report_lines
 from simulation.explore.search import Report
 from simulation.explore.search import explore as search
-from simulation.explore.telling import told
 
 STATES_MAX = 10_000_000
 """About 4 GB."""
@@ -40,14 +40,14 @@ def explore(session: Session, model: str, states: int) -> None:
     began = time.monotonic()
 
     with session.progress("states", None) as bar:
-        told_of = 0
+        reported_count = 0
 
-        def tell(_depth: int, seen: int) -> None:
-            nonlocal told_of
-            bar.advance(seen - told_of)
-            told_of = seen
+        def on_level(_depth: int, seen: int) -> None:
+            nonlocal reported_count
+            bar.advance(seen - reported_count)
+            reported_count = seen
 
-        report = search(MODELS[model], states_max=states, on_level=tell)
+        report = search(MODELS[model], states_max=states, on_level=on_level)
     session.show(_result(report, time.monotonic() - began))
     refuse(report, states)
 
@@ -59,7 +59,7 @@ def refuse(report: Report, states_max: int) -> None:
         CliError: Either of these; the shortest way to a violation goes to standard error.
     """
     if report.violation is not None:
-        for line in told(report):
+        for line in report_lines(report):
             click.echo(line, err=True)
         raise CliError(f"{report.model.name}: {report.violation.name} does not hold")
     if not report.is_complete:

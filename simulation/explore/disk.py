@@ -16,9 +16,9 @@ from quorum.core.contract.output import (
     AdvanceLogStart,
     Append,
     Effect,
-    FreezeDownload,
     ReplaceLogWith,
     SaveElectionState,
+    SealDownload,
     Truncate,
 )
 from quorum.core.messages.received_records import VotersAt
@@ -77,7 +77,7 @@ class Disk:
             case AdvanceLogStart():
                 kept = tuple(each for each in self.snapshots if each not in effect.delete)
                 return replace(self, start=effect.start, snapshots=kept)
-            case FreezeDownload():
+            case SealDownload():
                 known = {*self.snapshots, effect.snapshot_id}
                 ids = sorted(known, key=lambda each: (each.offset, each.epoch))
                 return replace(self, snapshots=tuple(ids))

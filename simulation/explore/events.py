@@ -17,8 +17,8 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
     """What may happen to a node without a message."""
     core = node.core
     role = core.role
-    may_stand = model.may_stand(core.me.id, core.epoch + 1)
-    may_rise = core.epoch < model.epochs and may_stand
+    may_campaign = model.may_campaign(core.me.id, core.epoch + 1)
+    may_rise = core.epoch < model.epochs and may_campaign
     found: list[Event] = []
     if is_urgent(node, model):
         found.append(("persist",))
@@ -44,7 +44,7 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
 
 def is_urgent(node: Working, model: Model) -> bool:
     """Whether it has to be settled what the disk has done before anything else happens."""
-    return bool(node.pending) and not model.in_full and not node.doomed
+    return bool(node.pending) and not model.in_full and not node.last_pass
 
 
 def crash_variants(node: Working, written: Disk, watermarks: set[int]) -> list[Event]:
@@ -61,7 +61,7 @@ def crash_variants(node: Working, written: Disk, watermarks: set[int]) -> list[E
                 if len(batch) < effect.end_offset and is_within:
                     logs.append(batch)
             done = done.after(effect, node.checkpoints)
-        if not node.doomed:
+        if not node.last_pass:
             break
         if done.log != logs[-1] and done.log != written.log:
             logs.append(done.log)

@@ -113,14 +113,14 @@ class Locals:
             case ("persist",):
                 node.persist()
             case ("doom",):
-                node.doomed, node.stored = True, 0
+                node.last_pass, node.stored = True, 0
             case ("timer",):
                 expire(core)
                 node.take(raft.tick(now))
             case ("propose",):
                 node.take(raft.propose(now, end_offset=core.log.end_offset + 1, payload=b""))
             case ("remove", target):
-                node.take(raft.notice(now, RemoveVoter(1, key_of(target))))
+                node.take(raft.on_local_event(now, RemoveVoter(1, key_of(target))))
             case ("begin", target):
                 make_due(core, target)
                 node.take(raft.tick(now))
@@ -195,7 +195,7 @@ class Locals:
         """Whether nobody waits for it, or the model loses all of its kind."""
         model = self._model
         if isinstance(message, EndQuorumEpochRequest | EndQuorumEpochResponse):
-            return not model.has_farewells
+            return not model.has_end_epochs
         if isinstance(message, Request):
             return False
         is_refusal = message.error != ErrorCode.NONE or (
@@ -253,7 +253,7 @@ class Locals:
         core = node.core
         slots.set_aside(core)
         high_watermark, core.high_watermark = core.high_watermark, 0
-        body = fingerprint((core, node.disk, node.pending, node.promises, node.doomed))
+        body = fingerprint((core, node.disk, node.pending, node.promises, node.last_pass))
         core.high_watermark = high_watermark
         key = (body, high_watermark, node.stored, node.crashes)
         known = self._by_fingerprint.get(key)
@@ -301,5 +301,5 @@ class Locals:
             tuple(begins) if raft.is_leader else (),
             tuple(events_of(node, written, self._model)),
             is_urgent(node, self._model),
-            node.doomed and not raft.is_leader,
+            node.last_pass and not raft.is_leader,
         )

@@ -44,7 +44,7 @@ class Model:
     or never, and a write is done at once or lost in a crash (``space``)."""
     has_pre_votes: bool = False
     """Whether pre-votes are messages; otherwise every node that asks for them wins them."""
-    has_farewells: bool = False
+    has_end_epochs: bool = False
     """Whether EndQuorumEpoch is delivered; otherwise every one is lost."""
     has_refusals: bool = False
     """Whether refusals and answers to BeginQuorumEpoch are delivered; otherwise all are lost."""
@@ -56,20 +56,24 @@ class Model:
     alike: tuple[tuple[NodeId, ...], ...] = ()
     """Groups of nodes that start alike: of those that did nothing yet only the first of a group
     need be the next to do something."""
-    standing: tuple[NodeId, ...] = ()
+    status: tuple[NodeId, ...] = ()
     """Whose timers fire; empty: everybody's."""
-    reigns: tuple[NodeId, ...] = ()
+    leadership_terms: tuple[NodeId, ...] = ()
     """Who alone stands for the epochs after that of the disks, in order; empty: anybody."""
     known_watermark: int = 0
     checkpoints: dict[SnapshotId, Log] = field(default_factory=dict)
     """What the checkpoints that are on some disk at the start contain."""
 
-    def may_stand(self, node_id: NodeId, epoch: int) -> bool:
+    def may_campaign(self, node_id: NodeId, epoch: int) -> bool:
         """Whether a node may ask to be elected to ``epoch``."""
-        if epoch > self.epochs or (self.standing and node_id not in self.standing):
+        if epoch > self.epochs or (self.status and node_id not in self.status):
             return False
-        first = self.epochs - len(self.reigns) + 1
-        return epoch < first or not self.reigns or self.reigns[epoch - first] == node_id
+        first = self.epochs - len(self.leadership_terms) + 1
+        return (
+            epoch < first
+            or not self.leadership_terms
+            or self.leadership_terms[epoch - first] == node_id
+        )
 
     def left_out(self) -> tuple[str, ...]:
         """What could happen to such a cluster and is not tried, apart from longer runs."""
@@ -80,7 +84,7 @@ class Model:
             (stale, self.late > 0 and self.stale < LATE_ALL),
             ("lost pre-votes", not self.has_pre_votes),
             ("refusals", not self.has_refusals),
-            ("farewells", not self.has_farewells),
+            ("end_epochs", not self.has_end_epochs),
             ("resignations", not self.resigns),
             ("commits told without records", not self.tells_commits),
         )
@@ -94,13 +98,13 @@ class Model:
             "records": self.records,
             "crashes_of_each_node": self.crashes,
             "removals": self.removals,
-            "standing": "all" if not self.standing else ", ".join(map(str, self.standing)),
-            "stand_for_one_epoch_each": ", ".join(map(str, self.reigns)),
+            "status": "all" if not self.status else ", ".join(map(str, self.status)),
+            "stand_for_one_epoch_each": ", ".join(map(str, self.leadership_terms)),
             "late_requests_at_once": self.late,
             "late_requests_refused_again": self.stale,
             "every_order_of_answers_and_disks": self.in_full,
             "pre_votes": self.has_pre_votes,
-            "farewells": self.has_farewells,
+            "end_epochs": self.has_end_epochs,
             "refusals": self.has_refusals,
             "commits_told_at_once": self.tells_commits,
             "leaders_resign": self.resigns,

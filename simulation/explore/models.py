@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from quorum.types import ElectionState, Founding, NodeId, ReplicaKey, Voter
+from quorum.types import BootstrapState, ElectionState, NodeId, ReplicaKey, Voter
 from simulation.explore.disk import Disk, Entry, Log, end_of
 from simulation.explore.model import LATE_ALL, Model
 from simulation.explore.node import key_of
 
-_FOUNDED = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
+_BOOTSTRAPPED = ElectionState(bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True))
 
 
 def _voters(*ids: NodeId) -> tuple[Voter, ...]:
@@ -26,7 +26,7 @@ def _fresh(count: int) -> Callable[[], Mapping[NodeId, Disk]]:
     ids = range(1, count + 1)
 
     def disks() -> Mapping[NodeId, Disk]:
-        return {node_id: Disk(_FOUNDED, _voters(*ids)) for node_id in ids}
+        return {node_id: Disk(_BOOTSTRAPPED, _voters(*ids)) for node_id in ids}
 
     return disks
 
@@ -73,14 +73,15 @@ MODELS: dict[str, Model] = {
     for each in (
         Model(
             "election",
-            "three voters elect; pre-votes, refusals and farewells are messages, leaders resign",
+            "three voters elect; pre-votes, refusals and EndQuorumEpoch requests are messages, "
+            "leaders resign",
             _fresh(3),
             epochs=1,
             late=LATE_ALL,
             stale=LATE_ALL,
             in_full=True,
             has_pre_votes=True,
-            has_farewells=True,
+            has_end_epochs=True,
             has_refusals=True,
             tells_commits=True,
             resigns=True,
@@ -123,10 +124,10 @@ MODELS: dict[str, Model] = {
             late=LATE_ALL,
             known_watermark=len(_OPENING),
             removable=(1, 4),
-            reigns=(1, 2, 1),
+            leadership_terms=(1, 2, 1),
         ),
         Model(
-            "removals-two-reigns",
+            "removals-two-leadership-terms",
             "removals of two of four voters, by two leaders that know nothing of each other",
             _four_alike,
             epochs=3,
@@ -134,11 +135,12 @@ MODELS: dict[str, Model] = {
             late=LATE_ALL,
             known_watermark=len(_OPENING),
             removable=(1, 4),
-            reigns=(1, 2),
+            leadership_terms=(1, 2),
         ),
         Model(
             "removals-stale",
-            "removal of one of three voters while requests of a leader's earlier reign arrive",
+            "removal of one of three voters while requests of a leader's earlier leadership term "
+            "arrive",
             _three_alike,
             epochs=4,
             removals=1,
@@ -146,7 +148,7 @@ MODELS: dict[str, Model] = {
             stale=LATE_ALL,
             known_watermark=len(_THREE),
             removable=(3,),
-            reigns=(1, 2, 1),
+            leadership_terms=(1, 2, 1),
         ),
         Model(
             "checkpoint",
@@ -157,7 +159,7 @@ MODELS: dict[str, Model] = {
             late=LATE_ALL,
             stale=1,
             has_refusals=True,
-            standing=(1, 3),
+            status=(1, 3),
             checkpoints={_CHECKPOINT: _AFTER_BOTH},
         ),
     )

@@ -13,13 +13,13 @@ from typing import Any
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import TruncationRefused
-from quorum.core.contract.local_events import SnapshotFrozen
+from quorum.core.contract.local_events import SnapshotSealed
 from quorum.core.contract.output import (
     Append,
     Effect,
-    FreezeDownload,
     Output,
     SaveElectionState,
+    SealDownload,
     Truncate,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
@@ -97,7 +97,7 @@ class Working:
     crashes: int
     """How often it may still crash."""
     checkpoints: dict[SnapshotId, Log]
-    doomed: bool = False
+    last_pass: bool = False
     """Whether its disk completes nothing more before it crashes."""
     stored: int = 0
     """What it knew to be committed before its disk was given anything to do."""
@@ -170,11 +170,11 @@ class Working:
         for _, to, message in due:
             self._leave(to, message)
         for effect in effects:
-            if isinstance(effect, FreezeDownload):
+            if isinstance(effect, SealDownload):
                 prefix = self.checkpoints[effect.snapshot_id]
                 voters = voters_in(prefix, 0)
-                fact = SnapshotFrozen(effect.snapshot_id, voters, 1)
-                self.take(self.raft.notice(slots.NOW_MS, fact))
+                fact = SnapshotSealed(effect.snapshot_id, voters, 1)
+                self.take(self.raft.on_local_event(slots.NOW_MS, fact))
 
     def _check_vote(self, epoch: int, voted: ReplicaKey | None) -> None:
         now = self.disk.election

@@ -64,7 +64,7 @@ def explore(
                 report.transitions += 1
                 if isinstance(made, Violation):
                     report.violation = made
-                    report.trace = _way_to(space, number, parents, choices, made)
+                    report.trace = _route_to(space, number, parents, choices, made)
                     return _closed(report, space, len(seen))
                 made = space.canonical(made)
                 if made not in seen:
@@ -90,7 +90,7 @@ def _closed(report: Report, space: Space, states: int) -> Report:
     return report
 
 
-def _way_to(
+def _route_to(
     space: Space, number: int, parents: array[int], choices: array[int], violation: Violation
 ) -> list[Step]:
     """The steps that first led to state ``number``, and from there to ``violation``."""
@@ -99,7 +99,7 @@ def _way_to(
         taken.append(choices[number])
         number = parents[number]
     actual = state = space.first()
-    way: list[Step] = []
+    route: list[Step] = []
     for choice in reversed(taken):
         made = next(made for at, (_, made) in enumerate(space.moves(state)) if at == choice)
         if isinstance(made, Violation):
@@ -108,10 +108,10 @@ def _way_to(
         # The same move under the names that the nodes of this story have.
         for steps, made in space.moves(actual):
             if isinstance(made, State) and space.canonical(made) == state:
-                way += steps
+                route += steps
                 actual = made
                 break
     for steps, made in space.moves(actual):
         if isinstance(made, Violation) and made.name == violation.name:
-            return [*way, *steps]
+            return [*route, *steps]
     raise AssertionError("the way is lost")

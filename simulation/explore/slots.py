@@ -31,7 +31,7 @@ NOW_MS = 1_000
 """Time stands still; a timer that fires is set to this."""
 DEAD = 0
 FETCH = 1
-BALLOT, _BEGIN, _FAREWELL = 10, 20, 30
+BALLOT, _BEGIN, _END_EPOCH = 10, 20, 30
 PRE_BALLOT = 40
 """Numbers from here on are pre-votes."""
 PEERS = 10
@@ -51,8 +51,8 @@ def slots_of(core: CoreState) -> Iterator[tuple[Any, int]]:
             for peer, ballot in role.ballots.items():
                 yield ballot, base + peer
         case Resigned():
-            for peer, farewell in role.farewells.items():
-                yield farewell, _FAREWELL + peer
+            for peer, end_epoch in role.end_epochs.items():
+                yield end_epoch, _END_EPOCH + peer
 
 
 def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
@@ -90,7 +90,7 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     core.watermark_store_due_ms = NEVER_MS
     core.current_as_of_ms = core.current_end = -1
     core.log.cuts = 0
-    core.entry_basis, core.entry_complaint = None, ""
+    core.entry_basis, core.self_registration_problem = None, ""
     core.search = None
     chain = core.chain
     chain.equal = chain.different = chain.too_early = chain.unknown = 0

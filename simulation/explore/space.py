@@ -57,7 +57,7 @@ class Step(NamedTuple):
     """The one that is delivered or lost; -1 for none."""
 
 
-Way: TypeAlias = tuple[Step, ...]
+Route: TypeAlias = tuple[Step, ...]
 """A step, and what follows from it at once."""
 
 
@@ -101,27 +101,27 @@ class Space:
         urgent = self._urgent(state)
         return self._free(state) if urgent is None else iter(urgent)
 
-    def moves(self, state: State) -> Iterator[tuple[Way, State | Violation]]:
+    def moves(self, state: State) -> Iterator[tuple[Route, State | Violation]]:
         """Every step from ``state`` with what is settled at once, and where it ends."""
         for step in self.steps(state):
             yield from self._moved(state, state, (step,))
 
     def _moved(
-        self, begin: State, state: State, way: Way
-    ) -> Iterator[tuple[Way, State | Violation]]:
+        self, begin: State, state: State, route: Route
+    ) -> Iterator[tuple[Route, State | Violation]]:
         try:
-            made = self.take(state, way[-1])
+            made = self.take(state, route[-1])
         except Violation as violation:
-            yield way, violation
+            yield route, violation
             return
-        if made is None or self._is_idle_crash(begin, state, made, way[-1]):
+        if made is None or self._is_idle_crash(begin, state, made, route[-1]):
             return
         urgent = self._urgent(made)
         if urgent is None:
-            yield way, made
+            yield route, made
             return
         for step in urgent:
-            yield from self._moved(begin, made, (*way, step))
+            yield from self._moved(begin, made, (*route, step))
 
     def _is_idle_crash(self, begin: State, state: State, made: State, step: Step) -> bool:
         """Whether a crash leaves a node as it was before, or as it is without the crash."""

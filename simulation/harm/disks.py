@@ -1,4 +1,4 @@
-"""Disks that fail, fill up, hang or crawl, and rot; files that are not their node's."""
+"""Disks that fail, fill up, hang or crawl, and corruption; files that are not their node's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from quorum.core.voters.majority import quorum_size
 from quorum.log.layout import partition_directory
 from simulation import file_damage
+from simulation.damaged_files import DATA_DIR
 from simulation.forgery import forge_batch
 from simulation.harm.site import Site
-from simulation.harmed_files import DATA_DIR
 from simulation.invariants.mirror import Batch
 from simulation.member import Member
 from simulation.memory_filesystem import Faults
@@ -55,7 +55,7 @@ def unreadable(site: Site) -> bool:
     suffix = site.rng.choice(_UNREADABLE)
     if suffix == ".digest":
         # Nothing is lost, but from there on digests of this log are not known.
-        site.cluster.witness.is_chain_damaged = True
+        site.cluster.run_observer.is_chain_damaged = True
     faults = Faults(unreadable=EndsWith(suffix))
     if member.is_up:
         return member.disk.fault(faults)
@@ -82,27 +82,27 @@ def slow_disk(site: Site) -> bool:
     return True
 
 
-def rot(site: Site) -> bool:
+def corruption(site: Site) -> bool:
     """One bit of one file flips while the node is down, within the budget."""
-    return _rot(site, is_running=False)
+    return _corruption(site, is_running=False)
 
 
-def rot_running(site: Site) -> bool:
+def corruption_running(site: Site) -> bool:
     """One bit of one file flips below a running node, which may not look at it for long."""
-    return _rot(site, is_running=True)
+    return _corruption(site, is_running=True)
 
 
-def _rot(site: Site, *, is_running: bool) -> bool:
+def _corruption(site: Site, *, is_running: bool) -> bool:
     member = site.any(up=is_running)
     if member is None:
         return False
     may_lose = site.budget.allows(member)
-    change = member.disk.files.rot(site.rng, may_lose=may_lose, is_running=is_running)
+    change = member.disk.files.corruption(site.rng, may_lose=may_lose, is_running=is_running)
     if change is None:
         return False
-    site.cluster.happened(f"rot-{change.kind}" + "-running" * is_running)
-    member.disk.note("rot", f"{change.path.name}")
-    site.harmed(member, change)
+    site.cluster.happened(f"corruption-{change.kind}" + "-running" * is_running)
+    member.disk.note("corruption", f"{change.path.name}")
+    site.record_damage(member, change)
     return True
 
 
@@ -127,7 +127,7 @@ def swap(site: Site) -> bool:
     age = "earlier" if source is earlier else "foreign"
     site.cluster.happened(f"swap-{change.kind}-{age}")
     member.disk.note("swap", f"{change.path.name} {age}")
-    site.harmed(member, change)
+    site.record_damage(member, change)
     return True
 
 
@@ -142,7 +142,7 @@ def damage_files(site: Site) -> bool:
     for change in changes:
         site.cluster.happened(f"damage-{change.kind}")
         disk.note("damage", change.path.name)
-        site.harmed(member, change)
+        site.record_damage(member, change)
     return bool(changes)
 
 
@@ -154,7 +154,7 @@ def misname_checkpoint(site: Site) -> bool:
     change = file_damage.misname_checkpoint(member.disk.files, member.disk.fs, site.rng)
     if change is not None:
         member.disk.note("misname", change.path.name)
-        site.harmed(member, change)
+        site.record_damage(member, change)
     return change is not None
 
 
@@ -166,7 +166,7 @@ def _others_hold(site: Site, member: Member, batch: Batch) -> bool:
         seen.durable.end_offset >= batch.end_offset
         and seen.damaged_at is None
         and key in seen.durable.boundaries_between(batch.base_offset, batch.end_offset)
-        for node_id, seen in cluster.witness.nodes.items()
+        for node_id, seen in cluster.run_observer.nodes.items()
         if node_id in cluster.voter_ids and node_id != member.id
     )
     return holders >= quorum_size(len(cluster.voter_ids))
@@ -181,12 +181,14 @@ def forge(site: Site) -> bool:
     member = site.any(up=False)
     if member is None or not site.budget.allows(member) or member.disk.has_lost_its_vote:
         return False
-    witness = site.cluster.witness
-    seen = witness.nodes.get(member.id)
+    run_observer = site.cluster.run_observer
+    seen = run_observer.nodes.get(member.id)
     if seen is None:
         return False
     durable = seen.durable
-    held = [witness.batches.get(each) for each in durable.boundaries_between(0, durable.end_offset)]
+    held = [
+        run_observer.batches.get(each) for each in durable.boundaries_between(0, durable.end_offset)
+    ]
     plain = [
         each.base_offset
         for each in held
@@ -198,10 +200,10 @@ def forge(site: Site) -> bool:
     forged = forge_batch(member.disk.fs, directory, site.rng.choice(plain))
     if forged is None:
         return False
-    witness.disguise(*forged)
+    run_observer.disguise(*forged)
     member.disk.has_lost_its_vote = True
-    witness.forged.add(member.id)
-    witness.damaged(member.id)
-    witness.is_chain_damaged = True
+    run_observer.forged.add(member.id)
+    run_observer.damaged(member.id)
+    run_observer.is_chain_damaged = True
     site.budget.spend(member)
     return True

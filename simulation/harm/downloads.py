@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorum.log.layout import partition_directory
+from simulation.damaged_files import DATA_DIR
 from simulation.harm.processes import CRASH_MODES, start_again
 from simulation.harm.site import Site
-from simulation.harmed_files import DATA_DIR
 from simulation.member import Member
 from snapshot.naming import FileState, file_path
 
@@ -24,7 +24,7 @@ _BACK_US = 10_000
 _LEAST_BYTES = (1, 300, 400, 600)
 """How much of it is on its disk then, at the least: less than the first batch, and more."""
 _MODES = ("kill", "kill", "kill", *sorted(CRASH_MODES))
-_ROT_SHARE = 0.3
+_CORRUPTION_SHARE = 0.3
 _WRITTEN_BACK_SHARE = 0.5
 """How often the kernel has written what was not synced by then: some of it outlives the machine."""
 
@@ -78,10 +78,10 @@ def _watch(site: Site, member: Member, least_bytes: int, looks: int) -> None:
     member.crash(name, CRASH_MODES[name], is_refusing=name == "kill")
     site.cluster.happened(f"crash-{name}-downloading")
     size = _size(member, part)
-    if size and site.rng.random() < _ROT_SHARE:
+    if size and site.rng.random() < _CORRUPTION_SHARE:
         member.disk.fs.flip_bit(part, site.rng.randrange(size), site.rng.randrange(8))
-        site.cluster.happened("rot-download")
-        member.disk.note("rot", part.name)
+        site.cluster.happened("corruption-download")
+        member.disk.note("corruption", part.name)
     site.later(site.some_us(_BACK_US), start_again, member)
 
 

@@ -18,8 +18,8 @@ _COPY_RUNS_US = 400_000
 def _may_replace(site: Site, member: Member | None) -> bool:
     if member is None or member.disk.has_lost_its_vote or not site.budget.allows(member):
         return False
-    # Before the first commit a quorum is not founded, and waits for the disks it knows.
-    return site.cluster.witness.committed.end_offset > 0
+    # Before the first commit a quorum is not bootstrapped, and waits for the disks it knows.
+    return site.cluster.run_observer.committed.end_offset > 0
 
 
 def wipe(site: Site) -> bool:
@@ -31,7 +31,7 @@ def wipe(site: Site) -> bool:
     if member is None or not (member.disk.has_lost_its_vote or _may_replace(site, member)):
         return False
     member.wipe(site.rng.randbytes(16))
-    site.cluster.witness.wiped(member.id)
+    site.cluster.run_observer.wiped(member.id)
     site.budget.spend(member)
     return True
 
@@ -45,7 +45,7 @@ def reformat(site: Site) -> bool:
     if not _may_replace(site, member):
         return False
     member.disk.reformat(member.key.directory_id, voters)
-    site.cluster.witness.reformatted(member.id, is_empty=True)
+    site.cluster.run_observer.reformatted(member.id, is_empty=True)
     site.budget.spend(member)
     return True
 
@@ -78,9 +78,9 @@ def _put_back(site: Site, member: Member) -> None:
     if not member.disk.is_behind_with_copy or not _may_replace(site, member):
         return
     member.crash("kill", KEEP_ALL, is_refusing=True)
-    cluster.network.mend()
+    cluster.network.heal()
     member.disk.roll_back()
-    cluster.witness.reformatted(member.id, is_empty=False)
+    cluster.run_observer.reformatted(member.id, is_empty=False)
     site.budget.spend(member)
     cluster.hush(_NOTICED_WITHIN_US)
     cluster.happened("rolled-back")
@@ -100,12 +100,12 @@ def clone(site: Site) -> bool:
     keys = [voter.key for voter in leader.replica.node.voters]
     members = list(cluster.members.values())
     voters = [each for each in members if each.key in keys]
-    # Rot is found where it is; a copy of it would only be found a second time.
-    sound = [each for each in voters if each.disk.files.are_sound]
-    if len(voters) < 2 or not sound or not all(each.is_up for each in members):
+    # Corruption is found where it is; a copy of it would only be found a second time.
+    intact = [each for each in voters if each.disk.files.are_intact]
+    if len(voters) < 2 or not intact or not all(each.is_up for each in members):
         return False
-    cluster.network.mend()
-    links = start_copy(cluster, site.rng.choice(sound), random.Random(site.rng.getrandbits(64)))
+    cluster.network.heal()
+    links = start_copy(cluster, site.rng.choice(intact), random.Random(site.rng.getrandbits(64)))
     for_us = _COPY_RUNS_US + site.some_us(100_000)
     cluster.hush(for_us)
     # Also when all faults have ended meanwhile: it must not go on for ever.

@@ -60,7 +60,7 @@ def flap(site: Site) -> bool:
         site.later(site.some_us(20_000), on, times)
 
     def on(times: int) -> None:
-        site.cluster.network.mend()
+        site.cluster.network.heal()
         if times:
             site.later(site.some_us(20_000), off, times - 1)
 
@@ -78,9 +78,9 @@ def slow_link(site: Site) -> bool:
     return True
 
 
-def mend(site: Site) -> bool:
+def heal(site: Site) -> bool:
     """All links carry again, for nodes and for clients."""
-    return site.cluster.network.mend()
+    return site.cluster.network.heal()
 
 
 def cut_clients(site: Site) -> bool:

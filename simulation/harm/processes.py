@@ -123,14 +123,14 @@ def shut_down(site: Site) -> bool:
     member = site.any(up=True)
     if member is None:
         return False
-    life = member.life
+    incarnation = member.incarnation
 
     def end() -> None:
-        if member.life == life and member.is_up:
+        if member.incarnation == incarnation and member.is_up:
             member.crash("kill", KEEP_ALL, is_refusing=True)
             site.later(site.some_us(_DOWN_US), start_again, member)
 
-    member.tell(ShutDown())
+    member.notify(ShutDown())
     site.later(site.some_us(30_000), end)
     return True
 
@@ -147,7 +147,7 @@ def resign(site: Site) -> bool:
     """An operator asks the leader to go."""
     leader = site.leader()
     if leader is not None:
-        leader.tell(Resign("asked to"))
+        leader.notify(Resign("asked to"))
     return leader is not None
 
 
@@ -155,7 +155,7 @@ def transfer(site: Site) -> bool:
     """An operator asks the leader to hand over to whoever is most caught up."""
     leader = site.leader()
     if leader is not None:
-        leader.tell(TransferLeadership(0))
+        leader.notify(TransferLeadership(0))
     return leader is not None
 
 

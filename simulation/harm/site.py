@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simulation.budget import Budget
-from simulation.harmed_files import Change
+from simulation.damaged_files import Change
 from simulation.member import Member
 from simulation.population import Population
 
@@ -47,12 +47,12 @@ class Site:
         """A time around ``mean_us``, seldom much longer."""
         return 1 + int(self.rng.expovariate(1.0) * mean_us)
 
-    def harmed(self, member: Member, change: Change) -> None:
+    def record_damage(self, member: Member, change: Change) -> None:
         """A file of a disk is not what its node wrote: what may follow from that is no finding."""
         cluster = self.cluster
         if change.loses or change.kind == "digest":
-            cluster.witness.is_chain_damaged = True
+            cluster.run_observer.is_chain_damaged = True
         if change.loses:
             cluster.happened("records-harmed")
-            cluster.witness.damaged(member.id)
+            cluster.run_observer.damaged(member.id)
             self.budget.spend(member)

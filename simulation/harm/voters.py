@@ -9,7 +9,7 @@ from simulation.member import Member
 
 _VOTERS_MIN = 3
 """Below this nobody who can vote is removed, so that a crash does not end every run."""
-_UNHEARD = 1 << 40
+_SILENT = 1 << 40
 """A token that nobody waits under: what becomes of the change shows in the log."""
 
 
@@ -39,7 +39,7 @@ def _remove(site: Site, leader: Member, key: ReplicaKey) -> bool:
     rest = [voter.key for voter in replica.node.voters if voter.key != key]
     if not site.budget.allows_voters(rest):
         return False
-    leader.tell(RemoveVoter(_UNHEARD, key))
+    leader.notify(RemoveVoter(_SILENT, key))
     return True
 
 
@@ -51,5 +51,5 @@ def _add(site: Site, leader: Member, chosen: Member) -> bool:
     if not site.budget.allows_voters((*keys, chosen.key)):
         return False
     entry = Voter(chosen.key, (Endpoint("CONTROLLER", f"n{chosen.id}", 9093),))
-    leader.tell(AddVoter(_UNHEARD, entry, readmit=site.rng.random() < 0.7))
+    leader.notify(AddVoter(_SILENT, entry, readmit=site.rng.random() < 0.7))
     return True

@@ -18,7 +18,7 @@ class AcknowledgedSurvives(Invariant):
             if batch.producer_id < 0 or batch.is_control:
                 continue
             key = (batch.producer_id, batch.producer_epoch, batch.sequence)
-            first = self.witness.sequences.setdefault(key, batch.end_offset)
+            first = self.run_observer.sequences.setdefault(key, batch.end_offset)
             self.require(
                 first == batch.end_offset,
                 "one command was applied twice",
@@ -30,16 +30,16 @@ class AcknowledgedSurvives(Invariant):
     def on_acknowledged(
         self, seen: Seen, offset: int, key: CommandKey, content: Command | None
     ) -> None:
-        witness = self.witness
+        run_observer = self.run_observer
         self.require(
-            witness.committed.chain_at(offset) is not None,
+            run_observer.committed.chain_at(offset) is not None,
             "a write was acknowledged that is not committed",
             node=seen.id,
             offset=offset,
-            committed=witness.committed.end_offset,
+            committed=run_observer.committed.end_offset,
         )
         if key is not None:
-            found = witness.sequences.get(key)
+            found = run_observer.sequences.get(key)
             self.require(
                 found == offset,
                 "the answer names another place than the log",

@@ -20,7 +20,7 @@ class CommittedOnMajority(Invariant):
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
         node = seen.replica.node
         voters = [voter.key for voter in node.voters]
-        chain = self.witness.committed.chain
+        chain = self.run_observer.committed.chain
         holders = [each for each in voters if self._has_held(each, end_offset, chain)]
         self.require(
             2 * len(holders) > len(voters),
@@ -40,11 +40,11 @@ class CommittedOnMajority(Invariant):
         )
 
     def _has_held(self, key: ReplicaKey, end_offset: int, chain: int) -> bool:
-        seen = self.witness.nodes.get(key.id)
+        seen = self.run_observer.nodes.get(key.id)
         if seen is None or seen.replica.key != key:
-            seen = self.witness.replaced.get(key)
+            seen = self.run_observer.replaced.get(key)
         if seen is None:
             return False
-        # What rot took was acknowledged before; the vote floor stands in for it.
+        # What corruption took was acknowledged before; the vote floor stands in for it.
         was_damaged = seen.damaged_at is not None and seen.damaged_at >= end_offset
         return was_damaged or seen.durable.chain_at(end_offset) == chain

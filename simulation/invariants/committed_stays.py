@@ -17,7 +17,7 @@ class CommittedStays(Invariant):
         if high_watermark == seen.high_watermark:
             return
         found = seen.written.chain_at(high_watermark)
-        expected = self.witness.committed.chain_at(high_watermark)
+        expected = self.run_observer.committed.chain_at(high_watermark)
         if not (found is not None and found == expected):
             self.fail(
                 "two nodes call different records committed",
@@ -33,7 +33,7 @@ class CommittedStays(Invariant):
             end_offset=cut.end_offset,
             high_watermark=seen.high_watermark,
         )
-        committed = self.witness.committed
+        committed = self.run_observer.committed
         for end_offset, chain in cut.removed:
             self.require(
                 committed.chain_at(end_offset) != chain,
@@ -45,7 +45,7 @@ class CommittedStays(Invariant):
 
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
         epoch = seen.replica.node.epoch
-        in_epoch = self.witness.committed_in
+        in_epoch = self.run_observer.committed_in
         before = in_epoch[-2][0] if len(in_epoch) > 1 else 0
         self.require(
             epoch >= before,

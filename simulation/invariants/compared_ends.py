@@ -8,8 +8,8 @@ from quorum.core.state.roles import Leader
 from quorum.errors import StorageError
 from quorum.types import NodeId, ReplicaKey
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class ComparedEnds(Invariant):
@@ -23,8 +23,8 @@ class ComparedEnds(Invariant):
     name = "compared-ends"
     received_kinds = (FetchRequest,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.equal: dict[tuple[NodeId, int, int, ReplicaKey], set[int]] = {}
         """Leader, its life, epoch and a replica, to where the two were equal since the last look;
         what the leader said then is among them."""
@@ -42,7 +42,7 @@ class ComparedEnds(Invariant):
         if progress is None or progress.key != replica:
             progress = role.observers.get(replica)
         end_offset = -1 if progress is None else progress.compared_end
-        key = (seen.id, seen.life, core.election.epoch, replica)
+        key = (seen.id, seen.incarnation, core.election.epoch, replica)
         equal = self.equal.get(key)
         if equal is None:
             equal = self.equal[key] = {-1}

@@ -7,7 +7,7 @@ from simulation.invariants.seen import Seen
 
 
 class DamageImagined(Invariant):
-    """A start sets nothing aside unless rot, or a script, has taken something from a disk.
+    """A start sets nothing aside unless corruption, or a script, has taken something from a disk.
 
     A crash leaves torn tails and names that came back; none of that is damage.
     """
@@ -15,13 +15,13 @@ class DamageImagined(Invariant):
     name = "damage-imagined"
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
-        witness = self.witness
+        run_observer = self.run_observer
         report = seen.replica.stores.report
         is_excused = (
             before is None
             or seen.damaged_at is not None
-            or witness.is_chain_damaged
-            or bool(witness.forged)
+            or run_observer.is_chain_damaged
+            or bool(run_observer.forged)
         )
         self.require(
             is_excused or not (report.losses or report.corrupt_snapshots),

@@ -21,9 +21,11 @@ class DedupeTable(Invariant):
 
     def _check(self, seen: Seen, begin: int) -> None:
         image = seen.replica.controller.image
-        boundaries = self.witness.committed.boundaries_between(begin, image.provenance.end_offset)
+        boundaries = self.run_observer.committed.boundaries_between(
+            begin, image.provenance.end_offset
+        )
         for boundary in reversed(boundaries):
-            batch = self.witness.batches[boundary]
+            batch = self.run_observer.batches[boundary]
             if batch.is_control or batch.producer_id < 0:
                 continue
             state = image.producers.state(batch.producer_id)

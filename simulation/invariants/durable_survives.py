@@ -38,7 +38,8 @@ class DurableSurvives(Invariant):
 
 
 class LossesKnown(Invariant):
-    """Whoever lost flushed records to a damaged disk knows it: it has a vote floor, or is barred.
+    """Whoever lost flushed records to a damaged disk knows it: it has a vote floor, or is
+    disqualified.
 
     Without one it would help somebody to be elected who lacks what it had acknowledged. Only what
     lies above its durable mark may look like a torn tail (ADR 26).
@@ -51,7 +52,7 @@ class LossesKnown(Invariant):
             return
         self.require(
             seen.election.vote_floor is not None
-            or seen.election.barred
+            or seen.election.disqualified
             or seen.written.end_offset >= before.marked_end,
             "records were lost and nothing says so",
             node=seen.id,

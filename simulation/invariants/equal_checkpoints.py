@@ -6,8 +6,8 @@ from hashlib import blake2b
 
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class EqualCheckpoints(Invariant):
@@ -19,12 +19,12 @@ class EqualCheckpoints(Invariant):
 
     name = "equal-checkpoints"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.digests: dict[SnapshotId, bytes] = {}
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
-        if seen.id not in self.witness.forged:
+        if seen.id not in self.run_observer.forged:
             digest = blake2b(content).digest()
             self.require(
                 self.digests.setdefault(snapshot_id, digest) == digest,
@@ -32,8 +32,8 @@ class EqualCheckpoints(Invariant):
                 node=seen.id,
                 snapshot=snapshot_id,
             )
-        committed = self.witness.committed.chain_at(snapshot_id.offset)
-        known = self.witness.positions.get((snapshot_id.offset, snapshot_id.epoch))
+        committed = self.run_observer.committed.chain_at(snapshot_id.offset)
+        known = self.run_observer.positions.get((snapshot_id.offset, snapshot_id.epoch))
         self.require(
             snapshot_id == BOOTSTRAP_SNAPSHOT_ID or (known is not None and known == committed),
             "a checkpoint of what is not committed",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 from statemachine.dump import state_digest
 
 EVERY = 16
@@ -16,8 +16,8 @@ class EqualImages(Invariant):
 
     name = "equal-images"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.digests: dict[int, bytes] = {}
 
     def on_stepped(self, seen: Seen) -> None:

@@ -4,9 +4,10 @@ What a replica has asked for since the request that was answered last bounds fro
 source may take it to have. A replica that has asked for less than before is left out until it is
 as far again: copies of what it asked before may arrive late. That holds for what an earlier process
 of the replica asked as well. The transport takes nothing from an earlier process once a later one
-has been heard (``Speakers``), but the simulated network delays single messages across a restart of
-their sender, which is harder on the rules that safety rests on. A source cannot tell such a message
-from one of the present process, and then takes the replica to have what it had before the restart.
+has been heard (``PeerSessions``), but the simulated network delays single messages across a restart
+of their sender, which is harder on the rules that safety rests on. A source cannot tell such a
+message from one of the present process, and then takes the replica to have what it had before the
+restart.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 @dataclass(slots=True)
@@ -48,15 +49,15 @@ class FetchPositions:
     )
     """What there is to be learned from."""
 
-    def __init__(self, witness: Witness, of: Callable[[Seen], bool]) -> None:
-        self._witness = witness
+    def __init__(self, run_observer: RunObserver, of: Callable[[Seen], bool]) -> None:
+        self._run_observer = run_observer
         self._of = of
         self._asked: dict[tuple[NodeId, NodeId], _Asked] = {}
 
     def sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         """A message left ``seen``."""
         if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
-            source = self._witness.nodes.get(to)
+            source = self._run_observer.nodes.get(to)
             if source is not None and source.is_up and self._of(source):
                 self._ask(seen, source, message)
         elif (

@@ -9,21 +9,21 @@ from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import SnapshotId
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class HashChain(Invariant):
     """The digest at the end of a log, over roll, cut, restart and checkpoint, is the fold of all
     that was ever appended below, worked out here a second time.
 
-    "Not known" is an answer only once rot has taken digests.
+    "Not known" is an answer only once corruption has taken digests.
     """
 
     name = "hash-chain"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.folds: dict[tuple[int, int], frozenset[bytes]] = {
             (0, 0): frozenset((EMPTY_LOG_DIGEST,))
         }
@@ -37,7 +37,7 @@ class HashChain(Invariant):
         for batch in batches:
             key = (batch.end_offset, batch.epoch)
             known = folds.get(key)
-            if known is not None and not self.witness.forged:
+            if known is not None and not self.run_observer.forged:
                 continue
             at = bisect_left(log.ends, batch.base_offset)
             before = folds.get((batch.base_offset, log.epochs[at]))
@@ -61,8 +61,8 @@ class HashChain(Invariant):
     def _check(self, seen: Seen, position: tuple[int, int], digest: bytes) -> None:
         expected = self.folds.get(position, frozenset())
         is_right = not expected or digest in expected
-        is_right = is_right or (not digest and self.witness.is_chain_damaged)
-        if not is_right and seen.id not in self.witness.forged:
+        is_right = is_right or (not digest and self.run_observer.is_chain_damaged)
+        if not is_right and seen.id not in self.run_observer.forged:
             self.fail(
                 "the running digest is not that of the batches",
                 node=seen.id,

@@ -9,18 +9,18 @@ from typing import Any, get_args
 from quorum.core.messages.message_types import Message
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.listeners import Listeners
-from simulation.invariants.witness import Witness
+from simulation.invariants.run_observer import RunObserver
 
 _OF_MESSAGES = {"on_sent": "sent_kinds", "on_received": "received_kinds"}
 """Hooks of messages, and where an invariant says which types it looks at."""
 
 
-def witness_for(kinds: Iterable[type[Invariant]]) -> Witness:
+def run_observer_for(kinds: Iterable[type[Invariant]]) -> RunObserver:
     """A new witness that tells one invariant of each kind, in the order of ``kinds``."""
-    witness = Witness()
-    invariants = [kind(witness) for kind in kinds]
-    witness.report_to(invariants, listeners_of(invariants))
-    return witness
+    run_observer = RunObserver()
+    invariants = [kind(run_observer) for kind in kinds]
+    run_observer.report_to(invariants, listeners_of(invariants))
+    return run_observer
 
 
 def listeners_of(invariants: Sequence[Invariant]) -> Listeners:
@@ -29,9 +29,9 @@ def listeners_of(invariants: Sequence[Invariant]) -> Listeners:
     for each in fields(Listeners):
         kinds = _OF_MESSAGES.get(each.name)
         if kinds is None:
-            told[each.name] = _told_of(invariants, each.name)
+            told[each.name] = _listeners_of(invariants, each.name)
         else:
-            told[each.name] = _told_of_messages(invariants, each.name, kinds)
+            told[each.name] = _listeners_of_messages(invariants, each.name, kinds)
     return Listeners(**told)
 
 
@@ -39,11 +39,11 @@ def _overrides(each: Invariant, hook: str) -> bool:
     return getattr(type(each), hook) is not getattr(Invariant, hook)
 
 
-def _told_of(invariants: Sequence[Invariant], hook: str) -> list[Callable[..., None]]:
+def _listeners_of(invariants: Sequence[Invariant], hook: str) -> list[Callable[..., None]]:
     return [getattr(each, hook) for each in invariants if _overrides(each, hook)]
 
 
-def _told_of_messages(
+def _listeners_of_messages(
     invariants: Sequence[Invariant], hook: str, kinds: str
 ) -> dict[type, list[Callable[..., None]]]:
     told = [

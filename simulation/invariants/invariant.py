@@ -9,9 +9,9 @@ from quorum.core.contract.output import Effect
 from quorum.core.messages.message_types import Message
 from quorum.types import ElectionState, NodeId, SnapshotId
 from simulation.invariants.mirror import Batch, Truncation
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import CommandKey, ReadBegun, Seen
 from simulation.invariants.violation import Violation
-from simulation.invariants.witness import Witness
 from statemachine.commands import Command
 
 
@@ -27,8 +27,8 @@ class Invariant:
     received_kinds: ClassVar[tuple[type, ...]] = ()
     """The same for ``on_received``."""
 
-    def __init__(self, witness: Witness) -> None:
-        self.witness = witness
+    def __init__(self, run_observer: RunObserver) -> None:
+        self.run_observer = run_observer
 
     def fail(self, message: str, /, **evidence: object) -> None:
         """Report that the property does not hold."""

@@ -6,8 +6,8 @@ from bisect import bisect_left
 
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class LeaderCompleteness(Invariant):
@@ -15,8 +15,8 @@ class LeaderCompleteness(Invariant):
 
     name = "leader-completeness"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.checked: set[tuple[NodeId, int]] = set()
 
     def on_stepped(self, seen: Seen) -> None:
@@ -24,13 +24,13 @@ class LeaderCompleteness(Invariant):
         if not node.is_leader or (seen.id, node.epoch) in self.checked:
             return
         self.checked.add((seen.id, node.epoch))
-        committed_in = self.witness.committed_in
+        committed_in = self.run_observer.committed_in
         at = bisect_left(committed_in, (node.epoch, -1))
         if at == 0:
             return
         end_offset = committed_in[at - 1][1]
         self.require(
-            seen.written.chain_at(end_offset) == self.witness.committed.chain_at(end_offset),
+            seen.written.chain_at(end_offset) == self.run_observer.committed.chain_at(end_offset),
             "a leader lacks committed records",
             node=seen.id,
             epoch=node.epoch,

@@ -10,8 +10,8 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId, OffsetAndEpoch
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Truncation
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class LineageCuts(Invariant):
@@ -26,8 +26,8 @@ class LineageCuts(Invariant):
     sent_kinds = (FetchResponse,)
     received_kinds = (FetchResponse,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.told: dict[NodeId, tuple[Seen, OffsetAndEpoch]] = {}
         """The life of a node, and where it was last told that its log diverges."""
 
@@ -57,8 +57,8 @@ class LineageCuts(Invariant):
             self.told[seen.id] = (seen, message.diverging)
 
     def on_truncated(self, seen: Seen, cut: Truncation) -> None:
-        life, point = self.told.pop(seen.id, (None, None))
-        if point is None or life is not seen:
+        incarnation, point = self.told.pop(seen.id, (None, None))
+        if point is None or incarnation is not seen:
             return
         end_offset, end_epoch = cut.end_offset, seen.written.epochs[-1]
         keeps_more = end_epoch == point.epoch and end_offset > point.offset

@@ -13,7 +13,7 @@ class LogMatching(Invariant):
     name = "log-matching"
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
-        known = self.witness.positions
+        known = self.run_observer.positions
         log = seen.written
         for batch in batches:
             if known[batch.end_offset, batch.epoch] != log.chain_at(batch.end_offset):
@@ -27,7 +27,7 @@ class LogMatching(Invariant):
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
         log = seen.written
         for end_offset, epoch, chain in zip(log.ends, log.epochs, log.chains):
-            if self.witness.positions.get((end_offset, epoch)) != chain:
+            if self.run_observer.positions.get((end_offset, epoch)) != chain:
                 self.fail(
                     "what was found on disk was never written",
                     node=seen.id,

@@ -61,7 +61,7 @@ class Splitting:
     def disguise(self, forged: bytes, original: bytes) -> None:
         """Let a batch that a script has forged pass for the one it replaced.
 
-        The invariants speak of what sound disks hold; what becomes of a forged batch, the script
+        The invariants speak of what intact disks hold; what becomes of a forged batch, the script
         shows itself.
         """
         self._disguised[hash(forged)] = hash(original)

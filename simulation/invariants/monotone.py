@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorum.types import ElectionState, ReplicaKey
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class Monotone(Invariant):
@@ -13,8 +13,8 @@ class Monotone(Invariant):
 
     name = "monotone"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self._durable: dict[tuple[ReplicaKey, int], int] = {}
 
     def on_stepped(self, seen: Seen) -> None:
@@ -34,7 +34,7 @@ class Monotone(Invariant):
             )
 
     def on_voted(self, seen: Seen, state: ElectionState) -> None:
-        disk = (seen.replica.key, self.witness.disks.get(seen.id, 0))
+        disk = (seen.replica.key, self.run_observer.disks.get(seen.id, 0))
         durable = self._durable.get(disk, 0)
         self.require(
             state.epoch >= durable,

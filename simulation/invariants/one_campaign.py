@@ -10,8 +10,8 @@ from quorum.core.messages.message_types import Message
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class OneCampaign(Invariant):
@@ -20,18 +20,18 @@ class OneCampaign(Invariant):
     name = "one-campaign"
     sent_kinds = (VoteRequest,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.lives: dict[tuple[NodeId, int], int] = {}
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is VoteRequest and not message.pre_vote:
-            first = self.lives.setdefault((seen.id, message.epoch), seen.life)
+            first = self.lives.setdefault((seen.id, message.epoch), seen.incarnation)
             self.require(
-                first == seen.life,
+                first == seen.incarnation,
                 "votes asked for in two lives",
                 node=seen.id,
                 epoch=message.epoch,
                 first=first,
-                now=seen.life,
+                now=seen.incarnation,
             )

@@ -6,8 +6,8 @@ from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class OneLeader(Invariant):
@@ -16,8 +16,8 @@ class OneLeader(Invariant):
     name = "one-leader"
     sent_kinds = (BeginQuorumEpochRequest,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.leaders: dict[int, NodeId] = {}
 
     def on_stepped(self, seen: Seen) -> None:

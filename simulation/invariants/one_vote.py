@@ -6,8 +6,8 @@ from quorum.core.messages.message_types import Message
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.types import ElectionState, NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class OneVote(Invariant):
@@ -16,8 +16,8 @@ class OneVote(Invariant):
     name = "one-vote"
     sent_kinds = (VoteRequest, VoteResponse)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.votes: dict[tuple[NodeId, int], NodeId] = {}
 
     def on_voted(self, seen: Seen, state: ElectionState) -> None:
@@ -31,7 +31,7 @@ class OneVote(Invariant):
         elif (
             type(message) is VoteResponse
             and message.granted
-            and not self.witness.is_pre_vote.get((to, message.request_id), True)
+            and not self.run_observer.is_pre_vote.get((to, message.request_id), True)
         ):
             self._vote(seen.id, message.epoch, to)
 

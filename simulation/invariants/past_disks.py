@@ -8,21 +8,21 @@ from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
-class SecondLife(Invariant):
+class SecondIncarnation(Invariant):
     """Who was formatted again by the same command neither stands nor votes.
 
     It may have voted before, and cannot know.
     """
 
-    name = "second-life"
+    name = "second-incarnation"
     sent_kinds = (VoteRequest, VoteResponse)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
-        if seen.id not in self.witness.second_lives:
+        if seen.id not in self.run_observer.second_lives:
             return
         is_vote = type(message) is VoteRequest or (
             type(message) is VoteResponse and message.granted
@@ -33,7 +33,8 @@ class SecondLife(Invariant):
 
 
 class Regressions(Invariant):
-    """No leader serves a voter that asks below what it acknowledged to it in the same reign.
+    """No leader serves a voter that asks below what it acknowledged to it in the same leadership
+    term.
 
     Unless the voter says that it has lost records, or that it does not vote. An acknowledgement
     is a Fetch whose position the leader's log has, answered by what follows there. A Fetch that
@@ -45,8 +46,8 @@ class Regressions(Invariant):
     sent_kinds = (FetchResponse,)
     received_kinds = (FetchRequest,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, NodeId, int], tuple[FetchRequest, int]] = {}
         """Leader, its life, sender and number, to the request of the highest offset, and what its
         sender had acknowledged when it came."""
@@ -56,24 +57,24 @@ class Regressions(Invariant):
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
         if type(message) is not FetchRequest or message.is_unproven:
             return
-        key = (seen.id, seen.life, sender, message.request_id)
+        key = (seen.id, seen.incarnation, sender, message.request_id)
         before = self.asked.get(key)
         if before is None or message.fetch_offset > before[0].fetch_offset:
-            known = self.acknowledged.get((seen.id, seen.life, message.epoch), {})
+            known = self.acknowledged.get((seen.id, seen.incarnation, message.epoch), {})
             self.asked[key] = message, known.get(message.replica, -1)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse:
             return
         # Also with a refusal, lest what was refused be taken for what a copy of it is served.
-        asked = self.asked.pop((seen.id, seen.life, to, message.request_id), None)
+        asked = self.asked.pop((seen.id, seen.incarnation, to, message.request_id), None)
         if asked is None or message.error != ErrorCode.NONE:
             return
         request, before = asked
         if message.leader_id != seen.id or message.epoch != request.epoch:
             return
-        acknowledged = self.acknowledged.setdefault((seen.id, seen.life, message.epoch), {})
-        if request.has_lost_records or request.is_barred:
+        acknowledged = self.acknowledged.setdefault((seen.id, seen.incarnation, message.epoch), {})
+        if request.has_lost_records or request.is_disqualified:
             acknowledged.pop(request.replica, None)
             return
         if request.fetch_offset < before and any(

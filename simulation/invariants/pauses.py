@@ -9,8 +9,8 @@ from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 WINDOW_MS = 20
 REPEATS_MAX = 20
@@ -26,19 +26,19 @@ class Pauses(Invariant):
     name = "pauses"
     sent_kinds = (FetchRequest, FetchSnapshotRequest)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self._asked: dict[tuple[NodeId, NodeId], tuple[_Question, int, int]] = {}
         """By node and peer: the last question, since when it is repeated, and how often."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is FetchRequest:
             question: _Question = (
-                seen.life, message.epoch, message.fetch_offset, message.high_watermark,
+                seen.incarnation, message.epoch, message.fetch_offset, message.high_watermark,
                 message.read_round,
             )  # fmt: skip
         elif type(message) is FetchSnapshotRequest:
-            question = (seen.life, message.epoch, message.snapshot_id, message.position)
+            question = (seen.incarnation, message.epoch, message.snapshot_id, message.position)
         else:
             return
         now_ms, key = seen.now_ms(), (seen.id, to)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulation.invariants.contents import metadata_of
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 from statemachine.records import InitProducerRecord
 
 
@@ -19,8 +19,8 @@ class ProducerBlocks(Invariant):
 
     name = "producer-blocks"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.blocks: dict[tuple[int, int, int], tuple[int, int]] = {}
         """By producer, epoch and sequence of the command: [first, end)."""
         self.writers: set[int] = set()

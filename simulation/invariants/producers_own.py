@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulation.invariants.contents import metadata_of, records_of
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import CommandKey, Seen
-from simulation.invariants.witness import Witness
 from statemachine.codec import batch_headers
 from statemachine.commands import Command, IncrementalAlterConfigs
 from statemachine.producers import HEADER_OPEN
@@ -27,8 +27,8 @@ class OwnContent(Invariant):
             (content.resource_type, content.resource_name, change.name, change.value)
             for change in content.changes
         ]
-        (boundary,) = self.witness.committed.boundaries_between(offset - 1, offset) or (None,)
-        batch = self.witness.batches[boundary] if boundary is not None else None
+        (boundary,) = self.run_observer.committed.boundaries_between(offset - 1, offset) or (None,)
+        batch = self.run_observer.batches[boundary] if boundary is not None else None
         found = [
             (each.resource_type, each.resource_name, each.name, each.value)
             for each in (metadata_of(batch) if batch is not None else ())
@@ -44,17 +44,17 @@ class OwnContent(Invariant):
         )
 
 
-class JudgedInOrder(Invariant):
+class EvaluatedInOrder(Invariant):
     """A command is written only when every open one before it has reached some node (360.7).
 
     A number at or below one that is applied is open no more: a stranger who writes in the
     producer's name may have skipped it.
     """
 
-    name = "judged-in-order"
+    name = "evaluated-in-order"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self._checked_end = 0
         self._applied: dict[tuple[int, int], int] = {}
 
@@ -72,7 +72,7 @@ class JudgedInOrder(Invariant):
                 continue
             for sequence in range(max(int(oldest_open), applied + 1), batch.sequence):
                 key = (batch.producer_id, batch.producer_epoch, sequence)
-                if key not in self.witness.asked:
+                if key not in self.run_observer.asked:
                     self.fail(
                         "a command was written before an older one was asked for",
                         node=seen.id,

@@ -33,7 +33,9 @@ class Promises(Invariant):
             if not message.pre_vote:
                 self._voted(seen, message.epoch, message.candidate.id)
         elif type(message) is VoteResponse:
-            if message.granted and not self.witness.is_pre_vote.get((to, message.request_id), True):
+            if message.granted and not self.run_observer.is_pre_vote.get(
+                (to, message.request_id), True
+            ):
                 self._voted(seen, message.epoch, to)
         elif (
             type(message) is BeginQuorumEpochRequest

@@ -15,8 +15,8 @@ from quorum.types import NodeId, Voter
 from simulation.invariants.contents import controls_of
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 _Asked = UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest
 
@@ -33,8 +33,8 @@ class ProvenChanges(Invariant):
     sent_kinds = (VoterChangeResponse,)
     received_kinds = (UpdateVoterRequest, AddVoterRequest, RemoveVoterRequest)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, int], dict[tuple[NodeId, int], _Asked]] = {}
         """Leader, its life and epoch, to what was asked of it by whom under which number."""
 
@@ -43,20 +43,20 @@ class ProvenChanges(Invariant):
             return
         node = seen.replica.node
         if node.is_leader and not _is_done(message, node.voters):
-            asked = self.asked.setdefault((seen.id, seen.life, node.epoch), {})
+            asked = self.asked.setdefault((seen.id, seen.incarnation, node.epoch), {})
             asked[sender, message.request_id] = message
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not VoterChangeResponse or message.error != ErrorCode.INVALID_REQUEST:
             return
-        key = (seen.id, seen.life, message.epoch)
+        key = (seen.id, seen.incarnation, message.epoch)
         self.asked.get(key, {}).pop((to, message.request_id), None)
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
         if not self.asked or not seen.replica.node.is_leader:
             return
         for batch in batches:
-            asked = self.asked.get((seen.id, seen.life, batch.epoch))
+            asked = self.asked.get((seen.id, seen.incarnation, batch.epoch))
             if not asked:
                 continue
             for control in controls_of(batch):

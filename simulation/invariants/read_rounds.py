@@ -9,8 +9,8 @@ from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import ReadBegun, Seen
-from simulation.invariants.witness import Witness
 
 
 class ReadRounds(Invariant):
@@ -30,8 +30,8 @@ class ReadRounds(Invariant):
     )
     received_kinds = (FetchRequest, FetchSnapshotRequest)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.spoke: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
         """Leader and epoch, to whose Fetch has reached it, and when the last of them was sent."""
         self.sent: dict[tuple[NodeId, int], int] = {}
@@ -42,7 +42,7 @@ class ReadRounds(Invariant):
         """Voters in force at each node, newest last: since when, and by which record."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
-        count = self.witness.sent_count
+        count = self.run_observer.sent_count
         if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
             self.sent[seen.id, message.request_id] = count
         elif type(message) is ReadPositionRequest:
@@ -66,7 +66,7 @@ class ReadRounds(Invariant):
         sets = self.voters.setdefault(seen.id, [])
         if not sets or sets[-1][1] != node.voters_offset:
             keys = frozenset(voter.key for voter in node.voters)
-            sets.append((self.witness.sent_count, node.voters_offset, keys))
+            sets.append((self.run_observer.sent_count, node.voters_offset, keys))
 
     def on_read(self, seen: Seen, begun: ReadBegun, offset: int) -> None:
         node = seen.replica.node

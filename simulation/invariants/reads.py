@@ -23,9 +23,9 @@ class ConfirmedReads(Invariant):
             read_offset=offset,
         )
         self.require(
-            offset <= self.witness.committed.end_offset,
+            offset <= self.run_observer.committed.end_offset,
             "a read would see what is not committed",
             node=seen.id,
             read_offset=offset,
-            committed=self.witness.committed.end_offset,
+            committed=self.run_observer.committed.end_offset,
         )

@@ -7,10 +7,10 @@ from quorum.core.messages.message_types import Message
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
-_Way = tuple[int, tuple[ReplicaKey, ...]]
+_Route = tuple[int, tuple[ReplicaKey, ...]]
 
 
 class RelayPaths(Invariant):
@@ -23,9 +23,9 @@ class RelayPaths(Invariant):
     name = "relay-paths"
     sent_kinds = (FetchResponse,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
-        self.ways: dict[NodeId, set[_Way]] = {}
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
+        self.routes: dict[NodeId, set[_Route]] = {}
         self.answers = 0
         self.chained = 0
         """Answers through more than one relay."""
@@ -33,7 +33,7 @@ class RelayPaths(Invariant):
         """Of somebody whom a relay fetches through itself, or behind too many."""
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
-        self.ways[seen.id] = set()
+        self.routes[seen.id] = set()
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse:
@@ -42,18 +42,18 @@ class RelayPaths(Invariant):
             self.refusals += message.error == ErrorCode.INELIGIBLE_REPLICA
             return
         path = message.path
-        self.ways.setdefault(to, set()).add((message.epoch, path))
+        self.routes.setdefault(to, set()).add((message.epoch, path))
         if not path:
             return
         self.answers += 1
         self.chained += len(path) > 1
         text = ">".join(str(key.id) for key in path)
         self.require(
-            path[0].id == seen.id and (message.epoch, path[1:]) in self.ways[seen.id],
+            path[0].id == seen.id and (message.epoch, path[1:]) in self.routes[seen.id],
             "a relay names another way than it was answered along",
             relay=seen.id,
             to=to,
-            way=text,
+            route=text,
             epoch=message.epoch,
         )
         self.require(
@@ -61,9 +61,13 @@ class RelayPaths(Invariant):
             "a relay serves whom it fetches through",
             relay=seen.id,
             to=to,
-            way=text,
+            route=text,
         )
         hops_max = seen.replica.node._core.config.relay_hops_max  # noqa: SLF001
         self.require(
-            len(path) <= hops_max, "a longer chain than is allowed", relay=seen.id, to=to, way=text
+            len(path) <= hops_max,
+            "a longer chain than is allowed",
+            relay=seen.id,
+            to=to,
+            route=text,
         )

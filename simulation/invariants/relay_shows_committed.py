@@ -20,7 +20,7 @@ class RelayShowsCommitted(Invariant):
         if type(message) is not FetchResponse or not message.path:
             return
         high_watermark = seen.replica.node.high_watermark
-        batches = self.witness.split(message.records) if message.records else []
+        batches = self.run_observer.split(message.records) if message.records else []
         ends = [message.high_watermark, *(batch.end_offset for batch in batches)]
         if message.diverging is not None:
             ends.append(message.diverging.offset)
@@ -32,9 +32,9 @@ class RelayShowsCommitted(Invariant):
             shown_to=max(ends),
             high_watermark=high_watermark,
         )
-        committed = self.witness.committed
+        committed = self.run_observer.committed
         for batch in batches:
-            known = self.witness.batches.get((batch.end_offset, batch.epoch))
+            known = self.run_observer.batches.get((batch.end_offset, batch.epoch))
             self.require(
                 batch.end_offset > committed.end_offset
                 or (
@@ -42,7 +42,7 @@ class RelayShowsCommitted(Invariant):
                     and known.content == batch.content
                     and committed.chain_at(batch.end_offset) is not None
                 )
-                or _has_rotten_log(seen),
+                or _has_corrupt_log(seen),
                 "a relay serves another history",
                 relay=seen.id,
                 to=to,
@@ -51,9 +51,9 @@ class RelayShowsCommitted(Invariant):
             )
 
 
-def _has_rotten_log(seen: Seen) -> bool:
+def _has_corrupt_log(seen: Seen) -> bool:
     """Whether bits have flipped below it since: for whoever reads them to find."""
     stores = seen.replica.stores
     return any(
-        seen.is_rotten(segment_path(stores.directory, base)) for base in stores.log.segment_bases
+        seen.is_corrupt(segment_path(stores.directory, base)) for base in stores.log.segment_bases
     )

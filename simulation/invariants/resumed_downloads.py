@@ -8,8 +8,8 @@ from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.types import NodeId, SnapshotId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 from snapshot.naming import FileState, file_path
 
 
@@ -24,8 +24,8 @@ class ResumedDownloads(Invariant):
     sent_kinds: ClassVar[tuple[type, ...]] = (FetchSnapshotRequest,)
     received_kinds: ClassVar[tuple[type, ...]] = (FetchSnapshotResponse,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self._contents: dict[SnapshotId, set[bytes]] = {}
         self._begun: dict[NodeId, tuple[Seen, set[SnapshotId]]] = {}
         """By node, its present process run and the checkpoints it has bytes of."""

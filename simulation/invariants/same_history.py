@@ -7,8 +7,8 @@ from quorum.core.messages.message_types import Message
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class SameHistory(Invariant):
@@ -22,20 +22,20 @@ class SameHistory(Invariant):
     sent_kinds = (FetchResponse,)
     received_kinds = (FetchRequest,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, NodeId, int], list[FetchRequest]] = {}
         """Leader, its life, sender and number, to what has come under that number."""
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
         if type(message) is FetchRequest:
-            key = (seen.id, seen.life, sender, message.request_id)
+            key = (seen.id, seen.incarnation, sender, message.request_id)
             self.asked.setdefault(key, []).append(message)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse or message.error != ErrorCode.NONE:
             return
-        requests = self.asked.pop((seen.id, seen.life, to, message.request_id), None)
+        requests = self.asked.pop((seen.id, seen.incarnation, to, message.request_id), None)
         is_elsewhere = message.snapshot_id is not None or message.diverging is not None
         if requests is None or is_elsewhere or message.leader_id != seen.id:
             return

@@ -28,7 +28,7 @@ def _no_time() -> int:
     return 0
 
 
-def _is_not_rotten(_path: Path) -> bool:
+def _is_not_corrupt(_path: Path) -> bool:
     return False
 
 
@@ -37,7 +37,7 @@ class Seen:
     """One life of one node."""
 
     id: NodeId
-    life: int
+    incarnation: int
     replica: Replica
     written: LogMirror
     """What was handed to the disk."""
@@ -56,7 +56,7 @@ class Seen:
     is_up: bool = True
     now_ms: Callable[[], int] = _no_time
     """Its own monotonic clock."""
-    is_rotten: Callable[[Path], bool] = _is_not_rotten
+    is_corrupt: Callable[[Path], bool] = _is_not_corrupt
     """Whether a file is no longer what its process wrote, and nobody has looked at it since."""
     owed_count: int = 0
     """Groups that its disk was handed and has not completed."""

@@ -10,12 +10,12 @@ from quorum.core.messages.vote_messages import VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class _Heard(NamedTuple):
-    life: int
+    incarnation: int
     epoch: int
     leader_id: NodeId
     at_ms: int
@@ -33,8 +33,8 @@ class LeaderStickiness(Invariant):
     sent_kinds = (FetchRequest, VoteResponse)
     received_kinds = (FetchResponse,)
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.asked: dict[NodeId, tuple[int, int]] = {}
         """The last Fetch of each node, and when it left."""
         self.heard: dict[NodeId, _Heard] = {}
@@ -45,7 +45,7 @@ class LeaderStickiness(Invariant):
         elif (
             type(message) is VoteResponse
             and message.granted
-            and self.witness.is_pre_vote.get((to, message.request_id), False)
+            and self.run_observer.is_pre_vote.get((to, message.request_id), False)
         ):
             self._check(seen, to, message)
 
@@ -59,16 +59,16 @@ class LeaderStickiness(Invariant):
             and (message.leader_id == sender or sender < 0)
             and message.epoch == seen.replica.node.epoch
             and seen.replica.node.role_name == "Follower"
-            and now_ms - asked_ms < self.witness.config.request_timeout_ms
+            and now_ms - asked_ms < self.run_observer.config.request_timeout_ms
         )
         if is_awaited:
-            self.heard[seen.id] = _Heard(seen.life, message.epoch, message.leader_id, now_ms)
+            self.heard[seen.id] = _Heard(seen.incarnation, message.epoch, message.leader_id, now_ms)
 
     def _check(self, seen: Seen, to: NodeId, message: VoteResponse) -> None:
         heard = self.heard.get(seen.id)
-        if heard is None or (heard.life, heard.epoch) != (seen.life, message.epoch):
+        if heard is None or (heard.incarnation, heard.epoch) != (seen.incarnation, message.epoch):
             return
-        leader = self.witness.nodes.get(heard.leader_id)
+        leader = self.run_observer.nodes.get(heard.leader_id)
         leads = (
             leader is not None
             and leader.is_up
@@ -76,9 +76,9 @@ class LeaderStickiness(Invariant):
             and leader.replica.node.epoch == heard.epoch
         )
         silent_ms = seen.now_ms() - heard.at_ms
-        is_doubtful = self.witness.is_chain_damaged or self.witness.forged
+        is_doubtful = self.run_observer.is_chain_damaged or self.run_observer.forged
         self.require(
-            is_doubtful or not leads or silent_ms > self.witness.config.fetch_timeout_ms // 2,
+            is_doubtful or not leads or silent_ms > self.run_observer.config.fetch_timeout_ms // 2,
             "it would help to depose a leader that it hears",
             node=seen.id,
             candidate=to,

@@ -7,8 +7,8 @@ from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
 from simulation.invariants.fetch_positions import FetchPositions
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class SubtreeReported(Invariant):
@@ -27,9 +27,9 @@ class SubtreeReported(Invariant):
     name = "subtree-reported"
     sent_kinds = FetchPositions.KINDS
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
-        self.positions = FetchPositions(witness, _is_relay)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
+        self.positions = FetchPositions(run_observer, _is_relay)
         self.above: dict[NodeId, set[NodeId]] = {}
         self.due: dict[tuple[NodeId, NodeId], int] = {}
         """Relay and observer, and when, by the relay's clock, that was there for a next report."""

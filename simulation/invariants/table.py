@@ -21,7 +21,7 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | durable-survives | ADR 7 |
 | acknowledged-survives | requirements 360; ADR 10 |
 | own-content | requirements 360.8; ADR 42 |
-| judged-in-order | requirements 360.7; ADR 42 |
+| evaluated-in-order | requirements 360.7; ADR 42 |
 | confirmed-reads | Raft 8; ADR 9 |
 | leader-append-only | Raft 5.3, Leader Append-Only; KAFKA RaftEventSimulationTest |
 | tombstones | requirements 853; ADR 7 |
@@ -39,9 +39,9 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | read-rounds | Raft dissertation 6.4; ADR 9 |
 | change-barrier | Raft dissertation 4.1; the bug of 2015 (raft-dev) |
 | hung-disk | hashicorp/raft #503 |
-| leader-heard | Raft dissertation 6.2 |
+| leader-contact | Raft dissertation 6.2 |
 | leader-stickiness | Raft dissertation 4.2.3, 9.6 |
-| second-life | ADR 20; KIP-853 |
+| second-incarnation | ADR 20; KIP-853 |
 | regressions | ADR 20; ZOOKEEPER-4882 |
 | same-history | ADR 25 |
 | compared-ends | ADR 5; etcd #14039 |
@@ -76,24 +76,24 @@ from simulation.invariants.epochs import Epochs
 from simulation.invariants.equal_checkpoints import EqualCheckpoints
 from simulation.invariants.equal_images import EqualImages
 from simulation.invariants.hash_chain import HashChain
-from simulation.invariants.hooks import witness_for
+from simulation.invariants.hooks import run_observer_for
 from simulation.invariants.in_sync import InSyncBrokers
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.leader_append_only import LeaderAppendOnly
 from simulation.invariants.leader_completeness import LeaderCompleteness
+from simulation.invariants.leader_contact import HungDisk, LeaderContact
 from simulation.invariants.leader_replays import LeaderReplays
 from simulation.invariants.lineage_cuts import LineageCuts
 from simulation.invariants.log_matching import LogMatching
 from simulation.invariants.log_start_covered import LogStartCovered
 from simulation.invariants.monotone import Monotone
-from simulation.invariants.office import HungDisk, LeaderHeard
 from simulation.invariants.one_campaign import OneCampaign
 from simulation.invariants.one_leader import OneLeader
 from simulation.invariants.one_vote import OneVote
-from simulation.invariants.past_disks import Regressions, SecondLife
+from simulation.invariants.past_disks import Regressions, SecondIncarnation
 from simulation.invariants.pauses import Pauses
 from simulation.invariants.producer_blocks import ProducerBlocks
-from simulation.invariants.producers_own import JudgedInOrder, OwnContent
+from simulation.invariants.producers_own import EvaluatedInOrder, OwnContent
 from simulation.invariants.promises import Promises
 from simulation.invariants.proven_changes import ProvenChanges
 from simulation.invariants.read_rounds import ReadRounds
@@ -101,6 +101,7 @@ from simulation.invariants.reads import ConfirmedReads
 from simulation.invariants.relay_paths import RelayPaths
 from simulation.invariants.relay_shows_committed import RelayShowsCommitted
 from simulation.invariants.resumed_downloads import ResumedDownloads
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.same_history import SameHistory
 from simulation.invariants.stickiness import LeaderStickiness
 from simulation.invariants.subtree_reported import SubtreeReported
@@ -110,7 +111,6 @@ from simulation.invariants.unique_ids import BrokerEpochs, UniqueIds
 from simulation.invariants.voter_changes import ChangeBarrier, OneChangeAtATime, Tombstones
 from simulation.invariants.watch_is_prefix import WatchIsPrefix
 from simulation.invariants.watched_is_committed import WatchedIsCommitted
-from simulation.invariants.witness import Witness
 
 ALL: tuple[type[Invariant], ...] = (
     OneLeader,
@@ -130,7 +130,7 @@ ALL: tuple[type[Invariant], ...] = (
     LossesKnown,
     AcknowledgedSurvives,
     OwnContent,
-    JudgedInOrder,
+    EvaluatedInOrder,
     ConfirmedReads,
     LeaderAppendOnly,
     Tombstones,
@@ -148,9 +148,9 @@ ALL: tuple[type[Invariant], ...] = (
     ReadRounds,
     ChangeBarrier,
     HungDisk,
-    LeaderHeard,
+    LeaderContact,
     LeaderStickiness,
-    SecondLife,
+    SecondIncarnation,
     Regressions,
     SameHistory,
     ComparedEnds,
@@ -167,6 +167,6 @@ ALL: tuple[type[Invariant], ...] = (
 )
 
 
-def watch() -> Witness:
+def watch() -> RunObserver:
     """A witness with every standing invariant."""
-    return witness_for(ALL)
+    return run_observer_for(ALL)

@@ -6,8 +6,8 @@ import struct
 
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 _MAX_TIMESTAMP = struct.Struct(">q")
 _MAX_TIMESTAMP_AT = 35
@@ -18,8 +18,8 @@ class TimestampsRise(Invariant):
 
     name = "timestamps-rise"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.newest_ms = -1
 
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:

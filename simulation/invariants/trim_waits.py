@@ -6,24 +6,24 @@ from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
 from simulation.invariants.fetch_positions import FetchPositions
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class TrimWaits(Invariant):
     """The log start passes what a live replica needs only where a checkpoint has waited for it.
 
-    Whoever asked this process counts, in an earlier reign of it as well: a new reign waits for a
-    session, so that nobody is passed over who has not had time to come again.
+    Whoever asked this process counts, in an earlier leadership term of it as well: a new leadership
+    term waits for a session, so that nobody is passed over who has not had time to come again.
     Who needs what the log no longer holds anyway needs a checkpoint, and nothing of the log.
     """
 
     name = "trim-waits"
     sent_kinds = FetchPositions.KINDS
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
-        self.positions = FetchPositions(witness, lambda seen: seen.replica.node.is_leader)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
+        self.positions = FetchPositions(run_observer, lambda seen: seen.replica.node.is_leader)
         self.starts: dict[NodeId, tuple[Seen | None, int, int]] = {}
         """Life and epoch of a leader, and where its log began at the last look."""
 
@@ -35,18 +35,18 @@ class TrimWaits(Invariant):
         if not node.is_leader:
             return
         start = node.log_start
-        life, epoch, before = self.starts.get(seen.id, (None, 0, 0))
+        incarnation, epoch, before = self.starts.get(seen.id, (None, 0, 0))
         self.starts[seen.id] = (seen, node.epoch, start.offset)
-        if life is seen and epoch == node.epoch and start.offset > before:
+        if incarnation is seen and epoch == node.epoch and start.offset > before:
             self._trimmed(seen, before, start.offset)
 
     def _trimmed(self, seen: Seen, before: int, start: int) -> None:
         core = seen.replica.node._core  # noqa: SLF001
         config = core.config
         for snapshot_id in core.snapshots.ids:
-            shelved = core.snapshots.get(snapshot_id)
-            if snapshot_id.offset == start and shelved is not None:
-                if core.now_ms - shelved.since_ms >= config.start_offset_lag_max_ms:
+            indexed = core.snapshots.get(snapshot_id)
+            if snapshot_id.offset == start and indexed is not None:
+                if core.now_ms - indexed.since_ms >= config.start_offset_lag_max_ms:
                     return
                 break
         for node_id, needed in self.positions.below(seen, config.observer_session_ms, core.now_ms):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulation.invariants.contents import metadata_of
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 from statemachine.records import InitProducerRecord, RegisterBrokerRecord, TopicRecord
 
 PRODUCER_EPOCH_LAST = 2**15 - 1
@@ -21,8 +21,8 @@ class UniqueIds(Invariant):
 
     name = "unique-ids"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.topics: dict[bytes, int] = {}
         self.producers: dict[tuple[int, int], int] = {}
 
@@ -58,8 +58,8 @@ class BrokerEpochs(Invariant):
 
     name = "broker-epochs"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.owners: dict[int, tuple[int, bytes]] = {}
         self.newest: dict[int, int] = {}
 

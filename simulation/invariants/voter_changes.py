@@ -7,8 +7,8 @@ from quorum.types import ReplicaKey
 from simulation.invariants.contents import controls_of
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.mirror import Batch
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class OneChangeAtATime(Invariant):
@@ -19,8 +19,8 @@ class OneChangeAtATime(Invariant):
 
     name = "one-change-at-a-time"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.before: frozenset[ReplicaKey] | None = None
 
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
@@ -45,8 +45,8 @@ class Tombstones(Invariant):
 
     name = "tombstones"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.voters: frozenset[ReplicaKey] = frozenset()
         self.removed: dict[ReplicaKey, int] = {}
         """Who was removed, to the end of the record that did it."""
@@ -95,8 +95,8 @@ class ChangeBarrier(Invariant):
 
     name = "change-barrier"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.opened: dict[int, int] = {}
         """Epoch, to the end of the batch that its leader begins with."""
 
@@ -116,7 +116,7 @@ class ChangeBarrier(Invariant):
         open_changes = [
             end_offset
             for end_offset, epoch in below
-            for each in controls_of(self.witness.batches[end_offset, epoch])
+            for each in controls_of(self.run_observer.batches[end_offset, epoch])
             if isinstance(each, Voters)
         ]
         self.require(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quorate.controller.publishing import Published
 from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
-from simulation.invariants.witness import Witness
 
 
 class WatchIsPrefix(Invariant):
@@ -18,18 +18,18 @@ class WatchIsPrefix(Invariant):
 
     name = "watch-is-prefix"
 
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
+    def __init__(self, run_observer: RunObserver) -> None:
+        super().__init__(run_observer)
         self.told: dict[NodeId, tuple[Seen, int]] = {}
         """One life, and up to where its watchers were told."""
 
     def on_published(self, seen: Seen, told: Published) -> None:
-        life, end = self.told.get(seen.id, (seen, told.base_offset))
-        if life is seen and told.base_offset != end:
+        incarnation, end = self.told.get(seen.id, (seen, told.base_offset))
+        if incarnation is seen and told.base_offset != end:
             self.fail(
                 "a gap or a repetition",
                 node=seen.id,
-                told_to=end,
+                ordered_to=end,
                 goes_on_at=told.base_offset,
             )
         self.told[seen.id] = (seen, told.end_offset)
@@ -39,10 +39,10 @@ class WatchIsPrefix(Invariant):
         self._check_records(seen, told)
 
     def _check_records(self, seen: Seen, told: Published) -> None:
-        committed, offset = self.witness.committed, told.base_offset
+        committed, offset = self.run_observer.committed, told.base_offset
         for piece in told.data:
-            for batch in self.witness.split(piece):
-                known = self.witness.batches.get((batch.end_offset, batch.epoch))
+            for batch in self.run_observer.split(piece):
+                known = self.run_observer.batches.get((batch.end_offset, batch.epoch))
                 if not (
                     batch.base_offset == offset
                     and known is not None

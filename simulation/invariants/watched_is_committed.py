@@ -13,7 +13,7 @@ class WatchedIsCommitted(Invariant):
 
     def on_watched(self, seen: Seen, end_offset: int) -> None:
         high_watermark = seen.replica.node.high_watermark
-        committed = self.witness.committed.end_offset
+        committed = self.run_observer.committed.end_offset
         if end_offset > high_watermark or end_offset > committed:
             self.fail(
                 "a watcher is handed what is not known to be committed",

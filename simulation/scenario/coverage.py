@@ -82,8 +82,8 @@ class Coverage:
     def timers(self) -> Counter[str]:
         """Timers that fired, by name."""
         found: Counter[str] = Counter()
-        for life in self._lives:
-            for timer, count in life.items():
+        for incarnation in self._lives:
+            for timer, count in incarnation.items():
                 found[timer.value.name] += count
         return found
 
@@ -151,8 +151,8 @@ def answer_table() -> dict[str, list[str]]:
     for request, codes in RELAY_ANSWERS.items():
         for name in _names(request):
             table[name + OF_A_RELAY] = [*_successes(request), *_texts(codes)]
-    for notice, codes in OPERATOR_ANSWERS.items():
-        table[notice.__name__ + TO_AN_OPERATOR] = [*_ONLY_ONE, *_texts(codes)]
+    for on_local_event, codes in OPERATOR_ANSWERS.items():
+        table[on_local_event.__name__ + TO_AN_OPERATOR] = [*_ONLY_ONE, *_texts(codes)]
     return table
 
 

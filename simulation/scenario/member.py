@@ -19,16 +19,16 @@ from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event, LogDiverged
 from quorum.core.messages.message_types import Message
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan
-from quorum.errors import LogCondemnedError, QuorateError
+from quorum.errors import LogQuarantinedError, QuorateError
 from quorum.log.config import LogConfig
 from quorum.log.election_store import ElectionFile
 from quorum.log.layout import partition_directory
 from quorum.runtime.ports import WriteGroup
 from quorum.types import (
     NO_NODE,
+    BootstrapState,
     ElectionState,
     Endpoint,
-    Founding,
     NodeId,
     ReplicaKey,
     SnapshotId,
@@ -47,7 +47,7 @@ DATA_DIR = Path("/data")
 DIRECTORY = partition_directory(DATA_DIR)
 SERVER = -1000
 """Bootstrap servers that a script names: ``SERVER - n`` is the address of node n, if any."""
-FOUNDED = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
+BOOTSTRAPPED = ElectionState(bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True))
 """What a bootstrap voter has on its disk when epoch 1 may begin."""
 
 
@@ -73,10 +73,10 @@ class Settings:
     """What each node is to others as a relay, and which relays it has."""
     servers: dict[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
     """Whose addresses a node was given as bootstrap servers, where not those of the voters."""
-    is_founded: bool = True
-    """Whether the voters' disks begin with their quorum founded
+    is_bootstrapped: bool = True
+    """Whether the voters' disks begin with their quorum bootstrapped
     (``quorum.core.election.bootstrapping``)."""
-    found_without: tuple[NodeId, ...] = ()
+    bootstrap_without: tuple[NodeId, ...] = ()
     metadata_versions: dict[NodeId, int] = field(default_factory=dict)
     """Nodes of an older release: the highest metadata.version that each supports."""
     lacks: dict[NodeId, tuple[int, ...]] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Member:
     """Where it is reached; empty for the host it was formatted with."""
     disk: int = 0
     """How often the disk was replaced by an empty one."""
-    is_condemned: bool = False
+    is_quarantined: bool = False
     """Whether its last life ended because its log was found wrong."""
     diverged: list[LogDiverged] = field(default_factory=list)
 
@@ -152,16 +152,16 @@ class Member:
         if voters and self.settings.tombstones:
             initial = [voter_of(each) for each in voters]
             bury(self.fs, DIRECTORY, initial, self.settings.tombstones)
-        if voters and self.settings.is_founded:
-            ElectionFile(self.fs, DIRECTORY).save(FOUNDED)
+        if voters and self.settings.is_bootstrapped:
+            ElectionFile(self.fs, DIRECTORY).save(BOOTSTRAPPED)
 
     def wipe(self) -> None:
         """A new, empty disk in place of the old, formatted by the very same command."""
         self.fs = MemoryFileSystem()
-        self.settings = replace(self.settings, is_founded=False)
+        self.settings = replace(self.settings, is_bootstrapped=False)
         self.format()
 
-    # What the replica asks of its surroundings.
+    # What the replica asks of its environment.
 
     def submit(self, group: WriteGroup) -> None:
         """The replica's ``Writer``: nothing is written before ``persist``."""
@@ -190,7 +190,7 @@ class Member:
         self.hooks.on_event(self.node_id, event)
 
     def _on_failure(self, error: BaseException) -> None:
-        self.is_condemned = isinstance(error, LogCondemnedError)
+        self.is_quarantined = isinstance(error, LogQuarantinedError)
         self.hooks.on_stopped(self.node_id, str(error))
 
     def _on_fault(self, message: str) -> None:
@@ -214,7 +214,7 @@ class Member:
             log_config=self.settings.log,
             snapshot_config=self.settings.snapshot,
             clock=self.clock,
-            found_without=self.settings.found_without,
+            bootstrap_without=self.settings.bootstrap_without,
             decode=decoder_without(self.settings.lacks.get(self.node_id, ())),
         )
         self.stores = stores

@@ -40,7 +40,7 @@ class Outlet:
         """Print everything (``off``), results only (``on``), or no messages or disk lines."""
         self._kinds = _LEVELS[level]
 
-    def say(self, kind: Kind, line: str) -> None:
+    def announce(self, kind: Kind, line: str) -> None:
         """Add a line, if its kind is wanted."""
         if kind in self._kinds:
             self._step.append((kind, line))

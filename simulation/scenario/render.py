@@ -10,16 +10,16 @@ from quorum.core.contract.output import (
     AdvanceLogStart,
     Append,
     BeginDownload,
-    CondemnLog,
     Effect,
-    FreezeDownload,
+    QuarantineLog,
     ReplaceLogWith,
     SaveElectionState,
+    SealDownload,
     StoreHighWatermark,
     Truncate,
     WriteChunk,
 )
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -38,9 +38,9 @@ from quorum.core.messages.voter_messages import (
     UpdateVoterRequest,
     VoterChangeResponse,
 )
-from quorum.core.state.bootstrap_inquiry import Roster
+from quorum.core.state.bootstrap_inquiry import VoterList
 from quorum.errors import ErrorCode
-from quorum.types import ElectionState, Founding
+from quorum.types import BootstrapState, ElectionState
 
 _NAMES: dict[type, str] = {
     BeginQuorumEpochRequest: "BeginQuorumEpoch",
@@ -53,8 +53,8 @@ _NAMES: dict[type, str] = {
     FetchSnapshotResponse: "FetchSnapshotResponse",
     ReadPositionRequest: "ReadPosition",
     ReadPositionResponse: "ReadPositionResponse",
-    FoundingRequest: "Founding",
-    FoundingResponse: "FoundingResponse",
+    BootstrapRequest: "Bootstrap",
+    BootstrapResponse: "BootstrapResponse",
     VoteResponse: "VoteResponse",
     ChainDigestRequest: "ChainDigest",
     ChainDigestResponse: "ChainDigestResponse",
@@ -82,26 +82,26 @@ def _fields(message: Message) -> str:  # noqa: C901, PLR0912 - one arm for each 
         case VoteRequest():
             return f"epoch={message.epoch} last={message.last}"
         case VoteResponse():
-            verdict = "granted" if message.granted else "rejected"
-            return _answer(message, "" if message.error else verdict)
+            check_result = "granted" if message.granted else "rejected"
+            return _answer(message, "" if message.error else check_result)
         case BeginQuorumEpochRequest() | ReadPositionRequest():
             return f"epoch={message.epoch}"
         case EndQuorumEpochRequest():
             names = ",".join(str(key.id) for key in message.preferred_successors)
             return f"epoch={message.epoch} successors=({names})" + (
-                " stand=now" if message.stand_now else ""
+                " stand=now" if message.campaign_now else ""
             )
-        case FoundingRequest():
-            return f"epoch={message.epoch} {_roster(message.roster)}"
-        case FoundingResponse():
-            return _answer(message, _roster(message.roster))
+        case BootstrapRequest():
+            return f"epoch={message.epoch} {_voter_list(message.voter_list)}"
+        case BootstrapResponse():
+            return _answer(message, _voter_list(message.voter_list))
         case FetchRequest():
-            barred = " barred" if message.is_barred else ""
+            disqualified = " disqualified" if message.is_disqualified else ""
             lost = " lost_records" if message.has_lost_records else ""
             return (
                 f"epoch={message.epoch} offset={message.fetch_offset} "
                 f"last_epoch={message.last_fetched_epoch} hw={message.high_watermark}"
-                f"{_subtree(message.subtree)}{barred}{lost}"
+                f"{_subtree(message.subtree)}{disqualified}{lost}"
             )
         case FetchResponse():
             return _fetch_response(message)
@@ -147,7 +147,7 @@ def _answer(
     | ReadPositionResponse
     | ChainDigestResponse
     | VoterChangeResponse
-    | FoundingResponse,
+    | BootstrapResponse,
     text: str,
 ) -> str:
     parts = [f"epoch={message.epoch}"]
@@ -168,8 +168,8 @@ def _fetch_response(message: FetchResponse) -> str:
         answer = f"records=[{headers[0].base_offset},{headers[-1].end_offset})"
     else:
         answer = "records=0"
-    way = ">".join(str(key.id) for key in message.path)
-    relayed = f" path={way} age={message.contact_age_ms}" if way else ""
+    route = ">".join(str(key.id) for key in message.path)
+    relayed = f" path={route} age={message.contact_age_ms}" if route else ""
     return _answer(
         message,
         f"{answer} hw={message.high_watermark} lso={message.log_start_offset}{relayed}",
@@ -180,8 +180,8 @@ def _subtree(subtree: Subtree | None) -> str:
     return "" if subtree is None else f" subtree={subtree.members} low={subtree.low}"
 
 
-def _roster(roster: Roster) -> str:
-    return f"roster=({','.join(str(key) for key, _ in roster)})" if roster else "fresh"
+def _voter_list(voter_list: VoterList) -> str:
+    return f"voter list=({','.join(str(key) for key, _ in voter_list)})" if voter_list else "fresh"
 
 
 def _node(node_id: int) -> str:
@@ -192,14 +192,18 @@ def election_text(state: ElectionState) -> str:
     """What ``quorum-state`` says."""
     voted = "none" if state.voted is None else str(state.voted.id)
     floor = "" if state.vote_floor is None else f" vote_floor={state.vote_floor}"
-    founding = "" if state.founding is None else f" {_founding(state.founding)}"
-    barred = " barred" if state.barred else ""
+    bootstrap_state = (
+        "" if state.bootstrap_state is None else f" {_bootstrap_state(state.bootstrap_state)}"
+    )
+    disqualified = " disqualified" if state.disqualified else ""
     election = f"epoch={state.epoch} leader={_node(state.leader_id)} voted={voted}"
-    return f"{election}{floor}{founding}{barred}"
+    return f"{election}{floor}{bootstrap_state}{disqualified}"
 
 
-def _founding(founding: Founding) -> str:
-    return "founded" if founding.is_complete else _roster(founding.roster)
+def _bootstrap_state(bootstrap_state: BootstrapState) -> str:
+    return (
+        "bootstrapped" if bootstrap_state.is_complete else _voter_list(bootstrap_state.voter_list)
+    )
 
 
 def effect_text(effect: Effect) -> str:
@@ -218,7 +222,7 @@ def effect_text(effect: Effect) -> str:
             return f"begin download {effect.snapshot_id}"
         case WriteChunk():
             return f"write {effect.snapshot_id} at {effect.position} bytes={len(effect.chunk)}"
-        case FreezeDownload():
+        case SealDownload():
             return f"freeze {effect.snapshot_id}"
         case AbandonDownload():
             return f"abandon {effect.snapshot_id}"
@@ -226,5 +230,5 @@ def effect_text(effect: Effect) -> str:
             return f"replace log with {effect.snapshot_id}"
         case StoreHighWatermark():
             return f"high watermark {effect.high_watermark}"
-        case CondemnLog():
-            return f"condemn from {effect.first_offset} on"
+        case QuarantineLog():
+            return f"quarantine from {effect.first_offset} on"

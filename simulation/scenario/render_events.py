@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from quorum.core.contract.events import (
+    BootstrapVotersAgreed,
+    CampaignRefused,
     CheckpointFailed,
     ChunkReceived,
     DamageSuspected,
@@ -10,27 +12,25 @@ from quorum.core.contract.events import (
     DigestNotComparable,
     DiskRecovered,
     DiskStalled,
-    DisputeOpened,
-    DisputeSettled,
+    DivergenceResolutionEnded,
+    DivergenceResolutionStarted,
     DownloadEnded,
     DownloadStarted,
     Event,
     FetchClassified,
     LeaderLost,
-    LogCondemned,
     LogDiverged,
+    LogQuarantined,
     LogStartAdvanced,
     MessageIgnored,
-    OwnEntryAnswered,
-    OwnEntryAsked,
-    QuorumFounded,
+    ProcessPaused,
+    QuorumBootstrapped,
     RecordsAppended,
     ReplicaRegressed,
     RequestRefused,
     RoleChanged,
-    RosterAgreed,
-    StandingRefused,
-    StoodStill,
+    SelfRegistrationAnswered,
+    SelfRegistrationAsked,
     TransferEnded,
     TransferStarted,
     TruncationRefused,
@@ -39,9 +39,9 @@ from quorum.core.contract.events import (
     VoteFloorReached,
     VoterChangeEnded,
     VoterChangeStarted,
+    VoterDisqualified,
     VoterSetChanged,
     VotesNoMore,
-    VotingBarred,
     WatermarkMoved,
 )
 from quorum.types import NodeId
@@ -55,8 +55,8 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return f"{event.before} -> {event.role} epoch={event.epoch}{leader} ({event.reason})"
         case VoteDecided():
             kind = "pre-vote" if event.pre_vote else "vote"
-            verdict = "granted" if event.granted else f"rejected: {event.reason}"
-            return f"{kind} of {event.candidate.id} in epoch {event.epoch} {verdict}"
+            check_result = "granted" if event.granted else f"rejected: {event.reason}"
+            return f"{kind} of {event.candidate.id} in epoch {event.epoch} {check_result}"
         case FetchClassified():
             return (
                 f"classify {event.replica.id} offset={event.offset} "
@@ -71,7 +71,7 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return f"appended [{event.base_offset},{event.end_offset}) epoch={event.epoch}"
         case LogDiverged():
             cut = f"log cut to {event.end_offset}, was {event.old_end}"
-            return f"{cut}, leader said {event.leader_said}"
+            return f"{cut}, leader said {event.leader_reported}"
         case WatermarkMoved():
             return f"high watermark {event.before} -> {event.high_watermark}"
         case TruncationRefused():
@@ -81,12 +81,12 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
                 f"replica {event.replica.id} fetched {event.fetch_offset} "
                 f"after acknowledging {event.acknowledged}"
             )
-        case StandingRefused():
+        case CampaignRefused():
             return f"may not stand in epoch {event.epoch}: {event.reason}"
         case VoteFloorReached():
             return f"vote floor {event.floor} reached at {event.log_end}"
-        case RosterAgreed() | QuorumFounded() | VotingBarred():
-            return _founding_line(event)
+        case BootstrapVotersAgreed() | QuorumBootstrapped() | VoterDisqualified():
+            return _bootstrap_line(event)
         case LeaderLost():
             return f"leader {event.leader_id} of epoch {event.epoch} is gone"
         case CheckpointFailed():
@@ -95,8 +95,8 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             VoterSetChanged()
             | VoterChangeStarted()
             | VoterChangeEnded()
-            | OwnEntryAsked()
-            | OwnEntryAnswered()
+            | SelfRegistrationAsked()
+            | SelfRegistrationAnswered()
             | VotesNoMore()
         ):
             return _voter_line(event)
@@ -104,34 +104,34 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return f"hands over to {event.target.id}: writes wait at {event.end_offset}"
         case TransferEnded():
             return f"transfer to {event.target.id} ends: {event.outcome}"
-        case StoodStill() | DiskStalled() | DiskRecovered():
-            return _standstill_line(event)
+        case ProcessPaused() | DiskStalled() | DiskRecovered():
+            return _process_pause_line(event)
         case (
             DigestDiffers()
             | DigestNotComparable()
-            | DisputeOpened()
-            | DisputeSettled()
+            | DivergenceResolutionStarted()
+            | DivergenceResolutionEnded()
             | DamageSuspected()
-            | LogCondemned()
+            | LogQuarantined()
         ):
             return _chain_line(event)
         case _:
             return _source_line(event)
 
 
-def _founding_line(event: RosterAgreed | QuorumFounded | VotingBarred) -> str:
+def _bootstrap_line(event: BootstrapVotersAgreed | QuorumBootstrapped | VoterDisqualified) -> str:
     match event:
-        case RosterAgreed():
+        case BootstrapVotersAgreed():
             return f"agreed to found a quorum of {_names(event.voters)}"
-        case QuorumFounded():
-            return f"quorum of {_names(event.voters)} is founded"
-        case VotingBarred():
-            return f"barred from voting in epoch {event.epoch}: {event.reason}"
+        case QuorumBootstrapped():
+            return f"quorum of {_names(event.voters)} is bootstrapped"
+        case VoterDisqualified():
+            return f"disqualified from voting in epoch {event.epoch}: {event.reason}"
 
 
-def _standstill_line(event: StoodStill | DiskStalled | DiskRecovered) -> str:
+def _process_pause_line(event: ProcessPaused | DiskStalled | DiskRecovered) -> str:
     match event:
-        case StoodStill():
+        case ProcessPaused():
             return f"comes {event.late_ms} ms late: the others get a moment more"
         case DiskStalled():
             return f"the disk has completed nothing for {event.waited_ms} ms"
@@ -142,26 +142,28 @@ def _standstill_line(event: StoodStill | DiskStalled | DiskRecovered) -> str:
 def _chain_line(
     event: DigestDiffers
     | DigestNotComparable
-    | DisputeOpened
-    | DisputeSettled
+    | DivergenceResolutionStarted
+    | DivergenceResolutionEnded
     | DamageSuspected
-    | LogCondemned,
+    | LogQuarantined,
 ) -> str:
     match event:
         case DigestDiffers():
             return f"digest of {event.replica.id} at {event.offset} differs"
         case DigestNotComparable():
             return f"digest of {event.replica.id} at {event.offset} cannot be compared"
-        case DisputeOpened():
-            return f"dispute with {event.opponent} below {event.end_offset}: {event.reason}"
-        case DisputeSettled():
+        case DivergenceResolutionStarted():
+            return (
+                f"divergence with {event.conflicting_peer} below {event.end_offset}: {event.reason}"
+            )
+        case DivergenceResolutionEnded():
             where = f" (first different offset {event.first_offset})" * (event.first_offset >= 0)
-            return f"dispute with {event.opponent} settled: {event.outcome}{where}"
+            return f"divergence with {event.conflicting_peer} settled: {event.outcome}{where}"
         case DamageSuspected():
             acts = "reads its log again" if event.is_acted_on else "goes on, nobody can take over"
             return f"damage found, {acts}: {event.cause}"
-        case LogCondemned():
-            return f"log condemned from {event.first_offset} on, vote floor {event.vote_floor}"
+        case LogQuarantined():
+            return f"log quarantined from {event.first_offset} on, vote floor {event.vote_floor}"
 
 
 def _names(node_ids: tuple[NodeId, ...]) -> str:
@@ -173,8 +175,8 @@ def _source_line(
 ) -> str:
     match event:
         case UpstreamChanged():
-            way = "".join(f" > relay {each}" for each in event.path)
-            return f"fetches from {event.peer}{way or ' > leader'}"
+            route = "".join(f" > relay {each}" for each in event.path)
+            return f"fetches from {event.peer}{route or ' > leader'}"
         case DownloadStarted():
             how = f"goes on at {event.position}" if event.position else "begins"
             return f"download {event.snapshot_id} from {event.leader_id} {how}"
@@ -191,8 +193,8 @@ def _voter_line(
     event: VoterSetChanged
     | VoterChangeStarted
     | VoterChangeEnded
-    | OwnEntryAsked
-    | OwnEntryAnswered
+    | SelfRegistrationAsked
+    | SelfRegistrationAnswered
     | VotesNoMore,
 ) -> str:
     match event:
@@ -205,9 +207,9 @@ def _voter_line(
             at = f" at {event.offset}" if event.offset >= 0 else ""
             why = f" ({event.reason})" if event.reason else ""
             return f"{event.change} voter {event.voter.id}{at} ends: {event.error.name}{why}"
-        case OwnEntryAsked():
+        case SelfRegistrationAsked():
             return f"asks {event.leader_id} to {event.change} its voter entry"
-        case OwnEntryAnswered():
+        case SelfRegistrationAnswered():
             why = f" ({event.message})" if event.message else ""
             return f"its voter entry: {event.error.name}{why}"
         case VotesNoMore():

@@ -86,8 +86,8 @@ def relay(member: Member) -> list[str]:
     if member.replica is None:
         return [f"{member.node_id} down"]
     tree = member.replica.node.tree()
-    way = ">".join(str(key.id) for key in tree.path) or "leader"
-    lines = [f"{member.node_id} fetches through {way}"]
+    route = ">".join(str(key.id) for key in tree.path) or "leader"
+    lines = [f"{member.node_id} fetches through {route}"]
     for view in tree.downstream:
         below = f" subtree={view.subtree.members}" if view.subtree is not None else ""
         lines.append(f"  {view.key.id} fetched={view.log_end_offset}{below}")
@@ -178,10 +178,10 @@ def chain(member: Member) -> list[str]:
     if member.replica is None:
         return [f"{member.node_id} down"]
     seen = member.replica.node.chain
-    dispute = "none" if seen.dispute is None else seen.dispute.stage.value
+    resolution = "none" if seen.resolution is None else seen.resolution.stage.value
     return [
         f"{member.node_id} digests equal={seen.equal} different={seen.different} "
-        f"too_early={seen.too_early} unknown={seen.unknown} dispute={dispute}"
+        f"too_early={seen.too_early} unknown={seen.unknown} divergence={resolution}"
     ]
 
 

@@ -19,8 +19,8 @@ from quorum.core.state.upstream import NO_RELAYS
 from quorum.errors import QuorateError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.table import watch
-from simulation.invariants.witness import Witness
 from simulation.memory_filesystem import CrashMode, PowerLost
 from simulation.scenario.coverage import Coverage
 from simulation.scenario.envelopes import Envelope, Filter
@@ -54,7 +54,7 @@ class World:
     slow: SlowLinks = field(default_factory=SlowLinks)
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     injected: int = _INJECTED_FROM
-    witness: Witness = field(default_factory=watch)
+    run_observer: RunObserver = field(default_factory=watch)
     """Sees every step of every node and raises when a standing invariant does not hold."""
     hung: set[NodeId] = field(default_factory=set)
     """Nodes whose disk writes nothing by itself, only when ``persist`` says so."""
@@ -90,11 +90,11 @@ class World:
             self._sent,
             self._event,
             self._opened,
-            self.witness.submitted,
+            self.run_observer.submitted,
             self._written,
-            self.witness.checkpointed,
+            self.run_observer.checkpointed,
             self.stop,
-            lambda node_id, message: self.say(Kind.EVENT, f"{node_id}: {message}"),
+            lambda node_id, message: self.announce(Kind.EVENT, f"{node_id}: {message}"),
         )
         member = Member(node_id, settings, hooks, share, HandClock(_BEGINNING_MS))
         self.members[node_id] = member
@@ -127,9 +127,9 @@ class World:
         except (QuorateError, PowerLost) as error:
             self.stop(node_id, str(error) or "power lost")
         if self.members[node_id].replica is not None:
-            self.witness.stepped(node_id)
-        for tell in self.outcomes:
-            tell()
+            self.run_observer.stepped(node_id)
+        for notify in self.outcomes:
+            notify()
         self.outcomes.clear()
         self.outlet.end_step()
 
@@ -141,21 +141,21 @@ class World:
         if node_id in self.damaged:
             # What a faulty disk loses is outside the promise that durable data is found again.
             self.damaged.remove(node_id)
-            self.witness.nodes.pop(node_id, None)
+            self.run_observer.nodes.pop(node_id, None)
         self.step(node_id, member.start)
 
     def stop(self, node_id: NodeId, why: str) -> None:
         """A node gave up by itself."""
-        self.say(Kind.EVENT, f"{node_id}: stopped: {why}")
-        if self.members[node_id].is_condemned:
+        self.announce(Kind.EVENT, f"{node_id}: stopped: {why}")
+        if self.members[node_id].is_quarantined:
             self.damaged.add(node_id)
         self._gone(node_id)
 
     def _gone(self, node_id: NodeId) -> None:
         self.members[node_id].replica = None
         self.members[node_id].groups.clear()
-        if node_id in self.witness.nodes:
-            self.witness.stopped(node_id)
+        if node_id in self.run_observer.nodes:
+            self.run_observer.stopped(node_id)
 
     def crash(self, node_id: NodeId, mode: CrashMode) -> None:
         """End a node's process without a word; its messages on the way are lost with it."""
@@ -170,14 +170,14 @@ class World:
         """Tell a node that an immediate reconnect to ``peer`` was refused."""
         replica = self.running(node_id).replica
         if replica is not None:
-            self.step(node_id, lambda: replica.notice(ConnectionRefused(peer)))
+            self.step(node_id, lambda: replica.on_local_event(ConnectionRefused(peer)))
 
     def unanswered(self, envelope: Envelope) -> None:
         """Tell the sender of a request that there will be no answer."""
         failed = RequestFailed(envelope.to, envelope.message.request_id)
         replica = self.running(envelope.sender).replica
         if replica is not None:
-            self.step(envelope.sender, lambda: replica.notice(failed))
+            self.step(envelope.sender, lambda: replica.on_local_event(failed))
 
     def tick(self, node_id: NodeId, ms: int) -> None:
         """Move one clock, waking the node at every deadline on the way."""
@@ -230,15 +230,15 @@ class World:
             self.queue.remove(envelope)
             if damaged:
                 envelope = replace(envelope, message=_damaged(envelope.message))
-            self.hand_over(envelope)
+            self.transfer_leadership(envelope)
         return len(chosen)
 
-    def hand_over(self, envelope: Envelope) -> None:
+    def transfer_leadership(self, envelope: Envelope) -> None:
         """Give a message to its receiver, if that one can hear it."""
         sender, to, message = envelope.sender, envelope.to, envelope.message
         replica = self.members[to].replica if to in self.members else None
         if replica is None or (sender, to) in self.cut:
-            self.say(Kind.MESSAGE, f"{sender}->{to} lost {type_name(message)}")
+            self.announce(Kind.MESSAGE, f"{sender}->{to} lost {type_name(message)}")
             self.outlet.end_step()
         else:
             self.receive(sender, to, message)
@@ -251,7 +251,7 @@ class World:
             return
         is_relay = plan.serves and not replica.node.is_voter
         self.coverage.asked(sender, to, message, of_relay=is_relay)
-        self.witness.received(to, sender, message)
+        self.run_observer.received(to, sender, message)
         self.step(to, lambda: replica.receive(sender, message))
 
     def settle(self, nodes: Iterable[NodeId], disks: Iterable[NodeId]) -> None:
@@ -263,7 +263,7 @@ class World:
             for envelope in chosen:
                 if envelope in self.queue:
                     self.queue.remove(envelope)
-                    self.hand_over(envelope)
+                    self.transfer_leadership(envelope)
             if not chosen and not moved:
                 return
         raise ScenarioError(f"not quiet after {_ROUNDS_MAX} rounds")
@@ -302,9 +302,9 @@ class World:
 
     # What nodes tell.
 
-    def say(self, kind: Kind, line: str) -> None:
+    def announce(self, kind: Kind, line: str) -> None:
         """Add a line to the command's output."""
-        self.outlet.say(kind, line)
+        self.outlet.announce(kind, line)
 
     def _opened(self, replica: Replica) -> None:
         node = replica.node
@@ -315,8 +315,8 @@ class World:
             found = max(*epochs, *(each.epoch for each in state.snapshots))
             self.coverage.started(node.me.id, found, node.timers_fired)
         member = self.members[node.me.id]
-        self.witness.config = member.settings.quorum
-        self.witness.opened(replica, member.clock.now_ms)
+        self.run_observer.config = member.settings.quorum
+        self.run_observer.opened(replica, member.clock.now_ms)
 
     def _sent(self, sender: NodeId, to: NodeId, message: Message) -> None:
         self.actions += 1
@@ -328,8 +328,8 @@ class World:
         mark = " (cut)" if is_cut else " (held)" if link in self.hold else ""
         if is_injected:
             mark = ""
-        self.say(Kind.MESSAGE, f"{sender}->{to} {message_line(message)}{mark}")
-        self.witness.sent(sender, to, message)
+        self.announce(Kind.MESSAGE, f"{sender}->{to} {message_line(message)}{mark}")
+        self.run_observer.sent(sender, to, message)
         if is_injected or is_cut:
             return
         if link in self.hold:
@@ -341,12 +341,12 @@ class World:
         self.actions += 1
         if isinstance(event, RoleChanged):
             self.coverage.role_changed(node_id, event)
-        self.say(Kind.EVENT, f"{node_id}: {event_line(event)}")
+        self.announce(Kind.EVENT, f"{node_id}: {event_line(event)}")
 
     def _written(self, node_id: NodeId, group: WriteGroup) -> None:
-        self.witness.persisted(node_id, [group])
+        self.run_observer.persisted(node_id, [group])
         effects = "; ".join(effect_text(effect) for effect in group.effects)
-        self.say(Kind.DISK, f"{node_id} disk: {effects}")
+        self.announce(Kind.DISK, f"{node_id} disk: {effects}")
 
 
 def _damaged(message: Message) -> Message:

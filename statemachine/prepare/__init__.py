@@ -1,7 +1,7 @@
-"""Judging commands: from what a client wants to the facts that the log will hold.
+"""Evaluating commands: from what a client wants to the facts that the log will hold.
 
 ``prepare`` is pure. It reads the image as it will be once everything proposed is committed,
-and the facts in ``JudgeContext``; it changes neither. One module per family of commands.
+and the facts in ``EvaluationContext``; it changes neither. One module per family of commands.
 
 See: ADR 3 and 10; statemachine/DESIGN.md.
 """
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from statemachine import commands
 from statemachine.prepare.brokers import prepare_register_broker, prepare_unregister_broker
 from statemachine.prepare.configs import prepare_incremental_alter_configs
-from statemachine.prepare.context import JudgeContext, PlacementDefaults, Prepared
+from statemachine.prepare.context import EvaluationContext, PlacementDefaults, Prepared
 from statemachine.prepare.features import prepare_update_features
 from statemachine.prepare.heartbeats import prepare_broker_heartbeat
 from statemachine.prepare.imports import prepare_import_batch
@@ -31,9 +31,9 @@ from statemachine.prepare.topics import (
 )
 from statemachine.prepare.view import View
 
-_Judge: TypeAlias = Callable[[View, Any, JudgeContext], Prepared]
+_Evaluator: TypeAlias = Callable[[View, Any, EvaluationContext], Prepared]
 
-JUDGES: Mapping[type[commands.Command], _Judge] = {
+EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.IncrementalAlterConfigs: prepare_incremental_alter_configs,
     commands.CreateTopic: prepare_create_topic,
     commands.DeleteTopic: prepare_delete_topic,
@@ -52,13 +52,13 @@ JUDGES: Mapping[type[commands.Command], _Judge] = {
 """Every command and who judges it."""
 
 
-def prepare(view: View, command: commands.Command, context: JudgeContext) -> Prepared:
+def prepare(view: View, command: commands.Command, context: EvaluationContext) -> Prepared:
     """The records that carry out ``command``, and the fields of its answer.
 
     Raises:
         CommandError: The command is refused; the code and the numbers say why.
     """
-    return JUDGES[type(command)](view, command, context)
+    return EVALUATORS[type(command)](view, command, context)
 
 
-__all__ = ["JUDGES", "JudgeContext", "PlacementDefaults", "Prepared", "View", "prepare"]
+__all__ = ["EVALUATORS", "EvaluationContext", "PlacementDefaults", "Prepared", "View", "prepare"]

@@ -11,7 +11,7 @@ from quorum.errors import CommandError, ErrorCode
 from quorum.types import ZERO_UUID, NodeId, Uuid
 from statemachine.commands import FeatureRange, RegisterBroker, UnregisterBroker
 from statemachine.feature_levels import KRAFT_VERSION
-from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.lifecycle import removal_records
 from statemachine.prepare.replicas import DIRECTORIES_LEVEL
 from statemachine.prepare.view import View, is_elr_enabled, registered_brokers
@@ -54,7 +54,9 @@ def check_generation(view: View, broker_id: NodeId, broker_epoch: int) -> Broker
     return broker
 
 
-def prepare_register_broker(view: View, command: RegisterBroker, context: JudgeContext) -> Prepared:
+def prepare_register_broker(
+    view: View, command: RegisterBroker, context: EvaluationContext
+) -> Prepared:
     """Clean-up of a former life, then the registration, which is last.
 
     A new incarnation gets a new epoch and is born fenced. The same incarnation keeps epoch,
@@ -100,7 +102,7 @@ def prepare_register_broker(view: View, command: RegisterBroker, context: JudgeC
     return Prepared(records, {"broker_epoch": epoch})
 
 
-def _check_session_over(existing: BrokerRegistration, context: JudgeContext) -> None:
+def _check_session_over(existing: BrokerRegistration, context: EvaluationContext) -> None:
     if context.sessions.is_valid(existing.id, existing.epoch, context.now_ms):
         raise CommandError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
@@ -243,7 +245,7 @@ def check_broker_features(
 
 
 def prepare_unregister_broker(
-    view: View, command: UnregisterBroker, context: JudgeContext
+    view: View, command: UnregisterBroker, context: EvaluationContext
 ) -> Prepared:
     """Its partitions first, then the registration.
 

@@ -24,7 +24,7 @@ from statemachine.config_catalog import (
     find_key,
     split_list,
 )
-from statemachine.prepare.context import CONFIG_CHANGES_PER_COMMAND_MAX, JudgeContext, Prepared
+from statemachine.prepare.context import CONFIG_CHANGES_PER_COMMAND_MAX, EvaluationContext, Prepared
 from statemachine.prepare.view import View, is_elr_enabled
 from statemachine.records import ClearElrRecord, ConfigRecord, MetadataRecord
 
@@ -42,7 +42,7 @@ _BROKER = int(ResourceType.BROKER)
 def prepare_incremental_alter_configs(
     view: View,
     command: IncrementalAlterConfigs,
-    context: JudgeContext,  # noqa: ARG001 - every judge takes the same three
+    context: EvaluationContext,  # noqa: ARG001 - every judge takes the same three
 ) -> Prepared:
     """Records for the keys whose value becomes another one; the others yield nothing.
 

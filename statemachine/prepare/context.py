@@ -1,4 +1,4 @@
-"""What judging a command needs besides the image, and what it yields."""
+"""What evaluating a command needs besides the image, and what it yields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlacementDefaults:
 
 
 @dataclass(slots=True)
-class JudgeContext:
+class EvaluationContext:
     """Facts about now that the image does not hold. Made once per group by the leader."""
 
     cluster_id: str
@@ -39,7 +39,7 @@ class JudgeContext:
     rng: random.Random
     sessions: BrokerSessions
     principal: str = ""
-    """Who sent the command that is judged."""
+    """Who sent the command that is evaluated."""
     uses_native_codec: bool = True
     """Whether own record types may be written; Kafka's readers know only their own."""
     kraft_version: int = 0
@@ -64,5 +64,5 @@ class Prepared:
     headers: tuple[tuple[str, bytes | None], ...] = ()
     """Record headers for the first record, beside those that say who asked and why."""
     is_foreign: bool = False
-    """The records are another controller's, copied without judging: where they contradict the
+    """The records are another controller's, copied without evaluating: where they contradict the
     metadata, the sender is at fault."""

@@ -13,7 +13,7 @@ from statemachine.config_catalog import MIN_INSYNC_REPLICAS
 from statemachine.dump import dump_records
 from statemachine.feature_levels import KRAFT_VERSION, RELEASES, supported_range
 from statemachine.image import MetadataImage
-from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View, registered_brokers
 from statemachine.records import (
     ELR_VERSION,
@@ -36,7 +36,9 @@ FEATURES_PER_COMMAND_MAX = 100
 _BLOCKERS_SHOWN_MAX = 5
 
 
-def prepare_update_features(view: View, command: UpdateFeatures, context: JudgeContext) -> Prepared:
+def prepare_update_features(
+    view: View, command: UpdateFeatures, context: EvaluationContext
+) -> Prepared:
     """One record per level that becomes another one; all take effect or none.
 
     Raises:
@@ -64,7 +66,7 @@ def prepare_update_features(view: View, command: UpdateFeatures, context: JudgeC
     return Prepared(records, {"features": answers})
 
 
-def _check_update(view: View, update: FeatureUpdate, old: int, context: JudgeContext) -> None:
+def _check_update(view: View, update: FeatureUpdate, old: int, context: EvaluationContext) -> None:
     if update.name == KRAFT_VERSION:
         raise CommandError(
             ErrorCode.INVALID_UPDATE_VERSION,

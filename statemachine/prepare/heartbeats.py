@@ -1,6 +1,6 @@
 """Heartbeats: a broker's life from fenced to serving to a controlled shutdown.
 
-The contact itself is noted by the controller before a heartbeat is judged, so that a queue
+The contact itself is noted by the controller before a heartbeat is evaluated, so that a queue
 never fences a broker that is alive. See statemachine/DESIGN.md, KIP-631.
 """
 
@@ -12,7 +12,7 @@ from quorum.types import NodeId, Uuid
 from statemachine.commands import BrokerHeartbeat
 from statemachine.election import WantedChange, build_change
 from statemachine.prepare.brokers import check_generation
-from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.lifecycle import (
     departure_changes,
     fence_records,
@@ -74,7 +74,7 @@ def next_state(
 
 
 def prepare_broker_heartbeat(
-    view: View, command: BrokerHeartbeat, context: JudgeContext
+    view: View, command: BrokerHeartbeat, context: EvaluationContext
 ) -> Prepared:
     """Records of the transition the heartbeat causes, if any, and the broker's orders.
 
@@ -117,7 +117,7 @@ def _transition_records(
     broker: BrokerRegistration,
     current: BrokerState,
     state: BrokerState,
-    context: JudgeContext,
+    context: EvaluationContext,
 ) -> list[MetadataRecord]:
     native = context.uses_native_codec
     match state:
@@ -137,7 +137,7 @@ def _transition_records(
 def _shutdown_offset(
     state: BrokerState,
     session: BrokerSession | None,
-    context: JudgeContext,
+    context: EvaluationContext,
     *,
     record_count: int,
 ) -> int | None:
@@ -154,7 +154,7 @@ def _moves_are_known(
     view: View,
     broker: BrokerRegistration,
     session: BrokerSession | None,
-    context: JudgeContext,
+    context: EvaluationContext,
 ) -> bool:
     if not broker.in_controlled_shutdown or session is None or session.shutdown_offset is None:
         return False
@@ -168,7 +168,7 @@ def _moves_are_known(
     )
 
 
-def _known_offset(context: JudgeContext, broker_id: NodeId, broker_epoch: int) -> int:
+def _known_offset(context: EvaluationContext, broker_id: NodeId, broker_epoch: int) -> int:
     session = context.sessions.get(broker_id, broker_epoch)
     return UNKNOWN_OFFSET if session is None else session.metadata_offset
 

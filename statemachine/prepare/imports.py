@@ -1,7 +1,7 @@
 """Importing another cluster's metadata: what may be copied when, and what is refused meanwhile.
 
-The records are facts of another controller and are not judged one by one: the importer has
-replayed all of them before it sends the first, and replay is strict. What is judged is order:
+The records are facts of another controller and are not evaluated one by one: the importer has
+replayed all of them before it sends the first, and replay is strict. What is evaluated is order:
 an import begins in an empty cluster, goes on exactly where it stopped, and ends once.
 """
 
@@ -13,7 +13,7 @@ from statemachine.commands import ImportBatch
 from statemachine.delta import ImageDelta
 from statemachine.import_state import NO_CHECKPOINT, ImportState, SourcePosition
 from statemachine.imports import HEADER_SOURCE_NEXT, HEADER_SOURCE_OFFSET, is_blank
-from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
 from statemachine.records import (
     METADATA_VERSION,
@@ -48,7 +48,7 @@ def refuse_during_import(state: ImportState) -> None:
         )
 
 
-def prepare_import_batch(view: View, command: ImportBatch, context: JudgeContext) -> Prepared:
+def prepare_import_batch(view: View, command: ImportBatch, context: EvaluationContext) -> Prepared:
     """The records of a range of the source; none for a range that was imported before.
 
     Raises:

@@ -10,17 +10,19 @@ from quorum.types import NodeId, Uuid
 from statemachine.commands import AlterPartition, PartitionAlteration
 from statemachine.election import WantedChange, build_change
 from statemachine.prepare.brokers import check_generation
-from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, JudgeContext, Prepared
+from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, EvaluationContext, Prepared
 from statemachine.prepare.replicas import election_rules
 from statemachine.prepare.view import View, topic_name
 from statemachine.records import RECOVERED, RECOVERING, MetadataRecord
 from statemachine.sections.partitions import PartitionState, changed_state
 
 
-def prepare_alter_partition(view: View, command: AlterPartition, context: JudgeContext) -> Prepared:
+def prepare_alter_partition(
+    view: View, command: AlterPartition, context: EvaluationContext
+) -> Prepared:
     """One change per partition that becomes another one; an identical ISR yields none.
 
-    Partitions are judged one by one; each answer carries its own error code, and the state
+    Partitions are evaluated one by one; each answer carries its own error code, and the state
     after the change when that is NONE. NEW_LEADER_ELECTED means that the change was made and
     gave the partition another leader.
 
@@ -73,7 +75,7 @@ def _alter(
     state = view.topics.partition(topic_id, wanted.partition)
     if state is None:
         return _refusal(wanted.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    code = judge_alteration(view, broker_id, state, wanted)
+    code = check_alteration(view, broker_id, state, wanted)
     if code is not ErrorCode.NONE:
         return _refusal(wanted.partition, code)
     members = {member.broker_id for member in wanted.isr}
@@ -96,7 +98,7 @@ def _alter(
     return _outcome(wanted.partition, ErrorCode.NONE, after)
 
 
-def judge_alteration(
+def check_alteration(
     view: View, broker_id: NodeId, state: PartitionState, wanted: PartitionAlteration
 ) -> ErrorCode:
     """The first objection to an ISR change of one existing partition, NONE when there is none."""

@@ -7,7 +7,7 @@ from quorum.types import METADATA_TOPIC, NodeId, Uuid
 from statemachine.commands import CreatePartitions, ElectionType, ElectLeaders
 from statemachine.election import Election, WantedChange, build_change
 from statemachine.placement import place_replicas
-from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, JudgeContext, Prepared
+from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, EvaluationContext, Prepared
 from statemachine.prepare.replicas import (
     check_assignment,
     election_rules,
@@ -20,7 +20,7 @@ from statemachine.records import MetadataRecord
 
 
 def prepare_create_partitions(
-    view: View, command: CreatePartitions, context: JudgeContext
+    view: View, command: CreatePartitions, context: EvaluationContext
 ) -> Prepared:
     """One record per new partition; existing partitions are not moved.
 
@@ -50,7 +50,12 @@ def prepare_create_partitions(
 
 
 def _placement(
-    view: View, command: CreatePartitions, context: JudgeContext, *, new_count: int, factor: int
+    view: View,
+    command: CreatePartitions,
+    context: EvaluationContext,
+    *,
+    new_count: int,
+    factor: int,
 ) -> list[tuple[NodeId, ...]]:
     if not command.assignments:
         return place_replicas(
@@ -70,7 +75,9 @@ def _placement(
     return list(command.assignments)
 
 
-def prepare_elect_leaders(view: View, command: ElectLeaders, context: JudgeContext) -> Prepared:
+def prepare_elect_leaders(
+    view: View, command: ElectLeaders, context: EvaluationContext
+) -> Prepared:
     """Move leaders of one topic's partitions; each partition succeeds or fails by itself.
 
     A partition that is led as asked already yields no record. Its answer is NONE then,

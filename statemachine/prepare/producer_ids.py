@@ -12,7 +12,7 @@ from quorum.errors import CommandError, ErrorCode
 from statemachine.commands import AllocateProducerIds, InitProducerId
 from statemachine.fingerprint import owner_digest
 from statemachine.prepare.brokers import check_generation
-from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
 from statemachine.producers import EPOCH_EXHAUSTED, EPOCH_MAX
 from statemachine.records import (
@@ -37,7 +37,7 @@ _SETTLED = (_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT)
 
 
 def prepare_allocate_producer_ids(
-    view: View, command: AllocateProducerIds, context: JudgeContext
+    view: View, command: AllocateProducerIds, context: EvaluationContext
 ) -> Prepared:
     """A block of ids for a broker. A block lost with its broker stays lost.
 
@@ -65,7 +65,7 @@ def _next_ids(view: View, count: int) -> int:
 
 
 def prepare_init_producer_id(
-    view: View, command: InitProducerId, context: JudgeContext
+    view: View, command: InitProducerId, context: EvaluationContext
 ) -> Prepared:
     """An identity whose sequences begin at 0, or the present one again after a lost reply.
 
@@ -109,7 +109,7 @@ def _check_request(command: InitProducerId) -> None:
         )
 
 
-def _init_anonymous(view: View, command: InitProducerId, context: JudgeContext) -> Prepared:
+def _init_anonymous(view: View, command: InitProducerId, context: EvaluationContext) -> Prepared:
     producer_id = command.producer_id
     state = None if producer_id == NONE else view.producers.state(producer_id)
     if state is None:
@@ -131,7 +131,9 @@ def _init_anonymous(view: View, command: InitProducerId, context: JudgeContext) 
     raise _is_fenced(command, producer_id, state.epoch)
 
 
-def _init_named(view: View, command: InitProducerId, name: str, context: JudgeContext) -> Prepared:
+def _init_named(
+    view: View, command: InitProducerId, name: str, context: EvaluationContext
+) -> Prepared:
     known = view.producers.transactional(name)
     fresh = TransactionalIdRecord(
         transactional_id=name,

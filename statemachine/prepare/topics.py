@@ -16,7 +16,7 @@ from statemachine.commands import (
 )
 from statemachine.placement import place_replicas
 from statemachine.prepare.configs import check_topic_configs
-from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, JudgeContext, Prepared
+from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, EvaluationContext, Prepared
 from statemachine.prepare.replicas import check_assignment, new_partition, usable_brokers
 from statemachine.prepare.view import View
 from statemachine.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
@@ -27,7 +27,7 @@ COLLIDING_NAMES_TRIED_MAX = 1024
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def prepare_create_topic(view: View, command: CreateTopic, context: JudgeContext) -> Prepared:
+def prepare_create_topic(view: View, command: CreateTopic, context: EvaluationContext) -> Prepared:
     """Records in this order: the topic, its configuration, its partitions.
 
     Raises:
@@ -128,7 +128,7 @@ def _manual_placement(view: View, command: CreateTopic) -> list[tuple[NodeId, ..
 
 
 def _automatic_placement(
-    view: View, command: CreateTopic, context: JudgeContext
+    view: View, command: CreateTopic, context: EvaluationContext
 ) -> list[tuple[NodeId, ...]]:
     count = command.partition_count
     if count == DEFAULT_COUNT:
@@ -158,7 +158,7 @@ def check_partition_count(count: int) -> None:
         )
 
 
-def _new_topic_id(view: View, context: JudgeContext) -> Uuid:
+def _new_topic_id(view: View, context: EvaluationContext) -> Uuid:
     while True:
         topic_id = context.rng.randbytes(16)
         # Ids that begin with a dash in text form confuse command lines.
@@ -168,7 +168,7 @@ def _new_topic_id(view: View, context: JudgeContext) -> Uuid:
             return topic_id
 
 
-def prepare_delete_topic(view: View, command: DeleteTopic, context: JudgeContext) -> Prepared:
+def prepare_delete_topic(view: View, command: DeleteTopic, context: EvaluationContext) -> Prepared:
     """One record: partitions and configuration of the topic go with it.
 
     Raises:
@@ -206,7 +206,9 @@ def _removal(topic_id: Uuid, name: str) -> Prepared:
     return Prepared([RemoveTopicRecord(topic_id)], {"topic_id": topic_id, "name": name})
 
 
-def prepare_delete_records(view: View, command: DeleteRecords, context: JudgeContext) -> Prepared:
+def prepare_delete_records(
+    view: View, command: DeleteRecords, context: EvaluationContext
+) -> Prepared:
     """Always refused: the log is cut by checkpoints alone (630.7), and no topic of the image
     keeps records here.
 

@@ -1,4 +1,4 @@
-"""What a command is judged against, and facts that several families read from it."""
+"""What a command is evaluated against, and facts that several families read from it."""
 
 from __future__ import annotations
 

@@ -27,27 +27,27 @@ CALLS_MIN = 16_000
 DAMAGES_MIN = 400
 
 
-def calls(folder: Path, seed: int, count: int, say: Say) -> Report:
+def calls(folder: Path, seed: int, count: int, announce: Say) -> Report:
     """Mutated calls over every RPC."""
     with running(folder / "cluster", settings=CALLS_SETTINGS) as cluster:
-        return asyncio.run(CallsCampaign(cluster, seed=seed, calls=count, say=say).run())
+        return asyncio.run(CallsCampaign(cluster, seed=seed, calls=count, announce=announce).run())
 
 
-def damages(folder: Path, seed: int, count: int, say: Say) -> Report:
+def damages(folder: Path, seed: int, count: int, announce: Say) -> Report:
     """Damage to the files of live nodes."""
     cluster = ForkedProcesses(folder / "cluster", settings=DAMAGES_SETTINGS)
     try:
         cluster.format_all()
         cluster.start_all()
-        campaign = DamagesCampaign(cluster, seed=seed, damages=count, say=say)
+        campaign = DamagesCampaign(cluster, seed=seed, damages=count, announce=announce)
         return asyncio.run(campaign.run())
     finally:
         cluster.end_all()
 
 
-def environment(folder: Path, seed: int, count: int, say: Say) -> Report:
+def environment(folder: Path, seed: int, count: int, announce: Say) -> Report:
     """Faults of what surrounds a node; ``count``: so many of them."""
-    return run_faults(folder, list(faults())[:count], seed, say)
+    return run_faults(folder, list(faults())[:count], seed, announce)
 
 
 CAMPAIGNS: dict[str, tuple[Callable[[Path, int, int, Say], Report], int]] = {
@@ -70,19 +70,19 @@ def main(arguments: list[str] | None = None) -> int:
     run, whole = CAMPAIGNS[given.campaign]
     seed = random.SystemRandom().getrandbits(32) if given.seed is None else given.seed
     folder = given.folder or Path(tempfile.mkdtemp(prefix="quorate-campaign-"))
-    _tell(f"{given.campaign}: seed {seed}, below {folder}")
-    report = run(folder, seed, given.count or whole, _tell)
+    _notify(f"{given.campaign}: seed {seed}, below {folder}")
+    report = run(folder, seed, given.count or whole, _notify)
     sys.stdout.write(
         (report.json() if given.output == "json" else "\n".join(report.lines())) + "\n"
     )
     if report.is_good and given.folder is None:
         shutil.rmtree(folder)
     for problem in report.problems:
-        _tell(problem)
+        _notify(problem)
     return report.exit_code()
 
 
-def _tell(line: str) -> None:
+def _notify(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

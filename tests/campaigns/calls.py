@@ -144,13 +144,13 @@ class Mutants:
 class CallsCampaign:
     """Use it once, on a cluster that was just started with ``SETTINGS``."""
 
-    def __init__(self, cluster: Processes, *, seed: int, calls: int, say: Say,
+    def __init__(self, cluster: Processes, *, seed: int, calls: int, announce: Say,
                  methods: Sequence[str] = ()) -> None:  # fmt: skip
         """``methods``: only these, by full name; empty for every one there is."""
         self._cluster = cluster
         self._seed = seed
         self._wanted = calls
-        self._say = say
+        self._announce = announce
         self._methods = tuple(methods) or (*METHODS, EXCHANGE)
         self._rng = random.Random(seed)
         self._mutants = {each: Mutants(each, self._rng) for each in self._methods}
@@ -229,7 +229,7 @@ class CallsCampaign:
         same_image = not WRITES & group.keys()
         if found := differences(before, after, same_image=same_image):
             self._problems += [f"after {names}: {each}" for each in found]
-        self._say(f"{self._tally.calls:6} calls, {len(self._problems)} problems: {names}")
+        self._announce(f"{self._tally.calls:6} calls, {len(self._problems)} problems: {names}")
         # Where writes are mutated, the image that follows is the one to compare with.
         return after
 

@@ -1,4 +1,4 @@
-"""Damage to the files of one node of a live cluster, hundreds of times, each judged.
+"""Damage to the files of one node of a live cluster, hundreds of times, each evaluated.
 
 One cluster is kept. A step writes, damages one node's files while it runs or is stopped, restarts
 it, and compares: what it reported with what was done, its image with the others', and every
@@ -21,7 +21,7 @@ from quorate.client.queries import LINEARIZABLE
 from quorate.demo.local_cluster import ClusterError, LocalNode
 from quorum.v1 import commands_pb2 as wire
 from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, files_of, write
-from tests.campaigns.harm_judge import Outcome, Start, judged
+from tests.campaigns.harm_judge import Outcome, Start, evaluated
 from tests.campaigns.report import Report, Say
 from tests.integration.processes import Processes
 
@@ -63,11 +63,11 @@ class Tally:
 class DamagesCampaign:
     """Use it once, on a started cluster with ``SETTINGS``."""
 
-    def __init__(self, cluster: Processes, *, seed: int, damages: int, say: Say) -> None:
+    def __init__(self, cluster: Processes, *, seed: int, damages: int, announce: Say) -> None:
         self._cluster = cluster
         self._seed = seed
         self._wanted = damages
-        self._say = say
+        self._announce = announce
         self._rng = random.Random(seed)
         self._tally = Tally()
         self._problems: list[str] = []
@@ -86,10 +86,10 @@ class DamagesCampaign:
             while self._tally.counts.total() < self._wanted:
                 turn += 1
                 manner = (*MANNERS, *TOGETHER)[turn % (len(MANNERS) + len(TOGETHER))]
-                way = WAYS[self._rng.randrange(len(WAYS))]
-                await self._step(client, manner, way)
+                route = WAYS[self._rng.randrange(len(WAYS))]
+                await self._step(client, manner, route)
                 if turn % 20 == 0:
-                    self._say(f"{turn:4} damages, {len(self._problems)} problems")
+                    self._announce(f"{turn:4} damages, {len(self._problems)} problems")
                 if turn > 2 * self._wanted:
                     break
             leader = await asyncio.to_thread(cluster.leader)
@@ -98,7 +98,7 @@ class DamagesCampaign:
 
     # ------------------------------------------------------------------ one step
 
-    async def _step(self, client: Client, manner: str, way: str) -> None:
+    async def _step(self, client: Client, manner: str, route: str) -> None:
         cluster, tally = self._cluster, self._tally
         leader = await asyncio.to_thread(cluster.leader)
         followers = [node for node in cluster.voters if node is not leader]
@@ -107,23 +107,23 @@ class DamagesCampaign:
         others = [each.data_dir for each in cluster.voters if each is not node]
         damager = Damager(node.data_dir, others, self._rng)
         epoch = await asyncio.to_thread(cluster.metric, leader, "quorate_raft_epoch")
-        if way != "running":
-            await self._end(node, way)
+        if route != "running":
+            await self._end(node, route)
         logged = node.log_path.stat().st_size
-        harms = damager.some(manner)
-        if way == "running":
+        faults = damager.some(manner)
+        if route == "running":
             await self._await_notice(node)
         await self._write(client, 2)
-        label = f"{' and '.join(map(str, harms))}, node {node.id} {way}"
-        outcome = await self._restart(node, harms, label, logged, way, epoch)
-        tally.counts[manner, way] += 1
-        tally.kinds.update(harm.kind for harm in harms)
+        label = f"{' and '.join(map(str, faults))}, node {node.id} {route}"
+        outcome = await self._restart(node, faults, label, logged, route, epoch)
+        tally.counts[manner, route] += 1
+        tally.kinds.update(harm.kind for harm in faults)
         if outcome is not None:
             tally.outcomes[manner, outcome] += 1
         await self._come_level(client, node, label)
 
-    async def _end(self, node: LocalNode, way: str) -> None:
-        if way == "killed":
+    async def _end(self, node: LocalNode, route: str) -> None:
+        if route == "killed":
             await asyncio.to_thread(self._cluster.kill, node)
             return
         code = await asyncio.to_thread(self._cluster.stop, node)
@@ -145,13 +145,13 @@ class DamagesCampaign:
             self._problems.append(f"running node {node.id} ended with {code}: {node.log_tail(5)}")
 
     async def _restart(
-        self, node: LocalNode, harms: list[Harm], label: str, logged: int, way: str,
+        self, node: LocalNode, faults: list[Harm], label: str, logged: int, route: str,
         epoch: float | None,
     ) -> Outcome | None:  # fmt: skip
         """Start until it is ready; what the damage came to."""
         first: Outcome | None = None
         for _ in range(STARTS_MAX):
-            found = {harm.path: _content(harm.path) for harm in harms}
+            found = {harm.path: _content(harm.path) for harm in faults}
             begins = node.log_path.stat().st_size
             self._cluster.start(node)
             self._tally.restarts += 1
@@ -159,24 +159,24 @@ class DamagesCampaign:
             last_lines = _log_from(node, begins)
             start = Start(
                 lines=_log_from(node, logged), last_lines=last_lines, exit_code=code, found=found,
-                left={harm.path: _content(harm.path) for harm in harms},
-                was_clean=way == "stopped",
+                left={harm.path: _content(harm.path) for harm in faults},
+                was_clean=route == "stopped",
             )  # fmt: skip
             if code is None:
                 now = await asyncio.to_thread(self._cluster.metric, node, "quorate_raft_epoch")
                 count = await asyncio.to_thread(_repaired, self._cluster, node)
                 start = replace(start, repaired_count=count, epochs_changed=now != epoch)
-            outcome, wrong = judged(harms, start)
+            outcome, wrong = evaluated(faults, start)
             self._problems += [f"{label}: {each}" for each in wrong]
             first = first or outcome
             if code is None:
                 return first
             text = "\n".join(last_lines)
-            for harm in harms:
+            for harm in faults:
                 if harm.path.name in text:
                     # As docs/operations/recover.md says: the operator puts back what is damaged.
                     write(harm.path, harm.before)
-            harms = [harm for harm in harms if harm.path.name not in text]
+            faults = [harm for harm in faults if harm.path.name not in text]
         self._problems.append(f"{label}: does not start again:\n{node.log_tail(6)}")
         return first
 
@@ -259,7 +259,7 @@ class DamagesCampaign:
         rows = []
         for manner in (*MANNERS, *TOGETHER):
             row: dict[str, object] = {"damage": manner}
-            row |= {way: tally.counts[manner, way] for way in WAYS}
+            row |= {route: tally.counts[manner, route] for route in WAYS}
             row |= {each.name.lower(): tally.outcomes[manner, each] for each in Outcome}
             rows.append(row)
         figures: dict[str, object] = {
@@ -276,7 +276,7 @@ class DamagesCampaign:
             shortfalls.append(f"{total} damages, {self._wanted} were asked for")
         if total >= 100:
             shortfalls += [f"no {row['damage']}" for row in rows if not any(
-                row[way] for way in WAYS)]  # fmt: skip
+                row[route] for route in WAYS)]  # fmt: skip
             shortfalls += [f"nothing {each.value}" for each in Outcome if not figures[each.value]]
         return Report("damages", self._seed, seconds, figures, rows, self._problems, shortfalls)
 

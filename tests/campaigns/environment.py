@@ -1,4 +1,4 @@
-"""What a node's surroundings can do to it: each fault proves its effect, then the node's answer.
+"""What a node's environment can do to it: each fault proves its effect, then the node's answer.
 
 A fault that this machine cannot make (mounting needs root) is reported as not done, and the run is
 then too little, not good.
@@ -313,7 +313,7 @@ def faults() -> dict[str, Callable[[Path], Seen]]:
     return {fault.__name__: fault for fault in found}
 
 
-def run_faults(folder: Path, names: list[str], seed: int, say: Say) -> Report:
+def run_faults(folder: Path, names: list[str], seed: int, announce: Say) -> Report:
     """Each named fault once, in an order drawn from the seed."""
     began = time.monotonic()
     random.Random(seed).shuffle(names)
@@ -331,7 +331,7 @@ def run_faults(folder: Path, names: list[str], seed: int, say: Say) -> Report:
             row |= {"effect": seen.effect, "answer": seen.answer}
             problems += [f"{name}: {each}" for each in seen.problems]
         rows.append(row)
-        say(f"{name}: {row['effect']}; {row['answer']}; {len(problems)} problems so far")
+        announce(f"{name}: {row['effect']}; {row['answer']}; {len(problems)} problems so far")
     figures = {"faults": len(names), "done": len(names) - len(shortfalls)}
     rows.sort(key=lambda row: row["fault"])
     return Report(

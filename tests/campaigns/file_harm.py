@@ -189,7 +189,7 @@ def _are_marks(*paths: Path) -> bool:
 
 
 def write(path: Path, content: bytes | None) -> None:
-    """Let a file have this content, in place as rot does, or be gone."""
+    """Let a file have this content, in place as corruption does, or be gone."""
     if content is None:
         path.unlink(missing_ok=True)
         return

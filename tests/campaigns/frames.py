@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.bootstrap_messages import BootstrapRequest
 from quorum.core.messages.chain_messages import ChainDigestRequest
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, Subtree
@@ -68,7 +68,7 @@ def requests(facts: Facts, sender: ReplicaKey) -> dict[type, Callable[[], Reques
         ),
         ReadPositionRequest: lambda: ReadPositionRequest(6, cluster, sender, now.epoch),
         ChainDigestRequest: lambda: ChainDigestRequest(7, cluster, sender, now.epoch, (0, 1)),
-        FoundingRequest: lambda: FoundingRequest(8, cluster, sender, leader, 0, b"l" * 16),
+        BootstrapRequest: lambda: BootstrapRequest(8, cluster, sender, leader, 0, b"l" * 16),
         UpdateVoterRequest: lambda: UpdateVoterRequest(9, cluster, voter, now.epoch),
         AddVoterRequest: lambda: AddVoterRequest(10, cluster, voter, now.epoch),
         RemoveVoterRequest: lambda: RemoveVoterRequest(

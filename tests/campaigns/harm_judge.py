@@ -63,28 +63,28 @@ def reports(start: Start) -> list[str]:
     return [line for line in start.lines if any(f"event={each}" in line for each in REPORTS)]
 
 
-def refusal(harms: Sequence[Harm], start: Start) -> list[str]:
+def refusal(faults: Sequence[Harm], start: Start) -> list[str]:
     """What is wrong with a start that was refused; [] where it is as promised."""
     found = []
     text = "\n".join(start.last_lines)
     # Whole files of another node are no damage: they say plainly that they are another's.
     is_mistaken = any(
-        each.path.name == META_PROPERTIES_NAME and each.manner in _FOREIGN for each in harms
+        each.path.name == META_PROPERTIES_NAME and each.manner in _FOREIGN for each in faults
     )
     allowed = {int(Exit.DAMAGED)} | ({int(Exit.USAGE)} if is_mistaken else set())
     if start.exit_code not in allowed:
         found.append(f"ended with {start.exit_code}")
-    if not any(each.path.name in text for each in harms):
+    if not any(each.path.name in text for each in faults):
         found.append("names no damaged file")
     if "Traceback" in text:
         found.append("left a traceback")
     return found
 
 
-def judged(harms: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]:
+def evaluated(faults: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]:
     """The outcome of a damage, and what was wrong with it."""
     if start.exit_code is not None:
-        return Outcome.REFUSED, refusal(harms, start)
+        return Outcome.REFUSED, refusal(faults, start)
     said = reports(start)
     logged = len(_REPAIRED.findall("\n".join(start.last_lines)))
     found = []
@@ -92,7 +92,7 @@ def judged(harms: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]:
         found.append(f"{start.repaired_count:g} repairs are counted, {logged} are logged")
     outcome = Outcome.NO_HARM
     is_replaced = any(each in line for line in said for each in ("log_damaged", "log_start"))
-    for harm in harms:
+    for harm in faults:
         if _is_reported(harm, said):
             outcome = Outcome.REPORTED
             continue

@@ -32,8 +32,8 @@ LIMITS: dict[str, tuple[int, ...]] = {
 """Bounds that the product sets, by field; each is taken one below, at, and one above."""
 LENGTHS: dict[str, int] = {
     "cluster_id": 255, "host": 255, "name": 249, "after_name": 249, "directory_id": 16,
-    "digest": 64, "config_digest": 64, "process_id": 64, "life_id": 16, "topic_id": 16,
-    "incarnation_id": 16, "client_id": 1024, "reason": 1024, "request_id": 1024,
+    "digest": 64, "config_digest": 64, "process_id": 64, "incarnation_id": 16, "topic_id": 16,
+    "client_id": 1024, "reason": 1024, "request_id": 1024,
     "traceparent": 1024, "transactional_id": 255, "value": 32_767, "resource_name": 32_767,
 }  # fmt: skip
 """Longest strings and bytes, by field."""

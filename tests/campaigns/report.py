@@ -49,7 +49,7 @@ class Report:
             "rows": [dict(row) for row in self.rows],
             "problems": list(self.problems),
             "shortfalls": list(self.shortfalls),
-            "verdict": "passed" if self.is_good else "failed",
+            "check_result": "passed" if self.is_good else "failed",
         }
 
     def json(self) -> str:

@@ -16,7 +16,7 @@ import pytest
 from tests.campaigns.damages import SETTINGS, DamagesCampaign
 from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, write
 from tests.campaigns.forked import ForkedProcesses
-from tests.campaigns.harm_judge import Outcome, Start, judged
+from tests.campaigns.harm_judge import Outcome, Start, evaluated
 from tests.campaigns.report import Report
 
 SHORT_DAMAGES = 30
@@ -97,7 +97,7 @@ def repaired(name: str) -> dict[str, object]:
 def test_the_judge_tells_silence_from_a_report(
     harm: Harm, given: dict[str, object], outcome: Outcome | None, words: str
 ) -> None:
-    found, wrong = judged([harm], start(harm, **given))
+    found, wrong = evaluated([harm], start(harm, **given))
     if words:
         assert any(words in each for each in wrong), wrong
     else:
@@ -115,9 +115,9 @@ def test_every_manner_changes_a_file(tmp_path: Path) -> None:
             write(folder / "meta.properties", f"node.id={number}".encode())
             for name in (SEGMENT.name, CHECKPOINT.name, MARK.name, "high-watermark-copy"):
                 write(folder / "__cluster_metadata-0" / name, f"{number} {name} content".encode())
-        harms = Damager(folders[0], folders[1:], random.Random(seed)).some(manner)
-        assert harms
-        for harm in harms:
+        faults = Damager(folders[0], folders[1:], random.Random(seed)).some(manner)
+        assert faults
+        for harm in faults:
             assert harm.before != harm.after, str(harm)
             assert (harm.path.read_bytes() if harm.path.exists() else None) == harm.after
         done[manner] += 1
@@ -140,7 +140,9 @@ def cluster(folder: Path, defect: str = "") -> Iterator[ForkedProcesses]:
 
 def campaign(folder: Path, damages: int, defect: str = "") -> Report:
     with cluster(folder, defect) as made:
-        run = DamagesCampaign(made, seed=secrets.randbits(32), damages=damages, say=lambda _: None)
+        run = DamagesCampaign(
+            made, seed=secrets.randbits(32), damages=damages, announce=lambda _: None
+        )
         return asyncio.run(run.run())
 
 

@@ -142,7 +142,7 @@ DEFECT_CALLS = 3_000
 
 def campaign(cluster: Processes, calls: int, *methods: str) -> Report:
     made = CallsCampaign(
-        cluster, seed=secrets.randbits(32), calls=calls, say=lambda _: None, methods=methods
+        cluster, seed=secrets.randbits(32), calls=calls, announce=lambda _: None, methods=methods
     )
     return asyncio.run(made.run())
 

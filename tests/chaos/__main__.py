@@ -33,47 +33,47 @@ def main() -> int:
     seed = random.SystemRandom().getrandbits(32) if given.seed is None else given.seed
     folder = given.folder or default_folder(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"seed {seed}, {given.voters} voters, {given.minutes:g} min, below {folder}")
+    announce(f"seed {seed}, {given.voters} voters, {given.minutes:g} min, below {folder}")
     run = Run(
         folder,
         seed=seed,
         seconds=given.minutes * 60,
         voters=given.voters,
-        say=lambda line: None if given.quiet else say(line),
+        announce=lambda line: None if given.quiet else announce(line),
     )
     try:
         result = run.execute()
     except BaseException:
-        complain(run.cluster.report())
-        tell_how_to_look(folder, seed, given.minutes)
+        warn(run.cluster.report())
+        print_how_to_look(folder, seed, given.minutes)
         raise
-    say("\n".join(table(result)))
+    announce("\n".join(table(result)))
     if given.json:
-        say(json.dumps(result.document(), indent=2))
+        announce(json.dumps(result.document(), indent=2))
     shortfalls = result.shortfalls(faults_min=given.faults_min, operations_min=given.operations_min)
     for shortfall in shortfalls:
-        complain(f"too little happened: {shortfall}")
+        warn(f"too little happened: {shortfall}")
     if not result.is_good:
-        complain("\n".join([*result.report.explanation(), *result.problems]))
-        tell_how_to_look(folder, seed, given.minutes)
+        warn("\n".join([*result.report.explanation(), *result.problems]))
+        print_how_to_look(folder, seed, given.minutes)
     elif not given.keep and given.folder is None:
         shutil.rmtree(folder)
     return result.exit_code(shortfalls)
 
 
-def say(text: str) -> None:
+def announce(text: str) -> None:
     """A line of the report, at once."""
     print(text, flush=True)
 
 
-def complain(text: str) -> None:
+def warn(text: str) -> None:
     """What went wrong, and what to do about it."""
     print(text, file=sys.stderr, flush=True)
 
 
-def tell_how_to_look(folder: Path, seed: int, minutes: float) -> None:
+def print_how_to_look(folder: Path, seed: int, minutes: float) -> None:
     """Where everything is, and how to check and to repeat it."""
-    complain(
+    warn(
         f"kept: {folder} (history.jsonl, node-*/server.log, node-*/data)\n"
         f"check again: quorate history check {folder / 'history.jsonl'}\n"
         f"same schedule: python -m tests.chaos --seed {seed} --minutes {minutes:g}",
@@ -99,7 +99,7 @@ def table(result: Result) -> list[str]:
     lines += [f"{'watched changes, not counted above':44} {result.report.handed:5}"]
     for name in ("keys", "log_batches", "log_gaps", "log_offsets_unread", "lost",
                  "duplicated", "stale", "not_linearizable", "check_seconds",
-                 "verdict"):  # fmt: skip
+                 "check_result"):  # fmt: skip
         lines.append(f"{name.replace('_', ' '):44} {document[name]:>5}")
     return lines
 

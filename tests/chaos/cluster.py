@@ -21,7 +21,9 @@ SETTINGS: dict[str, object] = {
     "quorum.observer_session_ms": 10_000,
     "node.filesystem": NAME,
 }
-"""Small enough for segments, checkpoints and, in short reigns, trimmed logs within minutes."""
+"""Small enough for segments, checkpoints and, in short leadership terms, trimmed logs within
+minutes.
+"""
 
 
 class ChaosCluster(Processes):
@@ -66,7 +68,7 @@ class ChaosCluster(Processes):
         self._log_sizes[node.id] = node.log_path.stat().st_size
         self._is_certain[node.id] = True
 
-    def life_ends(self, node: LocalNode) -> None:
+    def incarnation_ends(self, node: LocalNode) -> None:
         """Call before a node may die: what it answers from now on belongs to no session."""
         self._is_certain[node.id] = False
 

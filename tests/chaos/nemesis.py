@@ -48,12 +48,12 @@ class Nemesis:
         cluster: ChaosCluster,
         seed: int,
         weights: tuple[Weights, Weights],
-        say: Callable[[str], None],
+        announce: Callable[[str], None],
     ) -> None:
         self.tally = Tally()
         self.problems: list[str] = []
         self._cluster = cluster
-        self._say = say
+        self._announce = announce
         root = random.Random(seed)
         acts: tuple[Act, Act] = (self._break_process, self._break_network)
         self._lanes: list[tuple[Iterator[Fault], Act]] = [
@@ -74,7 +74,7 @@ class Nemesis:
         async with asyncio.TaskGroup() as group:
             for faults, act in self._lanes:
                 group.create_task(self._lane(faults, act, deadline))
-        self._cluster.links.mend()
+        self._cluster.links.heal()
         for node in self._cluster.voters:
             if not node.is_running:
                 await self._revive(node)
@@ -90,7 +90,7 @@ class Nemesis:
             has_effect = await act(fault)
             self.tally.add(fault.kind.value, has_effect=has_effect)
             if not has_effect:
-                self._say(f"{fault.kind.value}: no effect was seen")
+                self._announce(f"{fault.kind.value}: no effect was seen")
 
     async def _target(self, fault: Fault) -> LocalNode:
         leader = None
@@ -98,7 +98,7 @@ class Nemesis:
             leader = await asyncio.to_thread(self._cluster.find_leader)
         target = leader or self._cluster.voters[fault.place]
         who = " (the leader)" if leader else ""
-        self._say(f"{fault.kind.value}: node {target.id}{who} for {fault.seconds:.1f} s")
+        self._announce(f"{fault.kind.value}: node {target.id}{who} for {fault.seconds:.1f} s")
         return target
 
     # ------------------------------------------------------------------ processes and disks
@@ -135,7 +135,7 @@ class Nemesis:
         }[fault.kind]
         victims = [voters[(place + each) % len(voters)] for each in range(count)]
         for each in victims:
-            self._cluster.life_ends(each)
+            self._cluster.incarnation_ends(each)
         were_running = all(each.is_running for each in victims)
         await asyncio.to_thread(self._cluster.kill_together, victims)
         have_died = not any(each.is_running for each in victims)
@@ -145,7 +145,7 @@ class Nemesis:
         return were_running and have_died
 
     async def _stop(self, fault: Fault, node: LocalNode) -> bool:
-        self._cluster.life_ends(node)
+        self._cluster.incarnation_ends(node)
         was_running = node.is_running
         try:
             status = await asyncio.to_thread(self._cluster.stop, node)
@@ -163,7 +163,7 @@ class Nemesis:
 
     async def _break_disk(self, fault: Fault, node: LocalNode) -> bool:
         if fault.kind is not Kind.DISK_HANGS:
-            self._cluster.life_ends(node)
+            self._cluster.incarnation_ends(node)
         switch = node.folder / _SWITCHES[fault.kind]
         switch.touch()
         try:
@@ -208,7 +208,7 @@ class Nemesis:
             self._apply(fault, inward, outward, client)
             await asyncio.sleep(fault.seconds)
             await self._look_for_successor(fault, node)
-            links.mend(scope)
+            links.heal(scope)
         return links.affected(scope) > before
 
     def _apply(
@@ -265,5 +265,5 @@ class Nemesis:
         for _ in range(max(1, int(fault.seconds / FLAP_SECONDS / 2))):
             links.hold(both)
             await asyncio.sleep(FLAP_SECONDS)
-            links.mend(both)
+            links.heal(both)
             await asyncio.sleep(FLAP_SECONDS)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 Answer = TypeVar("Answer")
 
 STEP_SECONDS = 0.25
-"""A standstill of the loop, however long, costs one such step."""
+"""A process pause of the loop, however long, costs one such step."""
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, Answer]) -> Answer:

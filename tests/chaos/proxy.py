@@ -56,7 +56,7 @@ class Links:
         self._affected[other, one] += times
 
     def hold(self, directions: Iterable[Direction]) -> None:
-        """Keep the connections and deliver nothing until ``mend``."""
+        """Keep the connections and deliver nothing until ``heal``."""
         for direction in directions:
             self._rules.setdefault(direction, Rule()).is_held = True
 
@@ -66,7 +66,7 @@ class Links:
             self._rules.setdefault(direction, Rule()).delay_seconds = seconds
 
     def cut(self, one: int, other: int) -> None:
-        """Reset the connections of a pair, and every new one, until ``mend``."""
+        """Reset the connections of a pair, and every new one, until ``heal``."""
         pair = frozenset((one, other))
         self._cut.add(pair)
         reset = self._open.get(pair, set())
@@ -74,7 +74,7 @@ class Links:
         for writer in reset:
             writer.transport.abort()
 
-    def mend(self, directions: Iterable[Direction] | None = None) -> None:
+    def heal(self, directions: Iterable[Direction] | None = None) -> None:
         """End every fault, or those of some directions."""
         if directions is None:
             self._rules.clear()

@@ -52,8 +52,8 @@ def command(operation: Operation) -> wire.Command:
         change = made.incremental_alter_configs
         change.resource_type = _RESOURCES[sort]
         change.resource_name = name
-        for config, way, value in arguments["changes"]:
-            alteration = change.alterations.add(name=config, operation=_WAYS[way])
+        for config, route, value in arguments["changes"]:
+            alteration = change.alterations.add(name=config, operation=_WAYS[route])
             if value is not None:
                 alteration.value = value
     return made

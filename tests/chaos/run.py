@@ -13,7 +13,7 @@ from pathlib import Path
 from history.check import Report, check
 from history.history import History
 from history.recorder import Recorder
-from history.search import Verdict
+from history.search import CheckResult
 from history.storage import save
 from quorate.client.client import Client
 from quorate.demo.local_cluster import ClusterError
@@ -49,7 +49,7 @@ class Result:
 
     @property
     def is_good(self) -> bool:
-        return self.report.verdict is Verdict.VALID and not self.problems
+        return self.report.check_result is CheckResult.VALID and not self.problems
 
     def shortfalls(self, *, faults_min: int, operations_min: int) -> list[str]:
         """One sentence for each of these that the run did not reach, deliveries not counted."""
@@ -91,7 +91,9 @@ class Result:
             "duplicated": self.count("applied-twice"),
             "stale": self.count("stale-read", "stale-write", "session-went-back", "at-least"),
             "not_linearizable": self.count("linearizable", "prefix"),
-            "verdict": report.verdict.value if not self.problems else Verdict.INVALID.value,
+            "check_result": report.check_result.value
+            if not self.problems
+            else CheckResult.INVALID.value,
             "undecided": report.undecided,
             "violations": [str(each) for each in report.violations],
             "problems": self.problems,
@@ -113,12 +115,12 @@ class Run:
         settings: dict[str, object] | None = None,
         weights: tuple[Weights, Weights] = (PROCESS, NETWORK),
         settle_seconds: float = SETTLE_SECONDS_MAX,
-        say: Callable[[str], None] = lambda line: None,
+        announce: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._folder = folder
         self._seed = seed
         self._seconds = seconds
-        self._say = say
+        self._announce = announce
         self._weights = weights
         self._settle_seconds = settle_seconds
         self.cluster = ChaosCluster(folder, voters=voters, settings=settings)
@@ -136,9 +138,9 @@ class Run:
         finally:
             self.cluster.end_all()
             save(self.history, self._folder / "history.jsonl")
-        return self.judge(tally, problems)
+        return self.evaluate(tally, problems)
 
-    def judge(self, tally: Tally, problems: list[str]) -> Result:
+    def evaluate(self, tally: Tally, problems: list[str]) -> Result:
         """Check the history as it is now, and write the result down."""
         began = time.monotonic()
         report = check(self.history)
@@ -156,7 +158,7 @@ class Run:
         recorder = Recorder(self.history, lambda: int((time.monotonic() - began) * 1e6))
         work = Work(cluster, recorder, self._seed)
         nemesis = Nemesis(
-            cluster, self._seed, self._weights, lambda text: self._say(self._now(began, text))
+            cluster, self._seed, self._weights, lambda text: self._announce(self._now(began, text))
         )
         helper = Client(cluster.addresses, client_id="helper", timeout_seconds=30)
         brokers = Workload(helper, cluster.cluster_id, seed=self._seed, brokers=len(BROKERS))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from history.search import Verdict
+from history.search import CheckResult
 from quorate.demo.local_cluster import ClusterError
 from tests.chaos.__main__ import table
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result, Run
@@ -50,7 +50,7 @@ def execute(folder: Path, seed: int, seconds: float) -> Result:
         raise
     print("\n".join(table(result)))
     assert [*result.report.explanation(), *result.problems] == []
-    assert result.report.verdict is Verdict.VALID
+    assert result.report.check_result is CheckResult.VALID
     # Of what was trimmed before it was read the log cannot show whether it was lost.
     assert result.report.unread < result.report.batches
     return result
@@ -72,9 +72,9 @@ def test_a_build_without_fsync_is_found_out(tmp_path: Path, seed: int) -> None:
     """All nodes die at once, again and again, on disks that only claim to sync."""
     for number in range(NO_SYNC_RUNS_MAX):
         result = _without_sync(tmp_path / str(number), seed + number)
-        if result.report.verdict is Verdict.INVALID:
+        if result.report.check_result is CheckResult.INVALID:
             break
-    assert result.report.verdict is Verdict.INVALID
+    assert result.report.check_result is CheckResult.INVALID
     found = {each.rule for each in result.report.violations}
     assert found & {"stale-read", "stale-write", "prefix", "linearizable", "lost-write"}, found
 
@@ -94,6 +94,6 @@ def _without_sync(folder: Path, seed: int) -> Result:
     except ClusterError as error:
         # The cluster may not even come back: its epochs fell, and clients believe nobody.
         print(f"seed {seed}: {error}")
-        result = run.judge(Tally(), [])
+        result = run.evaluate(Tally(), [])
     print("\n".join(table(result)))
     return result

@@ -105,7 +105,7 @@ def test_a_cut_leader_is_deposed(tmp_path: Path, kind: Kind) -> None:
                 lambda: (found := cluster.find_leader()) is not None and found is not leader,
                 DEPOSED_SECONDS_MAX,
             )
-            cluster.links.mend()
+            cluster.links.heal()
 
     asyncio.run(main())
 

@@ -18,7 +18,7 @@ def test_what_never_ends_is_given_up() -> None:
     asyncio.run(scenario())
 
 
-def test_a_standstill_is_nobodys_fault() -> None:
+def test_a_process_pause_is_nobodys_fault() -> None:
     """The loop is held up for longer than the limit; the call ends by itself right after."""
 
     async def scenario() -> str:

@@ -108,7 +108,7 @@ def test_one_direction_is_held_and_delivered_late() -> None:
         writer.write(b"hello")
         assert await made.arrived.get() == b"hello"
         await nothing_from(reader.read(100))
-        made.links.mend([(B, A)])
+        made.links.heal([(B, A)])
         assert await reader.read(100) == b"hello"
 
     run(body)
@@ -120,7 +120,7 @@ def test_the_other_direction_is_held() -> None:
         made.links.hold([(A, B)])
         writer.write(b"hello")
         await nothing_from(made.arrived.get())
-        made.links.mend()
+        made.links.heal()
         assert await reader.read(100) == b"hello"
 
     run(body)
@@ -133,7 +133,7 @@ def test_a_cut_resets_connections_and_refuses_new_ones() -> None:
         assert await rest_of(reader) == b""
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await made.connect()
-        made.links.mend([(A, B)])
+        made.links.heal([(A, B)])
         await made.connect()
 
     run(body)

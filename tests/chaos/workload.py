@@ -164,8 +164,8 @@ class Work:
                 return Action.DELETE, {"topic_id": known} if by_id else {}
             if roll < 0.5:
                 return Action.GROW, {"partitions": self._rng.randint(2, 8)}
-        way = "append" if sort == METRICS and roll < 0.4 else "set"
-        return Action.ALTER, {"changes": [[CONFIGS[sort], way, mark]]}
+        route = "append" if sort == METRICS and roll < 0.4 else "set"
+        return Action.ALTER, {"changes": [[CONFIGS[sort], route, mark]]}
 
     def _timeout(self) -> float:
         if self._rng.random() < SHORT_SHARE:

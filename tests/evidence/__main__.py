@@ -57,8 +57,8 @@ def run_lanes(names: list[str], scale: str) -> int:
         save((load() | {name: entry}).values())
         # From the record, whose order of figures is its own: the page must come out so again.
         render(load())
-        verdict = "passed" if entry.has_passed else f"FAILED ({entry.exit_code})"
-        click.echo(f"{name}: {verdict} in {entry.seconds:.0f} s", err=True)
+        check_result = "passed" if entry.has_passed else f"FAILED ({entry.exit_code})"
+        click.echo(f"{name}: {check_result} in {entry.seconds:.0f} s", err=True)
         if not entry.has_passed:
             failed.append(name)
             click.echo(told, err=True)

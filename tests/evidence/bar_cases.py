@@ -1,6 +1,6 @@
 """For every bar of the evidence a made-up result that just keeps it, and one that misses it.
 
-Whoever adds a lane, or a condition to a function below ``judges``, adds the case that needs it:
+Whoever adds a lane, or a condition to a function below ``evaluates``, adds the case that needs it:
 ``test_bars.py`` fails without. Cases stand in the modules beside this one.
 """
 
@@ -26,22 +26,22 @@ from tests.evidence.bar_cases_simulated import (
     ZOO,
 )
 from tests.evidence.bars import Bars, Passes
-from tests.evidence.collect import verdict
+from tests.evidence.collect import check_result
 
 
 def _tests(exit_code: int = 0, **figures: object) -> Passes:
-    return lambda: verdict(exit_code, {"tests": 2, "passed": 1, **figures}) == 0
+    return lambda: check_result(exit_code, {"tests": 2, "passed": 1, **figures}) == 0
 
 
 TESTS = Bars(
     ("scenarios", "history-checker", "guarantees"),
-    (verdict,),
-    {"all passed": _tests(), "no count of tests": lambda: verdict(0, {"rows": []}) == 0},
+    (check_result,),
+    {"all passed": _tests(), "no count of tests": lambda: check_result(0, {"rows": []}) == 0},
     {
         "a test failed": _tests(1),
         "no test was found": _tests(5, tests=0, passed=0),
         "every test was skipped": _tests(passed=0),
-        "the figures are unreadable": lambda: verdict(0, {"unreadable": "no JSON"}) == 0,
+        "the figures are unreadable": lambda: check_result(0, {"unreadable": "no JSON"}) == 0,
     },
 )
 

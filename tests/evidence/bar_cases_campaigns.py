@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.campaigns import harm_judge, honest, observation, sending
 from tests.campaigns.file_harm import Harm
-from tests.campaigns.harm_judge import Start, judged
+from tests.campaigns.harm_judge import Start, evaluated
 from tests.campaigns.honest import PRINCIPAL, Batch
 from tests.campaigns.observation import NodeState, Observation
 from tests.campaigns.report import Report
@@ -80,13 +80,13 @@ CALLS = Bars(
 )
 
 
-def _harmed(harm: Harm, **given: Any) -> Passes:
+def _damaged(harm: Harm, **given: Any) -> Passes:
     """A node that is ready, the damage where it was, and no word of it, but for ``given``."""
     plain = Start(
         lines=(), last_lines=(), exit_code=None, found={harm.path: harm.after},
         left={harm.path: harm.after}, was_clean=True,
     )  # fmt: skip
-    return lambda: not judged([harm], replace(plain, **given))[1]
+    return lambda: not evaluated([harm], replace(plain, **given))[1]
 
 
 def _said(line: str, **given: Any) -> dict[str, Any]:
@@ -94,13 +94,13 @@ def _said(line: str, **given: Any) -> dict[str, Any]:
 
 
 def _refused(harm: Harm, code: int, line: str) -> Passes:
-    return _harmed(harm, exit_code=code, last_lines=(line,))
+    return _damaged(harm, exit_code=code, last_lines=(line,))
 
 
 _ZEROED = Harm(_MARK, "zero", b"m", b"\0")
 _FLIPPED = Harm(_SEGMENT, "flip", b"ab", b"ac")
 _CUT = Harm(_SEGMENT, "truncate", b"ab", b"a")
-_ROTTEN = Harm(_CHECKPOINT, "flip", b"c", b"d")
+_CORRUPT = Harm(_CHECKPOINT, "flip", b"c", b"d")
 _EPOCHS_CUT = Harm(_EPOCHS, "flip", b"c", b"d")
 _STRANGE = Harm(_STATE_FILE, "zero", b"c", b"\0")
 _MADE_UP = Harm(_DIGEST, "copy", None, b"d")
@@ -111,84 +111,86 @@ _FORGED = Harm(_IDENTITY, "foreign", b"c", b"d")
 DAMAGES = Bars(
     ("campaign-damages",),
     (
-        harm_judge.judged,
+        harm_judge.evaluated,
         harm_judge.refusal,
         harm_judge.reports,
         harm_judge._is_reported,
         harm_judge._unreported,
     ),
     {
-        "repaired, logged and counted": _harmed(
+        "repaired, logged and counted": _damaged(
             _ZEROED, **_said(_REPAIRED, repaired_count=1.0, left={_MARK: b"m"})
         ),
-        "a mark that was written once more before": _harmed(_ZEROED, found={_MARK: b"m"}),
-        "a mark that was written anew before": _harmed(_ZEROED, found={_MARK: b"n"}),
-        "a mark that is the same": _harmed(Harm(_MARK, "swap", b"m", b"m")),
-        "a mark that is the other one": _harmed(
+        "a mark that was written once more before": _damaged(_ZEROED, found={_MARK: b"m"}),
+        "a mark that was written anew before": _damaged(_ZEROED, found={_MARK: b"n"}),
+        "a mark that is the same": _damaged(Harm(_MARK, "swap", b"m", b"m")),
+        "a mark that is the other one": _damaged(
             Harm(_MARK, "swap", b"m", b"n", is_other_mark=True)
         ),
-        "a comment of an identity": _harmed(
+        "a comment of an identity": _damaged(
             Harm(_IDENTITY, "flip", b"#a\nnode.id=1", b"#b\nnode.id=1")
         ),
-        "a segment set aside": _harmed(
+        "a segment set aside": _damaged(
             _FLIPPED, **_said("event=log_damaged", left={_SEGMENT: b"ab"})
         ),
-        "a torn tail": _harmed(_FLIPPED, **_said("event=torn_tail_cut", left={_SEGMENT: b"ab"})),
-        "a tail that was not sure": _harmed(_CUT, left={_SEGMENT: b"ab"}, was_clean=False),
-        "a checkpoint set aside": _harmed(
-            _ROTTEN, **_said("event=checkpoint_quarantined", left={_CHECKPOINT: b"c"})
+        "a torn tail": _damaged(_FLIPPED, **_said("event=torn_tail_cut", left={_SEGMENT: b"ab"})),
+        "a tail that was not sure": _damaged(_CUT, left={_SEGMENT: b"ab"}, was_clean=False),
+        "a checkpoint set aside": _damaged(
+            _CORRUPT, **_said("event=checkpoint_quarantined", left={_CHECKPOINT: b"c"})
         ),
-        "left as it was damaged": _harmed(_ROTTEN),
-        "gone": _harmed(_ROTTEN, left={_CHECKPOINT: None}),
-        "a side file of a log that was set aside": _harmed(
+        "left as it was damaged": _damaged(_CORRUPT),
+        "gone": _damaged(_CORRUPT, left={_CHECKPOINT: None}),
+        "a side file of a log that was set aside": _damaged(
             _TAKEN, **_said("event=log_damaged", left={_DIGEST: b"c"})
         ),
-        "a side file of a log whose start came back": _harmed(
+        "a side file of a log whose start came back": _damaged(
             _TAKEN, **_said("event=log_start_restored", left={_DIGEST: b"c"})
         ),
-        "a side file that is named": _harmed(
+        "a side file that is named": _damaged(
             _TAKEN, **_said(f"event=scrub_found {_DIGEST.name}", left={_DIGEST: b"c"})
         ),
-        "epochs after an election": _harmed(_EPOCHS_CUT, left={_EPOCHS: b"c"}, epochs_changed=True),
-        "a name that was made up": _harmed(_MADE_UP, left={_DIGEST: b"c"}),
+        "epochs after an election": _damaged(
+            _EPOCHS_CUT, left={_EPOCHS: b"c"}, epochs_changed=True
+        ),
+        "a name that was made up": _damaged(_MADE_UP, left={_DIGEST: b"c"}),
         "refused by name": _refused(_STRANGE, 8, _STATE_FILE.name),
         "another node's identity": _refused(_FORGED, 2, _IDENTITY.name),
     },
     {
-        "repaired in silence": _harmed(_ZEROED, left={_MARK: b"m"}),
-        "a mark left as it was damaged": _harmed(_ZEROED),
-        "repaired and not counted": _harmed(_ZEROED, **_said(_REPAIRED)),
-        "counted and not logged": _harmed(_ROTTEN, repaired_count=1.0),
-        "a segment whole again": _harmed(_FLIPPED, left={_SEGMENT: b"ab"}),
-        "a sure tail whole again": _harmed(_CUT, left={_SEGMENT: b"ab"}),
-        "a segment whole again, not clean": _harmed(
+        "repaired in silence": _damaged(_ZEROED, left={_MARK: b"m"}),
+        "a mark left as it was damaged": _damaged(_ZEROED),
+        "repaired and not counted": _damaged(_ZEROED, **_said(_REPAIRED)),
+        "counted and not logged": _damaged(_CORRUPT, repaired_count=1.0),
+        "a segment whole again": _damaged(_FLIPPED, left={_SEGMENT: b"ab"}),
+        "a sure tail whole again": _damaged(_CUT, left={_SEGMENT: b"ab"}),
+        "a segment whole again, not clean": _damaged(
             _FLIPPED, left={_SEGMENT: b"ab"}, was_clean=False
         ),
-        "a lost segment whole again": _harmed(
+        "a lost segment whole again": _damaged(
             Harm(_SEGMENT, "delete", b"ab", None), left={_SEGMENT: b"ab"}, was_clean=False
         ),
-        "a segment, and another thing reported": _harmed(
+        "a segment, and another thing reported": _damaged(
             _FLIPPED, **_said("event=checkpoint_quarantined", left={_SEGMENT: b"ab"})
         ),
-        "a checkpoint, and another thing reported": _harmed(
-            _ROTTEN, **_said("event=torn_tail_cut", left={_CHECKPOINT: b"c"})
+        "a checkpoint, and another thing reported": _damaged(
+            _CORRUPT, **_said("event=torn_tail_cut", left={_CHECKPOINT: b"c"})
         ),
-        "a side file, and another thing reported": _harmed(
+        "a side file, and another thing reported": _damaged(
             _TAKEN, **_said("event=torn_tail_cut", left={_DIGEST: b"c"})
         ),
-        "a side file, and a line that reports nothing": _harmed(
+        "a side file, and a line that reports nothing": _damaged(
             _TAKEN, **_said(f"event=opened {_DIGEST.name}", left={_DIGEST: b"c"})
         ),
-        "a checkpoint whole again": _harmed(_ROTTEN, left={_CHECKPOINT: b"c"}),
-        "epochs whole again": _harmed(_EPOCHS_CUT, left={_EPOCHS: b"c"}),
-        "a digest whole again after an election": _harmed(
+        "a checkpoint whole again": _damaged(_CORRUPT, left={_CHECKPOINT: b"c"}),
+        "epochs whole again": _damaged(_EPOCHS_CUT, left={_EPOCHS: b"c"}),
+        "a digest whole again after an election": _damaged(
             _TAKEN, left={_DIGEST: b"c"}, epochs_changed=True
         ),
-        "a checkpoint made up": _harmed(
+        "a checkpoint made up": _damaged(
             Harm(_CHECKPOINT, "copy", None, b"d"), left={_CHECKPOINT: b"c"}
         ),
-        "an election state believed": _harmed(_STRANGE),
-        "an identity believed": _harmed(Harm(_IDENTITY, "flip", b"node.id=1", b"node.id=3")),
+        "an election state believed": _damaged(_STRANGE),
+        "an identity believed": _damaged(Harm(_IDENTITY, "flip", b"node.id=1", b"node.id=3")),
         "refused with another code": _refused(_STRANGE, 1, _STATE_FILE.name),
         "damage as a mistake": _refused(_STRANGE, 2, _STATE_FILE.name),
         "another's election state as a mistake": _refused(

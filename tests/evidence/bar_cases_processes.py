@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench import calm
-from bench.calm import WRITES_PER_SECOND_MIN, Calm, Reign, elections_between
+from bench.calm import WRITES_PER_SECOND_MIN, Calm, LeadershipTerm, elections_between
 from bench.failover_bounds import LONGEST_MAX_MS, P50_MAX_MS, exceeded
 from bench.quorum_under_load import GROUPS_IN_FLIGHT_MAX, NotDurableError, check_durable
 from history.check import Report as Checked
@@ -62,7 +62,7 @@ CHAOS = Bars(
         Result.exit_code,
         Result.is_good.fget,
         Result.shortfalls,
-        Checked.verdict.fget,
+        Checked.check_result.fget,
         Faults.without_effect,
     ),
     {
@@ -109,22 +109,25 @@ def _calm(elections: int, writes: int) -> Passes:
     return lambda: not calm.problems(Calm(1.0, writes, elections=elections))
 
 
-def _quiet(after: Reign) -> Passes:
+def _quiet(after: LeadershipTerm) -> Passes:
     """Whether nodes with these metrics count as calm, before it all were zero."""
-    before = {1: Reign(4, 2, 1), 2: Reign(4, 0, 1)}
+    before = {1: LeadershipTerm(4, 2, 1), 2: LeadershipTerm(4, 0, 1)}
     return lambda: not elections_between(before, {1: before[1], 2: after})
 
 
 CALM = Bars(
     ("calm",),
     (calm.problems, elections_between),
-    {"full load": _calm(0, 60 * WRITES_PER_SECOND_MIN + 1), "the same": _quiet(Reign(4, 0, 1))},
+    {
+        "full load": _calm(0, 60 * WRITES_PER_SECOND_MIN + 1),
+        "the same": _quiet(LeadershipTerm(4, 0, 1)),
+    },
     {
         "an election": _calm(1, 1_000_000),
         "no load": _calm(0, 60 * WRITES_PER_SECOND_MIN),
-        "a node campaigned": _quiet(Reign(4, 1, 1)),
-        "a node heard of a new epoch": _quiet(Reign(5, 0, 1)),
-        "a node changed its leader": _quiet(Reign(4, 0, 2)),
+        "a node campaigned": _quiet(LeadershipTerm(4, 1, 1)),
+        "a node heard of a new epoch": _quiet(LeadershipTerm(5, 0, 1)),
+        "a node changed its leader": _quiet(LeadershipTerm(4, 0, 2)),
     },
 )
 
@@ -150,7 +153,7 @@ KILL_NINE = Bars(
 
 
 def _restarted(*violations: str, **changed: float) -> Passes:
-    came_to = Restarts(restarts=6, handed_over=1, acknowledged=121, longest_wait_s=1.0)
+    came_to = Restarts(restarts=6, transferred=1, acknowledged=121, longest_wait_s=1.0)
     return lambda: not restart_problems(replace(came_to, **changed), violations)
 
 
@@ -160,7 +163,7 @@ ROLLING_RESTART = Bars(
     {"at the bars": _restarted()},
     {
         "a violation": _restarted("node 1 ended with 9"),
-        "no leader transferred leadership": _restarted(handed_over=0),
+        "no leader transferred leadership": _restarted(transferred=0),
         "no load": _restarted(acknowledged=120),
         "a write waited": _restarted(longest_wait_s=1.001),
     },
@@ -182,10 +185,10 @@ _FOUND = Found(
 )
 
 
-def _attacked(*, took_place: bool = True, judges_time: bool = True, **changed: Any) -> Passes:
+def _attacked(*, took_place: bool = True, evaluates_time: bool = True, **changed: Any) -> Passes:
     attack = Attack("made up", lambda _counts, _seen: took_place)
     found = replace(_FOUND, **changed)
-    return lambda: not found.problems(attack, 60.0, judges_time=judges_time)
+    return lambda: not found.problems(attack, 60.0, evaluates_time=evaluates_time)
 
 
 _FIVE_TIMES = Honest([LATENCY_RATIO_MAX * 0.010] * 100)
@@ -195,7 +198,7 @@ ATTACKS = Bars(
     (Found.problems,),
     {
         "at the bars": _attacked(attacked=_FIVE_TIMES),
-        "a short form does not judge latencies": _attacked(attacked=_SLOWER, judges_time=False),
+        "a short form does not judge latencies": _attacked(attacked=_SLOWER, evaluates_time=False),
     },
     {
         "the attack did not take place": _attacked(took_place=False),

@@ -29,7 +29,7 @@ class Bars:
 
     lanes: tuple[str, ...]
     """Names; with a ``-`` at the end the start of several."""
-    judges: tuple[Callable[..., object], ...]
+    evaluates: tuple[Callable[..., object], ...]
     """Functions of modules or classes; they refer to no local variable of others."""
     kept: Mapping[str, Passes]
     """Results just within the bars, by what is special about them."""
@@ -57,16 +57,16 @@ class Bars:
     def unproven(self) -> list[str]:
         """Return the changes of a judge that no case notices: conditions without a case."""
         found = []
-        for judge in self.judges:
-            assert isinstance(judge, FunctionType), judge
-            original = judge.__code__
-            for change, code in mutated(judge):
+        for evaluate in self.evaluates:
+            assert isinstance(evaluate, FunctionType), evaluate
+            original = evaluate.__code__
+            for change, code in mutated(evaluate):
                 try:
-                    judge.__code__ = code
+                    evaluate.__code__ = code
                     if not self._notices():
-                        found.append(f"{judge.__qualname__}: {change}")
+                        found.append(f"{evaluate.__qualname__}: {change}")
                 finally:
-                    judge.__code__ = original
+                    evaluate.__code__ = original
         return found
 
     def _notices(self) -> bool:
@@ -86,9 +86,9 @@ def raises(error: type[Exception], call: Callable[[], object]) -> bool:
     return False
 
 
-def mutated(judge: FunctionType) -> Iterator[tuple[str, CodeType]]:
+def mutated(evaluate: FunctionType) -> Iterator[tuple[str, CodeType]]:
     """Yield each change of a judge, and its code with that change alone."""
-    source = textwrap.dedent(inspect.getsource(judge))
+    source = textwrap.dedent(inspect.getsource(evaluate))
     for number in range(len(list(_changes(ast.parse(source))))):
         tree = ast.parse(source)
         what, apply = list(_changes(tree))[number]
@@ -97,8 +97,8 @@ def mutated(judge: FunctionType) -> Iterator[tuple[str, CodeType]]:
         assert isinstance(definition, ast.FunctionDef)
         definition.decorator_list = []
         names: dict[str, FunctionType] = {}
-        code = compile(ast.fix_missing_locations(tree), judge.__code__.co_filename, "exec")
-        exec(code, judge.__globals__, names)
+        code = compile(ast.fix_missing_locations(tree), evaluate.__code__.co_filename, "exec")
+        exec(code, evaluate.__globals__, names)
         yield what, names[definition.name].__code__
 
 

@@ -23,7 +23,7 @@ def damages(entries: Mapping[str, Entry]) -> str:
 
 
 def environment(entries: Mapping[str, Entry]) -> str:
-    """Faults of the surroundings: effect and answer of each."""
+    """Faults of the environment: effect and answer of each."""
     return _part(entries, "environment")
 
 

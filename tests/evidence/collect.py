@@ -47,7 +47,7 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
             figures = read_figures(lane, done.stdout, place)
         except readers.UnreadableError as error:
             figures = {"unreadable": str(error)}
-        status = verdict(done.returncode, figures)
+        status = check_result(done.returncode, figures)
     seconds = round(time.perf_counter() - began, 1)
     entry = Entry(
         lane.name, scale, lane.command(scale), commit, date, seconds, round(load, 1), status,
@@ -56,7 +56,7 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
     return entry, told
 
 
-def verdict(exit_code: int, figures: Mapping[str, Any]) -> int:
+def check_result(exit_code: int, figures: Mapping[str, Any]) -> int:
     """Return the exit code, or 1 in place of 0 where the figures show nothing."""
     if exit_code:
         return exit_code

@@ -32,10 +32,10 @@ def runs(entries: Entries) -> str:
         if entry is None:
             rows.append([lane.name, lane.shows, "not run", *[""] * 4, f"`{lane.command('full')}`"])
             continue
-        verdict = "passed" if entry.has_passed else f"**failed** ({entry.exit_code})"
+        check_result = "passed" if entry.has_passed else f"**failed** ({entry.exit_code})"
         rows.append(
             [
-                lane.name, lane.shows, f"{verdict}, {entry.scale}", entry.date, entry.commit,
+                lane.name, lane.shows, f"{check_result}, {entry.scale}", entry.date, entry.commit,
                 entry.python, f"{entry.seconds:,.0f} s, load {entry.load_average:g}",
                 f"`{entry.command}`",
             ]
@@ -161,7 +161,7 @@ def _chaos(entry: Entry) -> str:
     names = (
         "seed", "faults", "faults_without_effect", "isolated_leaders", "deposed_leaders",
         "operations", "answered", "watched", "log_batches", "lost", "duplicated",
-        "stale", "not_linearizable", "verdict",
+        "stale", "not_linearizable", "check_result",
     )  # fmt: skip
     parts = [_pairs((name.replace("_", " "), figures[name]) for name in names if name in figures)]
     for head, name in (

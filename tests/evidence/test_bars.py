@@ -21,7 +21,7 @@ def test_every_lane_has_bars(lane: str) -> None:
     """A new lane needs an entry in bar_cases.py: what decides about it, and what must fail it."""
     applying = [bars for bars in ALL if bars.applies_to(lane)]
     assert len(applying) == 1
-    assert applying[0].judges
+    assert applying[0].evaluates
     assert applying[0].kept
     assert applying[0].missed
 

@@ -32,7 +32,7 @@ def lane_of(folder: Path, program: str, figures: Figures) -> Lane:
         ("import sys; open(sys.argv[1], 'w').write('[1]')", Figures.FILE, 0, {"rows": [1]}),
     ],
 )
-def test_figures_and_the_verdict_are_the_commands_own(
+def test_figures_and_the_check_result_are_the_commands_own(
     tmp_path: Path, program: str, figures: Figures, status: int, found: dict[str, object]
 ) -> None:
     entry, _ = collect(lane_of(tmp_path, program, figures), "quick", tmp_path)
@@ -98,7 +98,7 @@ def test_the_page_says_what_was_not_run_and_what_failed() -> None:
 
 
 def test_what_happened_is_told_apart_from_what_was_done() -> None:
-    counts = {"events": 900, "acknowledged": 5, "reads": 4, "crash": 2, "rot": 3}
+    counts = {"events": 900, "acknowledged": 5, "reads": 4, "crash": 2, "corruption": 3}
     figures = {
         "seeds": 7, "failed_seeds": [4], "events_per_cpu_second": 10_000, "simulated_seconds": 9,
         "longest_healing_ms": 250, "rows": [{"what": a, "count": b} for a, b in counts.items()],

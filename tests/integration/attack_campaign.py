@@ -58,7 +58,7 @@ ATTACKS = (
         ),
     ),
     Attack("write_streams", at_most_refused("write_streams")),
-    Attack("parked_reads", at_most_refused("parked_reads")),
+    Attack("held_reads", at_most_refused("held_reads")),
     Attack("slow_metrics", lambda counts, _: counts["dropped"] > 10, on_metrics_port=True),
     Attack("describe_image", lambda counts, _: counts.get("OK", 0) >= 60),
     Attack("peer_streams", at_most_refused("peer_streams")),
@@ -127,7 +127,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything that is judged."""
+    """Everything that is evaluated."""
 
     counts: Mapping[str, int]
     seen: Mapping[str, float]
@@ -140,7 +140,7 @@ class Found:
     log_bytes: int
     newcomer_writes: bool
 
-    def problems(self, attack: Attack, seconds: float, *, judges_time: bool) -> list[str]:
+    def problems(self, attack: Attack, seconds: float, *, evaluates_time: bool) -> list[str]:
         """Each sentence says what an attack must not do and did; [] when it did nothing."""
         found = []
         if not attack.took_place(self.counts, self.seen):
@@ -158,7 +158,7 @@ class Found:
         allowed = LOG_BYTES_SPARE + LOG_BYTES_PER_MINUTE_MAX * seconds / 60
         if self.log_bytes > allowed:
             found.append(f"the logs grew by {self.log_bytes} bytes in {seconds:g} s")
-        if judges_time and self.attacked.p99 > LATENCY_RATIO_MAX * self.calm.p99:
+        if evaluates_time and self.attacked.p99 > LATENCY_RATIO_MAX * self.calm.p99:
             found.append(
                 f"p99 of a write {self.attacked.p99 * 1000:.0f} ms, calm "
                 f"{self.calm.p99 * 1000:.0f} ms"

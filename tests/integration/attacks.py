@@ -109,7 +109,7 @@ async def write_streams(host: str, port: int, seconds: float) -> Counts:
     return await many(host, port, seconds, one, 1100)
 
 
-async def parked_reads(host: str, port: int, seconds: float) -> Counts:
+async def held_reads(host: str, port: int, seconds: float) -> Counts:
     """1,100 reads that wait for an offset which does not come."""
     level = metadata_pb2.ReadOptions(level=2, at_least_offset=10**12)
     data = admin_pb2.DescribeImageRequest(read=level).SerializeToString()
@@ -256,7 +256,7 @@ ATTACKS: dict[str, Callable[[str, int, float], Awaitable[Counts]]] = {
         votes,
         stalled_messages,
         write_streams,
-        parked_reads,
+        held_reads,
         slow_metrics,
         describe_image,
         peer_streams,

@@ -42,7 +42,7 @@ class Restarts:
     """What stopping and starting every node under load came to."""
 
     restarts: int
-    handed_over: int
+    transferred: int
     """Leaders that transferred leadership before they stopped."""
     acknowledged: int
     longest_wait_s: float
@@ -52,7 +52,7 @@ class Restarts:
 def restart_problems(came_to: Restarts, violations: Sequence[str]) -> list[str]:
     """Check a rolling restart."""
     found = list(violations)
-    if not came_to.handed_over:
+    if not came_to.transferred:
         found.append("no leader transferred leadership before it stopped")
     if came_to.acknowledged <= WRITES_PER_RESTART_MIN * came_to.restarts:
         found.append(f"{came_to.acknowledged} writes are no load for {came_to.restarts} restarts")

@@ -63,7 +63,7 @@ class Processes(LocalCluster):
             cluster_id=cluster_id,
             environment={"PYTHONPATH": str(ROOT)},
         )
-        self._frozen: set[int] = set()
+        self._sealed: set[int] = set()
 
     @property
     def voters(self) -> list[LocalNode]:
@@ -98,12 +98,12 @@ class Processes(LocalCluster):
         """SIGSTOP: the process keeps its connections and says nothing."""
         assert node.process is not None
         node.process.send_signal(signal.SIGSTOP)
-        self._frozen.add(node.id)
+        self._sealed.add(node.id)
 
     def thaw(self, node: LocalNode) -> None:
         if node.process is not None and node.process.poll() is None:
             node.process.send_signal(signal.SIGCONT)
-        self._frozen.discard(node.id)
+        self._sealed.discard(node.id)
 
     def end_all(self) -> None:
         """Leave nothing running. SIGKILL is enough: nobody looks at these nodes any more."""
@@ -148,7 +148,7 @@ class Processes(LocalCluster):
         for node in self.nodes.values():
             if (
                 node.is_running
-                and node.id not in self._frozen
+                and node.id not in self._sealed
                 and self.metric(node, "quorate_raft_can_write") == 1
             ):
                 return node

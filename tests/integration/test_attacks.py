@@ -36,10 +36,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 @ROWS
 def test_a_short_attack_is_not_noticed(cluster: Processes, attack: Attack) -> None:
     found = run_attack(cluster, attack, calm_seconds=1.0, seconds=SHORT_SECONDS)
-    assert found.problems(attack, SHORT_SECONDS, judges_time=False) == [], found.line(attack)
+    assert found.problems(attack, SHORT_SECONDS, evaluates_time=False) == [], found.line(attack)
 
 
-def judge_a_minute(
+def evaluate_a_minute(
     cluster: Processes,
     attack: Attack,
     name: str,
@@ -48,7 +48,7 @@ def judge_a_minute(
     found = run_attack(cluster, attack, calm_seconds=10.0, seconds=NIGHTLY_SECONDS)
     record_property(name, found.figures())
     print(found.line(attack))
-    assert found.problems(attack, NIGHTLY_SECONDS, judges_time=True) == [], found.line(attack)
+    assert found.problems(attack, NIGHTLY_SECONDS, evaluates_time=True) == [], found.line(attack)
 
 
 @pytest.mark.nightly
@@ -56,7 +56,7 @@ def judge_a_minute(
 def test_a_minute_of_it_is_not_noticed_either(
     cluster: Processes, attack: Attack, record_property: Callable[[str, object], None]
 ) -> None:
-    judge_a_minute(cluster, attack, attack.name, record_property)
+    evaluate_a_minute(cluster, attack, attack.name, record_property)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,6 @@ def test_digests_of_a_large_image_are_not_noticed_either(
     large_cluster: Processes, record_property: Callable[[str, object], None]
 ) -> None:
     """Each takes half a second of processor time, and every write makes the next one necessary."""
-    judge_a_minute(
+    evaluate_a_minute(
         large_cluster, BY_NAME["describe_image"], "describe_image_60000", record_property
     )

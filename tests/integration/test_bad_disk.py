@@ -76,7 +76,7 @@ def log_since(node: LocalNode, position: int) -> str:
     return node.log_path.read_text()[position:]
 
 
-def assert_sound_again(cluster: Processes, value: str) -> None:
+def assert_intact_again(cluster: Processes, value: str) -> None:
     write_configs(cluster, [value])
     wait_equal_images(cluster, cluster.voters)
     assert config_value(cluster) == value
@@ -100,7 +100,7 @@ def test_a_segment_damaged_in_its_middle(cluster: Processes) -> None:
     assert "vote_floor" in line
     set_aside = [path for path in partition(node).iterdir() if path.name.startswith(victim.name)]
     assert [path for path in set_aside if path != victim], "nothing was kept to look at"
-    assert_sound_again(cluster, "10")
+    assert_intact_again(cluster, "10")
 
 
 def test_a_damaged_checkpoint(cluster: Processes) -> None:
@@ -120,7 +120,7 @@ def test_a_damaged_checkpoint(cluster: Processes) -> None:
     assert "position" in line or "checksum" in line
     kept = [path.name for path in partition(node).iterdir() if path.name.startswith(victim.name)]
     assert any(name != victim.name for name in kept), kept
-    assert_sound_again(cluster, "20")
+    assert_intact_again(cluster, "20")
 
 
 def test_a_lone_voter_that_lost_records_does_not_lead(tmp_path: Path) -> None:
@@ -130,11 +130,11 @@ def test_a_lone_voter_that_lost_records_does_not_lead(tmp_path: Path) -> None:
         write_configs(cluster, [str(value) for value in range(100, 140)])
         assert cluster.stop(node) == 0
         (segment,) = partition(node).glob("*.log")
-        sound = segment.read_bytes()
-        flip(segment, len(sound) // 2)
+        intact = segment.read_bytes()
+        flip(segment, len(intact) // 2)
         cluster.start(node)
         cluster.until_logged(node, "event=log_damaged")
-        cluster.until_logged(node, "event=standing_refused")
+        cluster.until_logged(node, "event=campaign_refused")
         assert not cluster.is_ready(node)
         assert cluster.metric(node, 'quorate_raft_state{state="leader"}') == 0
         with pytest.raises((AssertionError, ClientError)):
@@ -178,7 +178,7 @@ def test_the_leaders_disk_is_full(filling: Processes) -> None:
     assert_stopped_for_space(node)
     make_room(node)
     filling.start_all()
-    assert_sound_again(filling, "30")
+    assert_intact_again(filling, "30")
 
 
 @pytest.mark.long
@@ -203,7 +203,7 @@ def test_every_disk_is_full(filling: Processes) -> None:
     cluster.start_all()
     # The outcome of those two is unknown.
     assert config_value(cluster) in ("2", "100", "101")
-    assert_sound_again(cluster, "30")
+    assert_intact_again(cluster, "30")
 
 
 @pytest.mark.long

@@ -70,10 +70,10 @@ def path_of(method: MethodDescriptor) -> str:
 
 def noises(method: MethodDescriptor, rng: random.Random) -> list[bytes]:
     """Bytes that are no message, and messages in which nothing makes sense."""
-    sound = _nonsense(method.input_type._concrete_class(), rng).SerializeToString()
-    noises = [b"", rng.randbytes(rng.randrange(1, NOISE_BYTES_MAX)), b"\xff" * 64, sound]
-    noises.append(sound[: len(sound) // 2])
-    mangled = bytearray(sound or b"\x00")
+    intact = _nonsense(method.input_type._concrete_class(), rng).SerializeToString()
+    noises = [b"", rng.randbytes(rng.randrange(1, NOISE_BYTES_MAX)), b"\xff" * 64, intact]
+    noises.append(intact[: len(intact) // 2])
+    mangled = bytearray(intact or b"\x00")
     mangled[rng.randrange(len(mangled))] ^= 1 << rng.randrange(8)
     noises.append(bytes(mangled))
     return noises[:NOISES_PER_METHOD]
@@ -142,7 +142,7 @@ def call(channel: grpc.Channel, method: MethodDescriptor, data: bytes) -> grpc.S
 @pytest.mark.long
 @pytest.mark.parametrize("method", METHODS, ids=path_of)
 def test_noise_to_a_method(cluster: Processes, method: MethodDescriptor) -> None:
-    """Every answer is a judgement of ours: nothing unexpected was raised, nothing went away."""
+    """Every answer is an evaluation of ours: nothing unexpected was raised, nothing went away."""
     rng = random.Random(f"{SEED} {method.full_name}")
     for node in cluster.voters:
         with grpc.insecure_channel(node.address) as channel:

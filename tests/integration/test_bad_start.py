@@ -42,12 +42,12 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 def cluster(stopped: Processes, tmp_path: Path) -> Iterator[Processes]:
     """The same for every test: whatever a test does to the files is taken back."""
     node = stopped.nodes[1]
-    shutil.copytree(node.data_dir, tmp_path / "sound")
+    shutil.copytree(node.data_dir, tmp_path / "intact")
     yield stopped
     if node.is_running:
         stopped.stop(node)
     shutil.rmtree(node.data_dir)
-    shutil.copytree(tmp_path / "sound", node.data_dir)
+    shutil.copytree(tmp_path / "intact", node.data_dir)
     stopped.configure(node)
 
 
@@ -160,17 +160,17 @@ def test_a_damaged_identity_is_damage_and_no_wrong_usage(
 def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: str) -> None:
     """A node that may forget its vote may vote twice, so it does not start."""
     path = node.data_dir / "__cluster_metadata-0" / "quorum-state"
-    sound = path.read_bytes()
-    fields = json.loads(sound.splitlines()[0])
+    intact = path.read_bytes()
+    fields = json.loads(intact.splitlines()[0])
     if damage == "future":
         fields["data_version"] = 9
         path.write_bytes(seal(json.dumps(fields)))
     elif damage == "flipped":
-        path.write_bytes(sound.replace(b'"leaderEpoch":', b'"leaderEpoch":1', 1))
+        path.write_bytes(intact.replace(b'"leaderEpoch":', b'"leaderEpoch":1', 1))
     elif damage == "empty":
         path.write_bytes(b"")
     elif damage == "torn":
-        path.write_bytes(sound[: len(sound) // 2])
+        path.write_bytes(intact[: len(intact) // 2])
     else:
         path.unlink()
         path.mkdir()
@@ -183,9 +183,9 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
 def test_a_disk_that_fails_while_the_node_starts(cluster: Processes, node: LocalNode) -> None:
     """The same exit code as later: whoever restarts servers must not just try again."""
     log = next(iter((node.data_dir / "__cluster_metadata-0").glob("*.log")))
-    sound = log.read_bytes()
+    intact = log.read_bytes()
     # A torn tail, so that recovery has something to write.
-    log.write_bytes(sound + sound[-20:])
+    log.write_bytes(intact + intact[-20:])
     switch = node.folder / chaos_disk.SYNC_FAILS
     switch.touch()
     try:

@@ -55,7 +55,7 @@ def test_another_leads_while_the_leaders_disk_hangs(cluster: Processes) -> None:
     assert cluster.metric(hung, "quorate_raft_disk_stalls_total") == 1
     # It leads no more while its disk hangs, also when nobody else could.
     cluster.kill(leader)
-    cluster.until_logged(hung, "event=standing_refused")
+    cluster.until_logged(hung, "event=campaign_refused")
     assert cluster.find_leader() is None
     cluster.start(leader)
     cluster.until("a leader again", cluster.find_leader)

@@ -32,7 +32,9 @@ SETTINGS: dict[str, object] = {
     "snapshot.min_changed_records_ratio": 0.2,
     "quorum.observer_session_ms": 2_000,
 }
-"""Small enough for many segments, checkpoints and, in short reigns, trimmed logs in one run."""
+"""Small enough for many segments, checkpoints and, in short leadership terms, trimmed logs in
+one run.
+"""
 
 
 @pytest.fixture

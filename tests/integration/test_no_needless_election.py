@@ -24,7 +24,7 @@ from quorate.client.client import Client
 from quorate.config.load import load_config
 from quorate.server import listeners
 from quorate.server.node import ServerNode
-from quorum.core.contract.events import Event, LeaderLost, RoleChanged, StandingRefused, VoteDecided
+from quorum.core.contract.events import CampaignRefused, Event, LeaderLost, RoleChanged, VoteDecided
 from quorum.log.filesystem import OsFileSystem
 from quorum.transport import channel
 from quorum.transport.security import TlsFiles
@@ -50,7 +50,7 @@ class WatchedNode(ServerNode):
         super().__init__(*arguments, **named)
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, RoleChanged | VoteDecided | LeaderLost | StandingRefused):
+        if isinstance(event, RoleChanged | VoteDecided | LeaderLost | CampaignRefused):
             self.votes.append(f"{self.node_id}: {event}")
         super()._on_event(event)
 

@@ -48,7 +48,8 @@ def has(answer: Any, value: str) -> bool:
 
 
 def test_a_paused_and_resumed_leader_serves_no_stale_read(tmp_path: Path) -> None:
-    """Goal: refuse or show the write of the new reign. Method: SIGSTOP, write elsewhere, SIGCONT.
+    """Goal: refuse or show the write of the new leadership term. Method: SIGSTOP, write elsewhere,
+    SIGCONT.
 
     The ages that local answers claim are held to account by the same run: an answer without
     the write must be older than the write's acknowledgement.
@@ -82,13 +83,13 @@ async def _pause_and_resume(cluster: Processes) -> list[Any]:
         answers = await asyncio.gather(*buffered)
         answers += [await ask(stub, LEVEL) for _ in range(AFTERWARDS)]
         served = [answer for answer in answers if answer is not None]
-        # None of them is of the reign that it believed in when it woke up.
+        # None of them is of the leadership term that it believed in when it woke up.
         epochs = [answer.position.epoch for answer in served]
         assert min(epochs, default=0) > before.position.epoch
         # It follows by now, and answers by asking the new leader.
         assert has(await ask(stub, LEVEL), AFTER)
         stale = await asyncio.gather(*local)
-        assert any(stale), "no local read was answered, so no age was judged"
+        assert any(stale), "no local read was answered, so no age was evaluated"
         for answer in stale:
             if answer is not None and not has(answer, AFTER):
                 assert answer.position.age_ms >= (thawed - acknowledged) * 1000 - 1
@@ -96,7 +97,7 @@ async def _pause_and_resume(cluster: Processes) -> list[Any]:
 
 
 async def _read_at_every(nodes: list[Any]) -> None:
-    """The leader of the new reign and its follower show the write."""
+    """The leader of the new leadership term and its follower show the write."""
     for node in nodes:
         async with grpc.aio.insecure_channel(node.address) as channel:
             answer = await ask(metadata_pb2_grpc.MetadataServiceStub(channel), LEVEL)

@@ -33,7 +33,7 @@ RESULTS = ("equal", "different", "too_early", "unknown")
 
 
 def fetches(cluster: Processes, leader: LocalNode) -> float:
-    """Fetches of replicas that the leader has judged in its life."""
+    """Fetches of replicas that the leader has evaluated in its life."""
     counts = (
         cluster.metric(leader, f'quorate_raft_digests_compared{{result="{each}"}}')
         for each in RESULTS

@@ -30,7 +30,7 @@ VOTERS = 3
 class RollingRestart(Campaign):
     """A campaign that stops one node at a time, and asks it to."""
 
-    handed_over = 0
+    transferred = 0
 
     async def _round(self, each: Round) -> None:
         await self._progress(f"before restart {each.number}")
@@ -42,7 +42,7 @@ class RollingRestart(Campaign):
             self.violations.append(f"node {node.id} ended with {status} when asked to stop")
         if leads:
             text = node.log_path.read_text()
-            self.handed_over += text.count('outcome="gave way to a newer epoch"') > 0
+            self.transferred += text.count('outcome="gave way to a newer epoch"') > 0
         await self._progress(f"with node {node.id} down")
         cluster.start(node)
         await asyncio.to_thread(cluster.wait_ready, [node])
@@ -72,14 +72,14 @@ def test_a_rolling_restart_loses_nothing_and_keeps_nobody_waiting(
         print(
             f"{len(waits)} acknowledged writes, worst wait {waits[-1]:.3f} s, "
             f"at most {longest_own:.3f} s of a wait not for a processor, "
-            f"{campaign.handed_over} hand-overs, {campaign.ledger.counts()}"
+            f"{campaign.transferred} leadership-transfers, {campaign.ledger.counts()}"
         )
         record_property("restarts", len(rounds))
         record_property("acknowledged_writes", len(waits))
         record_property("longest_wait_ms", round(waits[-1] * 1000))
-        record_property("hand_overs", campaign.handed_over)
+        record_property("leadership_transfers", campaign.transferred)
         record_property("violations", len(campaign.violations))
-        came_to = Restarts(len(rounds), campaign.handed_over, len(waits), longest_own)
+        came_to = Restarts(len(rounds), campaign.transferred, len(waits), longest_own)
         assert restart_problems(came_to, campaign.violations) == []
 
 

@@ -1,4 +1,4 @@
-"""Rot that nobody would read for months is found by the node itself, named and healed."""
+"""Corruption that nobody would read for months is found by the node itself, named and healed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scrubbed(cluster: Processes, node: LocalNode) -> None:
     )
 
 
-def test_a_rotten_segment_is_found_and_fetched_anew(tmp_path: Path) -> None:
+def test_a_corrupt_segment_is_found_and_fetched_anew(tmp_path: Path) -> None:
     with running(tmp_path, settings=SETTINGS) as cluster:
         write_configs(cluster, ["1"])
         write_many(cluster, 400)

@@ -1,4 +1,4 @@
-"""A cluster whose voters come from `bootstrap.voters`: founding, a lost disk, and the way back."""
+"""A cluster whose voters come from `bootstrap.voters`: bootstrap, a lost disk, and the way back."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_lost_disk_comes_back_as_another_replica(tmp_path: Path) -> None:
 
 
 def test_a_wiped_disk_with_its_old_configuration_does_not_vote(tmp_path: Path) -> None:
-    """It takes itself for a voter, meets the others' epoch, and is barred: it says so."""
+    """It takes itself for a voter, meets the others' epoch, and is disqualified: it says so."""
     with static_cluster(tmp_path) as cluster:
         write_configs(cluster, ["1"])
         until_all_are_known(cluster)
@@ -120,7 +120,7 @@ def test_a_wiped_disk_with_its_old_configuration_does_not_vote(tmp_path: Path) -
         shutil.rmtree(wiped.data_dir)
         format_static(cluster, wiped)
         cluster.start(wiped)
-        cluster.until_logged(wiped, "event=voting_barred")
+        cluster.until_logged(wiped, "event=voter_disqualified")
         # Without it nobody can be elected but by the wiped disk's vote.
         cluster.kill(leader)
         said = quorum(cluster, "may-stop", str(left.id), "--timeout", "5", status=Exit.UNREACHABLE)

@@ -99,12 +99,12 @@ async def _watch_over_an_install(cluster: Processes, node: LocalNode, watcher: W
     started = asyncio.Event()
     take = watcher._take
 
-    def take_and_tell(response: metadata_pb2.WatchResponse) -> None:
+    def take_and_report(response: metadata_pb2.WatchResponse) -> None:
         take(response)
         if watcher.offset >= 0:
             started.set()
 
-    watcher._take = take_and_tell  # type: ignore[method-assign]  # to know when it hangs there
+    watcher._take = take_and_report  # type: ignore[method-assign]  # to know when it hangs there
     hanging = asyncio.create_task(watcher.read(1 << 40))
     await asyncio.wait_for(started.wait(), READ_SECONDS_MAX)
     cluster.freeze(node)

@@ -60,7 +60,7 @@ def test_a_wiped_voter_never_votes_again(tmp_path: Path) -> None:
         assert wiped.directory_id in cluster.format(wiped)
         cluster.start(wiped)
         until_it_says(cluster, wiped, "never votes with its directory id")
-        assert "event=voting_barred" in wiped.log_path.read_text()
+        assert "event=voter_disqualified" in wiped.log_path.read_text()
         write(cluster, 1002)
 
         cluster.kill(leader)

@@ -173,7 +173,7 @@ class Load:
         except RefusedError as error:
             ledger.outcomes[key] = Outcome.REFUSED
             if error.code == common_pb2.ERROR_CODE_TOPIC_ALREADY_EXISTS:
-                ledger.faults.append(f"{key}: judged twice: {error}")
+                ledger.faults.append(f"{key}: evaluated twice: {error}")
         except TimeoutError:
             ledger.outcomes[key] = Outcome.UNKNOWN
             ledger.faults.append(f"{key}: hung for {loop.time() - began:.1f} s")

@@ -91,7 +91,7 @@ class _Child:
     """By the clock, for one test."""
     is_again: bool
     told: bytes = b""
-    heard_at: float = field(default_factory=time.perf_counter)
+    last_contact_at: float = field(default_factory=time.perf_counter)
     cpu_seconds: float = 0.0
     """Processor time that it had used when it was last looked at."""
     has_timed_out: bool = False
@@ -103,7 +103,7 @@ class _Child:
         has_worked = used > self.cpu_seconds
         self.cpu_seconds = used
         if has_worked:
-            self.heard_at = time.perf_counter()
+            self.last_contact_at = time.perf_counter()
         return has_worked
 
 
@@ -115,10 +115,10 @@ def _ended(running: Sequence[_Child]) -> list[_Child]:
         if child.reader in ready:
             data = os.read(child.reader, 1 << 16)
             child.told += data
-            child.heard_at = now
+            child.last_contact_at = now
             if not data:
                 over.append(child)
-        elif now - child.heard_at > child.wall_seconds and not child.has_worked():
+        elif now - child.last_contact_at > child.wall_seconds and not child.has_worked():
             # By the clock only, which says nothing about the mutant.
             os.kill(child.pid, signal.SIGKILL)
             child.has_timed_out = True
@@ -175,12 +175,12 @@ class Campaign:
                     running.append(self._fork(child.mutant, child.names, functions, is_again=True))
             if len(self.rows) >= said + _REPORT_EVERY or len(self.rows) == len(mutants):
                 said = len(self.rows)
-                self._say(said, len(mutants), time.perf_counter() - began)
+                self._announce(said, len(mutants), time.perf_counter() - began)
                 self.write()
             self.seconds = time.perf_counter() - began
         return True
 
-    def _say(self, number: int, mutants: int, seconds: float) -> None:
+    def _announce(self, number: int, mutants: int, seconds: float) -> None:
         killed = sum(row["status"] in KILLED for row in self.rows)
         rate = number / seconds * 60
         print(

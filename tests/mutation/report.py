@@ -11,7 +11,7 @@ from tests.mutation.settings import KILLED
 from tests.mutation.survivors import Survivor
 
 KILLED_MIN = 0.95
-"""The share of mutants that tests must notice."""
+"""The share of mutants that tests must on_local_event."""
 _Z = 1.96
 """Standard deviations that 95 % of a normal distribution are within."""
 

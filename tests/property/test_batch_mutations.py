@@ -121,12 +121,12 @@ def test_random_bytes(data: bytes) -> None:
 
 
 @given(st.binary(min_size=49, max_size=300))
-def test_random_bytes_behind_a_sound_frame(tail: bytes) -> None:
+def test_random_bytes_behind_a_intact_frame(tail: bytes) -> None:
     assert_read_or_refused(reseal(bytearray(21) + bytearray(tail)))
 
 
 @given(st.binary(min_size=1, max_size=300), st.integers(0, 4), st.integers(1, 5))
-def test_random_records_behind_a_sound_header(records: bytes, codec: int, count: int) -> None:
+def test_random_records_behind_a_intact_header(records: bytes, codec: int, count: int) -> None:
     header = bytearray(encode_batch([b"v"], base_offset=0, epoch=1, timestamp=5)[:61])
     header[21:23] = struct.pack(">h", codec)
     header[23:27] = struct.pack(">i", count - 1)
@@ -170,7 +170,7 @@ def test_random_control_values(control_type: int, value: bytes, key_end: bytes) 
 
 
 def test_the_reader_under_test_does_read() -> None:
-    """Goal: these tests prove nothing if sound batches do not come through either."""
+    """Goal: these tests prove nothing if intact batches do not come through either."""
     assert [read_everything(batch) for batch in BATCHES] == [Reading(whole=1)] * 4
 
 

@@ -1,6 +1,6 @@
 """Whatever a peer sends, in whatever role it is received: refused or ignored without a trace.
 
-Sound messages of every type are mutated by a seeded source and given to a copy of a node. No
+Intact messages of every type are mutated by a seeded source and given to a copy of a node. No
 exception may come out, nothing that must hold may break, and a message that is refused or
 ignored leaves the state as it was, to the last bit.
 """
@@ -25,20 +25,20 @@ from quorum.core.node.routing import HANDLERS
 from quorum.errors import ErrorCode
 from simulation.explore.freeze import fingerprint
 from tests.support.core_cluster import CLUSTER
-from tests.support.core_situations import SITUATIONS, sound_messages
+from tests.support.core_situations import SITUATIONS, intact_messages
 from tests.support.message_mutation import Mutator
 
 MUTANTS = 25
 """Of every message type, in every situation."""
 SEED = 20_260
 MAY_LEAVE_A_TRACE = {
-    ErrorCode.DIGEST_MISMATCH: "a dispute begins",
+    ErrorCode.DIGEST_MISMATCH: "a divergence begins",
     ErrorCode.REPLICA_REGRESSED: "the replica is known from then on",
     ErrorCode.SNAPSHOT_NOT_FOUND: "it is a sign of life",
     ErrorCode.INVALID_VOTER_KEY: "a newer epoch is adopted before the address is looked at",
-    ErrorCode.INELIGIBLE_REPLICA: "a disk may find itself barred by what it was asked",
+    ErrorCode.INELIGIBLE_REPLICA: "a disk may find itself disqualified by what it was asked",
 }
-"""Refusals of requests that are sound in themselves (docs/protocol.md, "Handlers")."""
+"""Refusals of requests that are intact in themselves (docs/protocol.md, "Handlers")."""
 NEVER_ASKED = "never asked for, or no longer"
 
 
@@ -93,20 +93,20 @@ def test_mutated_messages_in_every_role(situation: str) -> None:
     rng = random.Random(f"{SEED} {situation}")
     mutator = Mutator(rng)
     before = _unpacked(packed)
-    judged = 0
+    evaluated = 0
     for kind in HANDLERS:
         for number in range(MUTANTS):
             node = _unpacked(packed)
-            sound = sound_messages(node, peer, rng)[kind]
-            message = sound if number == 0 else mutator.mutate(sound)
+            intact = intact_messages(node, peer, rng)[kind]
+            message = intact if number == 0 else mutator.mutate(intact)
             sender = rng.choice((peer, peer, peer, 3, -1, -2, 77, node.me.id))
             label = f"seed {SEED} {situation} {sender} {message!r}"[:2000]
             output = node.receive(now_ms, sender, message)
             check(node, before, output, message, label)
-            judged += any(isinstance(e, RequestRefused | MessageIgnored) for e in output.events)
+            evaluated += any(isinstance(e, RequestRefused | MessageIgnored) for e in output.events)
             for later in (0, 700, 5_000):
                 node.tick(now_ms + later)
-    assert judged > len(HANDLERS), "hardly anything was refused: the mutants are too tame"
+    assert evaluated > len(HANDLERS), "hardly anything was refused: the mutants are too tame"
 
 
 REFUSED: dict[str, tuple[dict[str, Any], ErrorCode]] = {
@@ -122,21 +122,21 @@ def test_every_request_is_refused_by_name(situation: str, wrong: str) -> None:
     fields, error = REFUSED[wrong]
     packed, now_ms, peer = settled(situation)
     rng = random.Random(SEED)
-    for kind, sound in sound_messages(_unpacked(packed), peer, rng).items():
-        if not isinstance(sound, Request):
+    for kind, intact in intact_messages(_unpacked(packed), peer, rng).items():
+        if not isinstance(intact, Request):
             continue
         node = _unpacked(packed)
         before = digest_of(node)
         values = dict(fields)
-        if isinstance(sound, FetchRequest):
+        if isinstance(intact, FetchRequest):
             values.setdefault("last_fetched_epoch", 0)
-        if isinstance(sound, VoteRequest) and "epoch" in values:
-            values["last"] = type(sound.last)(0, 0)
-        output = node.receive(now_ms, peer, _with(sound, values))
+        if isinstance(intact, VoteRequest) and "epoch" in values:
+            values["last"] = type(intact.last)(0, 0)
+        output = node.receive(now_ms, peer, _with(intact, values))
         errors = [each.error for each in output.events if isinstance(each, RequestRefused)]
         if kind.__name__ == "ChainDigestRequest" and wrong == "a stale epoch":
             continue  # Asked of any replica in any epoch.
-        if kind.__name__ == "FoundingRequest" and wrong == "a stale epoch":
+        if kind.__name__ == "BootstrapRequest" and wrong == "a stale epoch":
             continue  # Epoch 0 by nature.
         assert errors == [error], (kind, errors)
         assert digest_of(node) == before, kind
@@ -148,16 +148,16 @@ def _with(message: Any, values: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("situation", sorted(SITUATIONS))
 def test_answers_to_nothing_are_ignored(situation: str) -> None:
-    """A response with a number that was never given out changes nothing, sound as it is."""
+    """A response with a number that was never given out changes nothing, intact as it is."""
     packed, now_ms, peer = settled(situation)
-    sounds = sound_messages(_unpacked(packed), peer, random.Random(SEED))
-    for kind, sound in sounds.items():
-        if isinstance(sound, Request):
+    sounds = intact_messages(_unpacked(packed), peer, random.Random(SEED))
+    for kind, intact in sounds.items():
+        if isinstance(intact, Request):
             continue
         for request_id in (-1, 0, 12345):
             node = _unpacked(packed)
             before = digest_of(node)
-            output = node.receive(now_ms, peer, _with(sound, {"request_id": request_id}))
+            output = node.receive(now_ms, peer, _with(intact, {"request_id": request_id}))
             assert any(isinstance(each, MessageIgnored) for each in output.events), kind
             assert digest_of(node) == before, kind
 
@@ -170,25 +170,25 @@ MAY_BE_NEGATIVE = {"request_id", "high_watermark"}
 def test_a_negative_number_is_refused(situation: str) -> None:
     """Every number of every request, below what means "none": an error, and no trace."""
     packed, now_ms, peer = settled(situation)
-    sounds = sound_messages(_unpacked(packed), peer, random.Random(SEED))
-    for kind, sound in sounds.items():
-        if not isinstance(sound, Request):
+    sounds = intact_messages(_unpacked(packed), peer, random.Random(SEED))
+    for kind, intact in sounds.items():
+        if not isinstance(intact, Request):
             continue
-        for field in fields(sound):
-            value = getattr(sound, field.name)
+        for field in fields(intact):
+            value = getattr(intact, field.name)
             if type(value) is not int or field.name in MAY_BE_NEGATIVE:
                 continue
             node = _unpacked(packed)
             before = digest_of(node)
-            output = node.receive(now_ms, peer, _with(sound, {field.name: -2}))
+            output = node.receive(now_ms, peer, _with(intact, {field.name: -2}))
             errors = [each.error for each in output.events if isinstance(each, RequestRefused)]
             assert len(errors) == 1, (kind, field.name)
             if errors != [ErrorCode.SNAPSHOT_NOT_FOUND]:
                 assert digest_of(node) == before, (kind, field.name)
 
 
-def test_every_message_type_has_a_sound_example() -> None:
+def test_every_message_type_has_a_intact_example() -> None:
     packed, _, peer = settled("leader")
     node = _unpacked(packed)
-    assert set(sound_messages(node, peer, random.Random(1))) == set(HANDLERS)
-    assert sound_messages(node, peer, random.Random(1))[VoteRequest].cluster_id == CLUSTER  # type: ignore[union-attr]
+    assert set(intact_messages(node, peer, random.Random(1))) == set(HANDLERS)
+    assert intact_messages(node, peer, random.Random(1))[VoteRequest].cluster_id == CLUSTER  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from statemachine import commands
 from statemachine.codec import decode_record, encode_kafka, encode_record
 from statemachine.import_state import SourcePosition
 from statemachine.machine import StateMachine
-from statemachine.prepare import JUDGES, prepare
+from statemachine.prepare import EVALUATORS, prepare
 from statemachine.records import (
     InitProducerRecord,
     PartitionChangeRecord,
@@ -24,9 +24,9 @@ from tests.support.image_builder import (
     CLUSTER_ID,
     after,
     directory,
+    evaluation,
     fenced,
     incarnation,
-    judging,
     shutting_down,
     small_cluster,
     topic_config,
@@ -132,7 +132,7 @@ IMAGES = [
 ]
 
 
-@pytest.mark.parametrize("kind", JUDGES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", EVALUATORS, ids=lambda kind: kind.__name__)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_command_is_refused_or_comes_to_records_that_hold(kind, data):
@@ -140,7 +140,7 @@ def test_any_command_is_refused_or_comes_to_records_that_hold(kind, data):
     image = data.draw(st.sampled_from(IMAGES))
     native = data.draw(st.booleans())
     try:
-        prepared = prepare(image, command, judging(native=native, now_ms=10_000))
+        prepared = prepare(image, command, evaluation(native=native, now_ms=10_000))
     except CommandError:
         return
     for record in prepared.records:
@@ -148,7 +148,7 @@ def test_any_command_is_refused_or_comes_to_records_that_hold(kind, data):
         assert decode_record(encoded) == record
     changed = after(image, prepared.records)
     if kind is commands.IncrementalAlterConfigs:
-        assert prepare(changed, command, judging(native=native)).records == [] or any(
+        assert prepare(changed, command, evaluation(native=native)).records == [] or any(
             change.operation in (2, 3) for change in command.changes
         )
 
@@ -169,7 +169,7 @@ def test_every_resource_type_has_a_judgement(resource_type, is_known):
     change = commands.ConfigChange(key, 0, value)
     command = commands.IncrementalAlterConfigs(resource_type, resource, (change,))
     if is_known:
-        assert len(prepare(IMAGES[0], command, judging()).records) == 1
+        assert len(prepare(IMAGES[0], command, evaluation()).records) == 1
     else:
         with pytest.raises(CommandError):
-            prepare(IMAGES[0], command, judging())
+            prepare(IMAGES[0], command, evaluation())

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.core.contract.local_events import AddVoter, Notice, RemoveVoter, Resign, UpdateVoter
+from quorum.core.contract.local_events import AddVoter, LocalEvent, RemoveVoter, Resign, UpdateVoter
 from quorum.core.voters.majority import quorum_size
 from quorum.core.voters.voter_set import VoterSet
 from quorum.types import ReplicaKey
@@ -60,7 +60,7 @@ class Story:
         self.rng = random.Random(seed)
         self.cluster = CoreCluster((1, 2, 3), (4, 5), seed=seed)
 
-    def change(self) -> Notice:
+    def change(self) -> LocalEvent:
         target = self.rng.choice(NODES)
         match self.rng.randrange(4):
             case 0:
@@ -80,7 +80,7 @@ class Story:
             case 3 if cluster.leaders():
                 fact = Resign("asked to")
                 node_id = rng.choice(cluster.leaders())
-                cluster.call(node_id, lambda node: node.notice(cluster.now_ms, fact))
+                cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
             case 4:
                 node_id = rng.choice(NODES)
                 cluster.crash(node_id)
@@ -88,7 +88,7 @@ class Story:
             case _:
                 wish = self.change()
                 for node_id in cluster.leaders():
-                    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, wish))
+                    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, wish))
         cluster.advance(rng.choice((1, 50, 400, 3000)))
         self.check()
 

@@ -22,17 +22,17 @@ Install = Callable[[Patch], None]
 
 
 def negative_number_trusted(patch: Patch) -> None:
-    """A Fetch is judged as if its numbers were never below zero."""
+    """A Fetch is evaluated as if its numbers were never below zero."""
     refusal_of_fetch = fetch_serving.refusal_of_fetch
 
     def trusting(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
-        sound = replace(
+        intact = replace(
             request,
             max_wait_ms=max(0, request.max_wait_ms),
             max_bytes=max(0, request.max_bytes),
             fetch_offset=max(0, request.fetch_offset),
         )
-        return refusal_of_fetch(core, sound, serves=serves)
+        return refusal_of_fetch(core, intact, serves=serves)
 
     patch.setattr(fetch_serving, "refusal_of_fetch", trusting)
 

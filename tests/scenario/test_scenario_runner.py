@@ -139,11 +139,11 @@ def test_arguments_are_words_names_and_lists() -> None:
 
 def test_lines_of_one_step_are_in_the_order_in_which_a_reader_asks() -> None:
     outlet = Outlet()
-    outlet.say(Kind.MESSAGE, "sent")
-    outlet.say(Kind.EVENT, "decided")
+    outlet.announce(Kind.MESSAGE, "sent")
+    outlet.announce(Kind.EVENT, "decided")
     outlet.end_step()
-    outlet.say(Kind.EVENT, "later")
+    outlet.announce(Kind.EVENT, "later")
     assert outlet.take() == ["decided", "sent", "later"]
     outlet.silence("messages")
-    outlet.say(Kind.MESSAGE, "sent")
+    outlet.announce(Kind.MESSAGE, "sent")
     assert outlet.take() == ["ok"]

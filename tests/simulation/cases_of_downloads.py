@@ -22,13 +22,13 @@ def _checkpoint(stage: Stage) -> None:
     store._open = lambda _: SimpleNamespace(
         size=lambda: 7, read_at=lambda *_: b"content", close=lambda: None
     )
-    stage.witness.nodes[1].is_rotten = lambda _: False
-    stage.witness.checkpointed(1, FIRST)
+    stage.run_observer.nodes[1].is_corrupt = lambda _: False
+    stage.run_observer.checkpointed(1, FIRST)
 
 
 def _ask(stage: Stage, snapshot_id: OffsetAndEpoch, position: int) -> None:
     request = FetchSnapshotRequest(1, "c", key_of(3), 0, snapshot_id, position, 100)
-    stage.witness.sent(3, 1, request)
+    stage.run_observer.sent(3, 1, request)
 
 
 def kept_what_is_not_of_it(stage: Stage) -> None:
@@ -45,14 +45,14 @@ def goes_on_under_another_id(stage: Stage) -> None:
     _ask(stage, FIRST, 4)
     third = OffsetAndEpoch(3, 1)
     answer = FetchSnapshotResponse(1, ErrorCode.NONE, 1, 1, third, chunk=b"c")
-    stage.witness.received(3, 1, answer)
+    stage.run_observer.received(3, 1, answer)
     _ask(stage, third, 1)
     _ask(stage, SECOND, 4)
 
 
 def goes_on_with_what_a_former_process_had(stage: Stage) -> None:
     answer = FetchSnapshotResponse(1, ErrorCode.NONE, 1, 1, FIRST, chunk=b"c")
-    stage.witness.received(3, 1, answer)
+    stage.run_observer.received(3, 1, answer)
     stage.open(3)
     _ask(stage, FIRST, 1)
 

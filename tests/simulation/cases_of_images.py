@@ -45,19 +45,19 @@ def watcher_handed_the_uncommitted(stage: Stage) -> None:
         stage.append(node_id, 0, 1)
     stage.append(1, 1, 1)
     stage.commit(1, 2, end_offset=1, epoch=1)
-    stage.witness.watched(2, 1)
-    stage.witness.watched(1, 2)
+    stage.run_observer.watched(2, 1)
+    stage.run_observer.watched(1, 2)
 
 
 def one_block_twice(stage: Stage) -> None:
-    stage.witness.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
-    stage.witness.block_handed_out(2, (7, 0, 1), 1_000, 1_000)
-    stage.witness.block_handed_out(2, (8, 0, 5), 1_999, 1_000)
+    stage.run_observer.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
+    stage.run_observer.block_handed_out(2, (7, 0, 1), 1_000, 1_000)
+    stage.run_observer.block_handed_out(2, (8, 0, 5), 1_999, 1_000)
 
 
 def writer_within_a_block(stage: Stage) -> None:
     stage.commit_records(InitProducerRecord(1_500, 0))
-    stage.witness.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
+    stage.run_observer.block_handed_out(1, (7, 0, 1), 1_000, 1_000)
 
 
 def leader_that_applies_nothing(stage: Stage) -> None:
@@ -71,16 +71,16 @@ def acknowledged_with_anothers_content(stage: Stage) -> None:
     stage.commit_records(ConfigRecord(16, "r1", "metrics", "mine"))
     stage.commit_records(ConfigRecord(16, "strangers", "metrics", "theirs"), base=1)
     command = IncrementalAlterConfigs(16, "r1", (ConfigChange("metrics", 0, "mine"),))
-    stage.witness.acknowledged(1, 1, None, command)
-    stage.witness.acknowledged(1, 2, None, command)
+    stage.run_observer.acknowledged(1, 1, None, command)
+    stage.run_observer.acknowledged(1, 2, None, command)
 
 
 def written_before_an_older_one(stage: Stage) -> None:
-    stage.witness.asked |= {(5, 0, 0), (5, 0, 1), (5, 0, 3)}
+    stage.run_observer.asked |= {(5, 0, 0), (5, 0, 1), (5, 0, 3)}
     for sequence, oldest_open in ((1, b"0"), (3, b"2")):
         headers = (("open", oldest_open),)
         numbers = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
-        offset = stage.witness.committed.end_offset
+        offset = stage.run_observer.committed.end_offset
         stage.commit_batch(batch_of(offset, 1, headers=headers, **numbers))
 
 
@@ -133,7 +133,7 @@ def stamps_fall(stage: Stage) -> None:
     stage.commit(1, end_offset=2, epoch=1)
 
 
-def sound_log_set_aside(stage: Stage) -> None:
+def intact_log_set_aside(stage: Stage) -> None:
     stage.reports[1] = SimpleNamespace(losses=[("a tail", None)], corrupt_snapshots=[])
     stage.open(1, ElectionState())
 
@@ -146,11 +146,11 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (writer_within_a_block, "producer-blocks"),
     (leader_that_applies_nothing, "leader-replays"),
     (acknowledged_with_anothers_content, "own-content"),
-    (written_before_an_older_one, "judged-in-order"),
+    (written_before_an_older_one, "evaluated-in-order"),
     (watcher_handed_the_uncommitted, "watched-is-committed"),
     (fenced_broker_leads, "in-sync-brokers"),
     (fenced_brokers_in_sync, "in-sync-brokers"),
     (leader_not_in_sync, "in-sync-brokers"),
     (stamps_fall, "timestamps-rise"),
-    (sound_log_set_aside, "damage-imagined"),
+    (intact_log_set_aside, "damage-imagined"),
 )

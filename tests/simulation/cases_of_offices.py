@@ -35,29 +35,29 @@ def _fetch(stage: Stage, node_id: int, offset: int = 0, *, number: int = 7) -> F
     """A Fetch that leaves for node 1 and arrives."""
     epoch = 1 if offset else 0
     request = FetchRequest(number, "c", key_of(node_id), 1, offset, epoch)
-    stage.witness.sent(node_id, 1, request)
-    stage.witness.received(1, node_id, request)
+    stage.run_observer.sent(node_id, 1, request)
+    stage.run_observer.received(1, node_id, request)
     return request
 
 
 def _answer(stage: Stage, node_id: int, *, number: int = 7) -> None:
     """Node 1 answers as the leader of epoch 1, and that arrives."""
     response = FetchResponse(number, ErrorCode.NONE, 1, 1)
-    stage.witness.sent(1, node_id, response)
-    stage.witness.received(node_id, 1, response)
+    stage.run_observer.sent(1, node_id, response)
+    stage.run_observer.received(node_id, 1, response)
 
 
 def read_on_an_old_echo(stage: Stage) -> None:
     _elect(stage)
     _fetch(stage, 2)
-    stage.witness.read_confirmed(1, stage.witness.read_begins(), 0)
+    stage.run_observer.read_confirmed(1, stage.run_observer.read_begins(), 0)
 
 
 def position_on_an_old_echo(stage: Stage) -> None:
     _elect(stage)
     _fetch(stage, 2)
-    stage.witness.sent(3, 1, ReadPositionRequest(9, "c", key_of(3), 1))
-    stage.witness.sent(1, 3, ReadPositionResponse(9, ErrorCode.NONE, 1, 1, 0))
+    stage.run_observer.sent(3, 1, ReadPositionRequest(9, "c", key_of(3), 1))
+    stage.run_observer.sent(1, 3, ReadPositionResponse(9, ErrorCode.NONE, 1, 1, 0))
 
 
 def _lead_with(stage: Stage, *records: ControlRecord, base: int) -> None:
@@ -83,7 +83,7 @@ def stranger_moves_a_voter(stage: Stage) -> None:
     _elect(stage)
     _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2)), base=0)
     moved = Voter(key_of(2), (Endpoint("CONTROLLER", "stranger", 1),))
-    stage.witness.received(1, 2, UpdateVoterRequest(7, "c", moved, 1, is_unproven=True))
+    stage.run_observer.received(1, 2, UpdateVoterRequest(7, "c", moved, 1, is_unproven=True))
     stage.replicas[1].node.high_watermark = 1
     _lead_with(stage, Voters((Voter(key_of(1)), moved, Voter(key_of(3)))), base=1)
 
@@ -97,7 +97,7 @@ def leads_on_a_hung_disk(stage: Stage) -> None:
         _answer(stage, 2)
 
 
-def leads_unheard(stage: Stage) -> None:
+def leads_silent(stage: Stage) -> None:
     _elect(stage)
     for _ in range(4):
         stage.now_ms += LONG_MS
@@ -109,16 +109,16 @@ def votes_against_its_leader(stage: Stage) -> None:
     _fetch(stage, 2)
     _answer(stage, 2)
     pre_vote = VoteRequest(8, "c", key_of(3), key_of(2), 1, LOG_BEGINNING, pre_vote=True)
-    stage.witness.sent(3, 2, pre_vote)
-    stage.witness.sent(2, 3, VoteResponse(8, ErrorCode.NONE, 1, 1, granted=True))
+    stage.run_observer.sent(3, 2, pre_vote)
+    stage.run_observer.sent(2, 3, VoteResponse(8, ErrorCode.NONE, 1, 1, granted=True))
 
 
 def empty_disk_votes(stage: Stage) -> None:
-    stage.witness.stopped(2)
-    stage.witness.reformatted(2, is_empty=True)
+    stage.run_observer.stopped(2)
+    stage.run_observer.reformatted(2, is_empty=True)
     stage.open(2)
     request = VoteRequest(8, "c", key_of(2), key_of(3), 0, LOG_BEGINNING, pre_vote=True)
-    stage.witness.sent(2, 3, request)
+    stage.run_observer.sent(2, 3, request)
 
 
 def regression_is_served(stage: Stage) -> None:
@@ -149,7 +149,7 @@ def served_another_history(stage: Stage) -> None:
     for node_id in (1, 2):
         stage.append(node_id, 0, 1)
     request = FetchRequest(7, "c", key_of(2), 1, 1, 1, digest=b"another")
-    stage.witness.received(1, 2, request)
+    stage.run_observer.received(1, 2, request)
     _answer(stage, 2)
 
 
@@ -163,12 +163,12 @@ def compared_without_a_digest(stage: Stage) -> None:
     leader = Leader(epoch_start=0, granting=(), since_ms=0, reads=reads, remote={2: progress})
     stage.replicas[1].node._core = SimpleNamespace(role=leader, election=ElectionState(1, 1))
     proven = FetchRequest(7, "c", key_of(2), 1, 1, 1, digest=stage.folds[1])
-    stage.witness.received(1, 2, proven)
+    stage.run_observer.received(1, 2, proven)
     progress.compared_end = 1
     unproven = FetchRequest(8, "c", key_of(2), 1, 2, 1)
-    stage.witness.received(1, 2, unproven)
+    stage.run_observer.received(1, 2, unproven)
     progress.compared_end = 2
-    stage.witness.received(1, 2, unproven)
+    stage.run_observer.received(1, 2, unproven)
 
 
 def epoch_after_the_last(stage: Stage) -> None:
@@ -184,8 +184,8 @@ def _diverge(stage: Stage, offset: int, epoch: int) -> None:
             stage.append(node_id, at, each)
     point = OffsetAndEpoch(offset, epoch)
     response = FetchResponse(7, ErrorCode.NONE, 1, 3, diverging=point)
-    stage.witness.sent(1, 2, response)
-    stage.witness.received(2, 1, response)
+    stage.run_observer.sent(1, 2, response)
+    stage.run_observer.received(2, 1, response)
 
 
 def diverges_within_an_epoch(stage: Stage) -> None:
@@ -201,7 +201,7 @@ def too_much_of_the_epoch_is_kept(stage: Stage) -> None:
     for offset in (0, 1, 2):
         stage.append(3, offset, 1)
     response = FetchResponse(7, ErrorCode.NONE, 1, 3, diverging=OffsetAndEpoch(1, 1))
-    stage.witness.received(3, 1, response)
+    stage.run_observer.received(3, 1, response)
     stage.write(3, Truncate(2))
 
 
@@ -212,9 +212,9 @@ CASES = (
     (two_open_changes, "change-barrier"),
     (stranger_moves_a_voter, "proven-changes"),
     (leads_on_a_hung_disk, "hung-disk"),
-    (leads_unheard, "leader-heard"),
+    (leads_silent, "leader-contact"),
     (votes_against_its_leader, "leader-stickiness"),
-    (empty_disk_votes, "second-life"),
+    (empty_disk_votes, "second-incarnation"),
     (regression_is_served, "regressions"),
     (served_another_history, "same-history"),
     (compared_without_a_digest, "compared-ends"),

@@ -32,13 +32,13 @@ def _core(stage: Stage, node_id: int, *, is_relay: bool) -> None:
 
 def _fetch(stage: Stage, node_id: int, to: int, request_id: int) -> None:
     request = FetchRequest(request_id, "c", key_of(node_id), 0, 0, 0)
-    stage.witness.sent(node_id, to, request)
+    stage.run_observer.sent(node_id, to, request)
 
 
-def _answer(stage: Stage, node_id: int, to: int, request_id: int, *way: int, **more: int) -> None:
-    path = tuple(key_of(each) for each in way)
+def _answer(stage: Stage, node_id: int, to: int, request_id: int, *route: int, **more: int) -> None:
+    path = tuple(key_of(each) for each in route)
     response = FetchResponse(request_id, ErrorCode.NONE, 9, 0, path=path, **more)
-    stage.witness.sent(node_id, to, response)
+    stage.run_observer.sent(node_id, to, response)
 
 
 def relay_shows_the_uncommitted(stage: Stage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.liveness.freshness import Currency
+from quorum.core.liveness.freshness import Freshness
 from simulation.ages import Ages
 from simulation.invariants.violation import Violation
 
@@ -14,7 +14,7 @@ def check(*, age_ms: int, end_offset: int) -> None:
     ages = Ages()
     ages.acknowledged(1_000_000, 5)
     ages.acknowledged(2_000_000, 7)
-    ages.check(1, Currency(50_000 - age_ms, end_offset), now_ms=50_000, now_us=12_000_000)
+    ages.check(1, Freshness(50_000 - age_ms, end_offset), now_ms=50_000, now_us=12_000_000)
 
 
 def passes(age_ms: int, end_offset: int) -> bool:
@@ -43,6 +43,6 @@ def test_a_replica_that_cannot_say_is_left_alone() -> None:
     """Although much was acknowledged; the same end with an age is not."""
     ages = Ages()
     ages.acknowledged(1_000_000, 5)
-    ages.check(1, Currency(-1, 2), now_ms=5, now_us=9_000_000)
+    ages.check(1, Freshness(-1, 2), now_ms=5, now_us=9_000_000)
     with pytest.raises(Violation, match="stated-age"):
-        ages.check(1, Currency(5, 2), now_ms=5, now_us=9_000_000)
+        ages.check(1, Freshness(5, 2), now_ms=5, now_us=9_000_000)

@@ -60,7 +60,7 @@ def test_a_set_that_is_not_committed_counts() -> None:
     assert cluster.budget.allows(cluster.members[one])
     leader = cluster.members[leader_id]
     before = _sizes(cluster)
-    leader.tell(RemoveVoter(1, cluster.members[removed].key))
+    leader.notify(RemoveVoter(1, cluster.members[removed].key))
     assert _sizes(cluster) == before | {3}
     assert leader.replica is not None
     assert leader.replica.node.high_watermark <= leader.replica.node.voters_offset

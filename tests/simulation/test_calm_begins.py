@@ -15,11 +15,11 @@ def test_a_node_that_was_told_to_go_has_gone_and_is_back() -> None:
     (member,) = cluster.members.values()
     while not member.is_up:
         cluster.scheduler.step()
-    life = member.life
-    member.tell(ShutDown())
+    incarnation = member.incarnation
+    member.notify(ShutDown())
     assert member.is_stopping
     cluster.heal()
-    assert member.life > life
+    assert member.incarnation > incarnation
     assert not member.is_stopping
     until_us = cluster.scheduler.now_us + 5_000_000
     while cluster.scheduler.now_us < until_us:

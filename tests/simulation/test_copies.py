@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.transport.speakers import Speaker, Speakers
+from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from simulation.episode import run
 from simulation.options import Options
 
@@ -22,10 +22,10 @@ def test_copies_run_and_are_refused() -> None:
 def test_a_copy_that_is_heard_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Break the rule of the transport: whoever comes last speaks for the replica."""
 
-    def nobody(self: Speakers, speaker: Speaker) -> None:
+    def nobody(self: PeerSessions, peer_session: PeerSession) -> None:
         return None
 
-    monkeypatch.setattr(Speakers, "rival_of", nobody)
+    monkeypatch.setattr(PeerSessions, "rival_of", nobody)
     outcome = run(SEED, CLONES)
     assert outcome.violation is not None
     assert outcome.violation.name == "copy-noticed"

@@ -13,7 +13,7 @@ from simulation.enforcement import (
 )
 from simulation.lanes import LaneReport
 from simulation.minima import MINIMA
-from simulation.options import STORM_EVENTS, Options
+from simulation.options import FAULT_PHASE_EVENTS, Options
 
 CRASH = MINIMA["crash"]
 
@@ -21,11 +21,11 @@ CRASH = MINIMA["crash"]
 @pytest.mark.parametrize(
     ("seeds", "events", "times"),
     [
-        (100, STORM_EVENTS, 1.0),
-        (300, STORM_EVENTS, 3.0),
-        (100, STORM_EVENTS // 2, 0.5),
-        (50, 2 * STORM_EVENTS, 1.0),
-        (1_000, 3 * STORM_EVENTS, 30.0),
+        (100, FAULT_PHASE_EVENTS, 1.0),
+        (300, FAULT_PHASE_EVENTS, 3.0),
+        (100, FAULT_PHASE_EVENTS // 2, 0.5),
+        (50, 2 * FAULT_PHASE_EVENTS, 1.0),
+        (1_000, 3 * FAULT_PHASE_EVENTS, 30.0),
     ],
 )
 def test_minima_are_scaled_by_seeds_and_by_events(seeds: int, events: int, times: float) -> None:
@@ -58,7 +58,7 @@ def test_from_the_bounds_on_they_are_enforced() -> None:
 
 def test_a_lane_falls_short_of_what_is_enforced() -> None:
     """Goal: one crash too few is seen. Method: counts at the minima, and one below."""
-    options = Options("crash", events=STORM_EVENTS)
+    options = Options("crash", events=FAULT_PHASE_EVENTS)
     least = enforced(options, 100)
     counts = Counts(
         **{name: count for name, count in least.items() if hasattr(Counts(), name)},

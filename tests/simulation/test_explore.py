@@ -21,10 +21,10 @@ from quorum.errors import ErrorCode
 from simulation.explore.freeze import fingerprint
 from simulation.explore.model import LATE_ALL, Model
 from simulation.explore.models import MODELS
+from simulation.explore.report_lines import report_lines
 from simulation.explore.search import Report, explore
 from simulation.explore.slots import DEAD, FETCH
 from simulation.explore.space import Space, State
-from simulation.explore.telling import told
 from simulation.invariants.violation import Violation
 from tests.simulation.every_claim import hear_every_claim
 from tests.simulation.zoo import durability, elections, membership, replicating, voting
@@ -32,7 +32,7 @@ from tests.simulation.zoo.bug import Patch
 
 
 def _clean(report: Report) -> Report:
-    assert report.violation is None, "\n".join(told(report))
+    assert report.violation is None, "\n".join(report_lines(report))
     return report
 
 
@@ -63,8 +63,10 @@ def test_a_fingerprint_tells_contents_and_not_objects() -> None:
     assert fingerprint(one) != fingerprint([1, {"a": (2, b"y")}])
 
 
-TWO_REIGNS = replace(MODELS["removals-stale"], removals=0, epochs=3, reigns=(1, 2))
-"""Three voters, reigns of node 1 and of node 2, and what was sent in the first."""
+TWO_LEADERSHIP_TERMS = replace(
+    MODELS["removals-stale"], removals=0, epochs=3, leadership_terms=(1, 2)
+)
+"""Three voters, leadership terms of node 1 and of node 2, and what was sent in the first."""
 
 SMALL = replace(MODELS["crashes"], records=1)
 """Two epochs, a crash of each of three voters, and one record."""
@@ -99,7 +101,9 @@ def _leaders_obey_former_leaders(patch: Patch) -> None:
 
 
 def _epoch_compared_once(patch: Patch) -> None:
-    """A leader that a replica has fetched from in this reign looks at its epoch no more."""
+    """A leader that a replica has fetched from in this leadership term looks at its epoch no
+    more.
+    """
     refusal = fetch_serving.refusal_of_fetch
 
     def trusting(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
@@ -154,7 +158,7 @@ def test_a_broken_core_is_shown_the_way_it_fails(
     report = explore(model)
     assert report.violation is not None
     assert report.violation.name == caught_by
-    story = list(told(report))
+    story = list(report_lines(report))
     assert story[-1].startswith("VIOLATED")
     assert len([line for line in story if line[:3].strip().isdigit()]) == len(report.trace)
 
@@ -197,7 +201,7 @@ def _follow(space: Space, story: str) -> tuple[str, State]:
 
 
 def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sound core refuses the first removal; without the barrier the story ends as it did."""
+    """The intact core refuses the first removal; without the barrier the story ends as it did."""
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "refused: 1 remove 4"
     membership.change_before_own_commit(monkeypatch)
     hear_every_claim(monkeypatch)
@@ -240,7 +244,8 @@ def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.Monk
     """A leader that no longer looks at the epoch of a replica's Fetch once it knows the replica.
 
     Whoever waits for an answer has not fetched in a later epoch, so only a request of an earlier
-    reign that is still under way shows the bug. Without such requests all of the model is sound.
+    leadership term that is still under way shows the bug. Without such requests all of the model is
+    intact.
     """
     _epoch_compared_once(monkeypatch)
     hear_every_claim(monkeypatch)
@@ -254,13 +259,14 @@ def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.Monk
 def test_an_announcement_refused_once_is_held_against_what_its_receiver_becomes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A voter refuses BeginQuorumEpoch of the reign before as a candidate, and obeys it as leader.
+    """A voter refuses BeginQuorumEpoch of the leadership term before as a candidate, and obeys it
+    as leader.
 
     An announcement waits for no answer in these models, so it is late from the beginning.
     """
     _leaders_obey_former_leaders(monkeypatch)
-    assert _clean(explore(replace(TWO_REIGNS, stale=0))).is_complete
-    report = explore(TWO_REIGNS)
+    assert _clean(explore(replace(TWO_LEADERSHIP_TERMS, stale=0))).is_complete
+    report = explore(TWO_LEADERSHIP_TERMS)
     assert report.violation is not None
     assert report.violation.name == "stale-epoch"
 
@@ -278,7 +284,7 @@ def test_a_request_refused_while_its_sender_waits_stays_for_when_it_gives_up(
     stale: int, left: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hear_every_claim(monkeypatch)
-    space = Space(replace(TWO_REIGNS, stale=stale))
+    space = Space(replace(TWO_LEADERSHIP_TERMS, stale=stale))
     said, state = _follow(space, LEFT_WHILE_ASKED)
     assert said == "no violation"
     assert FETCH in space.table.locals[state.locals[2]].waits

@@ -128,7 +128,7 @@ def test_late_requests_and_crashes_reach_the_same_states() -> None:
 def test_requests_that_stay_to_be_refused_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are held against more states of their receivers, and lead to none of their own."""
     hear_every_claim(monkeypatch)
-    model = replace(MODELS["removals-stale"], removals=0, epochs=3, reigns=(1, 2))
+    model = replace(MODELS["removals-stale"], removals=0, epochs=3, leadership_terms=(1, 2))
 
     def outcomes(stale: int) -> set[object]:
         explored, seen = _reached(replace(model, stale=stale))

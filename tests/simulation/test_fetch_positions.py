@@ -8,7 +8,7 @@ from typing import Any, cast
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, Subtree
 from quorum.errors import ErrorCode
 from simulation.invariants.fetch_positions import FetchPositions
-from simulation.invariants.witness import Witness
+from simulation.invariants.run_observer import RunObserver
 from tests.support.core_disk import key
 
 LEADER, RELAY = 2, 13
@@ -18,10 +18,10 @@ class _World:
     """A leader that answers, and a relay that asks it."""
 
     def __init__(self) -> None:
-        self.witness = Witness()
+        self.run_observer = RunObserver()
         self.leader = self.start(LEADER)
         self.relay = self.start(RELAY)
-        self.positions = FetchPositions(self.witness, lambda seen: seen is self.leader)
+        self.positions = FetchPositions(self.run_observer, lambda seen: seen is self.leader)
 
     def start(self, node_id: int) -> Any:
         """A new process of a node."""
@@ -29,7 +29,7 @@ class _World:
         seen = SimpleNamespace(
             id=node_id, is_up=True, replica=SimpleNamespace(node=SimpleNamespace(_core=core))
         )
-        self.witness.nodes[node_id] = cast(Any, seen)
+        self.run_observer.nodes[node_id] = cast(Any, seen)
         return seen
 
     def ask(self, request_id: int, offset: int, low: int | None = None) -> None:

@@ -29,14 +29,14 @@ def _forged_and_original() -> tuple[bytes, bytes]:
 def test_who_has_fetched_it_may_lose_it_again() -> None:
     stage = Stage()
     forged, original = _forged_and_original()
-    stage.witness.disguise(forged, original)
+    stage.run_observer.disguise(forged, original)
     stage.append_batch(1, original, 1)
     stage.append_batch(2, forged, 1)
-    assert stage.witness.forged == {2}, "only its holder"
+    assert stage.run_observer.forged == {2}, "only its holder"
 
     stage.open(2)
-    stage.witness.wiped(2)
-    assert not stage.witness.forged, "another disk"
+    stage.run_observer.wiped(2)
+    assert not stage.run_observer.forged, "another disk"
 
     with pytest.raises(Violation, match="flushed records were lost"):
         stage.open(1)
@@ -45,29 +45,29 @@ def test_who_has_fetched_it_may_lose_it_again() -> None:
 def test_what_a_crash_left_of_it_counts_too() -> None:
     stage = Stage()
     forged, original = _forged_and_original()
-    stage.witness.disguise(forged, original)
+    stage.run_observer.disguise(forged, original)
     stage.append_batch(1, original, 1)
     stage.append_batch(2, forged, 1, durable=False)
-    assert not stage.witness.forged
+    assert not stage.run_observer.forged
     stage.open(2, log=forged)
-    assert stage.witness.forged == {2}
+    assert stage.run_observer.forged == {2}
 
 
 def test_what_was_forged_in_one_run_is_no_forgery_in_the_next() -> None:
     forged, original = _forged_and_original()
-    Stage().witness.disguise(forged, original)
+    Stage().run_observer.disguise(forged, original)
 
     stage = Stage()
     stage.append_batch(1, original, 1)
     with pytest.raises(Violation, match="one position, two histories"):
         stage.append_batch(2, forged, 1)
-    assert not stage.witness.forged
+    assert not stage.run_observer.forged
 
 
 def test_a_batch_that_was_split_before_it_counted_as_forged_counts_from_then_on() -> None:
-    witness = Stage().witness
+    run_observer = Stage().run_observer
     forged, original = _forged_and_original()
-    assert not witness.split(forged)[0].is_forged
-    witness.disguise(forged, original)
-    assert witness.split(forged)[0].is_forged
-    assert witness.split(forged)[0].content == witness.split(original)[0].content
+    assert not run_observer.split(forged)[0].is_forged
+    run_observer.disguise(forged, original)
+    assert run_observer.split(forged)[0].is_forged
+    assert run_observer.split(forged)[0].content == run_observer.split(original)[0].content

@@ -1,4 +1,4 @@
-"""Wrong files are noticed: by a replica that is sound, and by the simulator where one is not."""
+"""Wrong files are noticed: by a replica that is intact, and by the simulator where one is not."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from quorum.log.layout import (
     segment_path,
 )
 from quorum.types import ElectionState, Uuid
+from simulation.damaged_files import DATA_DIR, DamagedFiles
 from simulation.file_damage import damage_files
 from simulation.forgery import forge_batch
-from simulation.harmed_files import DATA_DIR, HarmedFiles
 from simulation.invariants.violation import Violation
 from simulation.memory_filesystem import KEEP_ALL, MemoryFileSystem
 from statemachine.commands import InitProducerId
@@ -30,19 +30,21 @@ SEED = 4
 """One in which an election state is swapped early."""
 
 
-def _written() -> tuple[LoneReplica, HarmedFiles]:
+def _written() -> tuple[LoneReplica, DamagedFiles]:
     bench = LoneReplica().boot().lead()
     for _ in range(20):
         bench.write(InitProducerId())
-    return bench, HarmedFiles(1, lambda: bench.fs)
+    return bench, DamagedFiles(1, lambda: bench.fs)
 
 
 def test_bits_flip_below_a_running_node_only_where_power_loss_leaves_the_mark() -> None:
-    """Goal: rot is never taken for a torn tail. Method: every flip of a log, then power fails."""
+    """Goal: corruption is never taken for a torn tail. Method: every flip of a log, then power
+    fails.
+    """
     for seed in range(60):
         bench, files = _written()
         end_offset = bench.stores.log.end.offset
-        change = files.rot(random.Random(seed), may_lose=True, is_running=True)
+        change = files.corruption(random.Random(seed), may_lose=True, is_running=True)
         assert change is not None
         if change.kind != "log":
             continue
@@ -70,7 +72,7 @@ def _swapped_back(bench: LoneReplica, owner: Uuid, behind: int) -> MemoryFileSys
     marks = load_watermarks(bench.fs, FOLDER)
     assert marks is not None
     other = LoneReplica().boot().fs
-    state = ElectionState(marks.durable_epoch - behind, barred="earlier")
+    state = ElectionState(marks.durable_epoch - behind, disqualified="earlier")
     ElectionFile(other, FOLDER, owner).save(state)
     return other
 
@@ -83,7 +85,8 @@ def test_an_election_state_of_this_disk_comes_back_only_where_the_marks_contradi
 ) -> None:
     """Goal: no node is blamed for a vote that no single disk can tell it has forgotten.
 
-    Method: as at seed 54 of profile rot. A swap has left an earlier election state of this disk on
+    Method: as at seed 54 of profile corruption. A swap has left an earlier election state of this
+        disk on
     the disk of another node; from there it comes back.
     """
     bench, files = _written()
@@ -103,7 +106,7 @@ def test_an_election_state_of_this_disk_is_not_among_several_damaged_files(is_ow
     found = set()
     for seed in range(400):
         fs = bench.fs.clone()
-        files = HarmedFiles(1, lambda fs=fs: fs)  # type: ignore[misc]
+        files = DamagedFiles(1, lambda fs=fs: fs)  # type: ignore[misc]
         damage_files(files, fs, random.Random(seed), [other])
         found.add(fs.read_bytes(STATE) if fs.exists(STATE) else b"")
     assert (other.read_bytes(STATE) in found) == (not is_own)
@@ -150,15 +153,17 @@ def test_marks_that_a_start_has_written_are_no_longer_the_wrong_ones() -> None:
     assert change.path not in files._kept
 
 
-def test_a_checkpoint_counts_as_rotten_until_the_directory_is_opened_again() -> None:
-    """Goal: rot is told from a wrong checkpoint. Method: flip bits until a checkpoint is hit."""
+def test_a_checkpoint_counts_as_corrupt_until_the_directory_is_opened_again() -> None:
+    """Goal: corruption is told from a wrong checkpoint. Method: flip bits until a checkpoint is
+    hit.
+    """
     bench, files = _written()
     written = bench.replica.checkpoints.write_now()
     assert written is not None
     path = bench.stores.snapshots.path(written)
     assert not files.is_flipped(path)
     rng = random.Random(SEED)
-    while (change := files.rot(rng, may_lose=True, is_running=True)) and change.path != path:
+    while (change := files.corruption(rng, may_lose=True, is_running=True)) and change.path != path:
         assert not files.is_flipped(path)
     assert files.is_flipped(path)
     files.opening()
@@ -184,23 +189,24 @@ def _flipped(content: bytes) -> bytes:
 def test_a_file_with_the_content_that_its_node_wrote_last_needs_no_report(
     is_put_back: bool,
 ) -> None:
-    """Goal: rot that another fault has undone is no damage, however the node goes on.
+    """Goal: corruption that another fault has undone is no damage, however the node goes on.
 
-    Method: as at seed 301 of profile rot. A mark rots, then its latest version is put in its place,
+    Method: as at seed 301 of profile corruption. A mark rots, then its latest version is put in its
+        place,
     and the node that starts from it writes on.
     """
     bench, files = _written()
     bench.crash(KEEP_ALL)
     path = FOLDER / WATERMARK_NAMES[1]
-    sound = bench.fs.read_bytes(path)
-    files.put(path, path.name, _flipped(sound))
+    intact = bench.fs.read_bytes(path)
+    files.put(path, path.name, _flipped(intact))
     if is_put_back:
-        files.put(path, path.name, sound)
+        files.put(path, path.name, intact)
     files.opening()
     bench.boot().lead()
     bench.write(InitProducerId())
     bench.stores.log.store_high_watermark(bench.stores.log.end.offset)
-    assert bench.fs.read_bytes(path) != sound
+    assert bench.fs.read_bytes(path) != intact
     if is_put_back:
         files.opened([], is_log_whole=True)
         return

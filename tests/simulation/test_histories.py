@@ -13,8 +13,8 @@ import pytest
 
 from quorate.controller import group
 from quorate.controller.controller import Controller
-from simulation import commands, episode, healing, recording, surroundings, workload
-from simulation.invariants.witness import Witness
+from simulation import commands, environment, episode, healing, recording, workload
+from simulation.invariants.run_observer import RunObserver
 from simulation.options import Options
 from tests.simulation.zoo.bug import Patch
 from tests.simulation.zoo.committing import duplicates_not_recognised
@@ -40,7 +40,7 @@ def refusals_leave_their_number(patch: Patch) -> None:
     patch.setattr(group, "_needs_fence", lambda command: False)
 
 
-def repeats_are_judged_anew(patch: Patch) -> None:
+def repeats_are_evaluated_anew(patch: Patch) -> None:
     """Without its fences too, which replay would refuse as applied twice before anybody hears."""
     duplicates_not_recognised(patch)
     refusals_leave_their_number(patch)
@@ -57,7 +57,7 @@ class Noticed(NamedTuple):
 
 BROKEN = {
     read_from_cached_leadership: Noticed("stale-read", "network"),
-    repeats_are_judged_anew: Noticed("wrong-offset"),
+    repeats_are_evaluated_anew: Noticed("wrong-offset"),
     waits_for_nothing: Noticed("at-least"),
     refusals_leave_their_number: Noticed("applied-though-refused", "membership", is_crowded=True),
 }
@@ -66,7 +66,7 @@ BROKEN = {
 @pytest.fixture
 def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No invariant but the history, and no look at the replicas in the end."""
-    monkeypatch.setattr(surroundings, "watch", Witness)
+    monkeypatch.setattr(environment, "watch", RunObserver)
     monkeypatch.setattr(healing, "check_end", lambda cluster, members: None)
 
 

@@ -15,9 +15,9 @@ from quorum.types import NodeId
 from simulation.invariants.hooks import listeners_of
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.listeners import Listeners
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
 from simulation.invariants.table import ALL
-from simulation.invariants.witness import Witness
 
 HOOKS = [("on_sent", "sent_kinds"), ("on_received", "received_kinds")]
 HOOKS_OF_ONE_LIST = sorted({each.name for each in fields(Listeners)} - {hook for hook, _ in HOOKS})
@@ -55,8 +55,8 @@ def test_the_types_that_are_looked_at_are_those_that_are_asked_for(
 
 
 def test_who_asks_for_types_is_told_of_these_and_who_does_not_of_all() -> None:
-    everything, fetches = Everything(Witness()), Fetches(Witness())
-    told = listeners_of([everything, fetches, Nothing(Witness())]).on_sent
+    everything, fetches = Everything(RunObserver()), Fetches(RunObserver())
+    told = listeners_of([everything, fetches, Nothing(RunObserver())]).on_sent
     assert set(told) == set(get_args(Message))
     assert told[FetchRequest] == [everything.on_sent, fetches.on_sent]
     assert told[FetchResponse] == [everything.on_sent]
@@ -68,7 +68,7 @@ def test_every_hook_of_an_invariant_has_its_list_and_the_other_way_round() -> No
 
 
 def test_each_invariant_is_told_of_what_it_overrides_in_the_order_of_the_table() -> None:
-    invariants = [kind(Witness()) for kind in ALL]
+    invariants = [kind(RunObserver()) for kind in ALL]
     told = listeners_of(invariants)
     for hook in HOOKS_OF_ONE_LIST:
         overriding = [each for each in invariants if hook in _defined_by(type(each))]

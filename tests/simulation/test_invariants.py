@@ -35,7 +35,7 @@ from tests.support.cardboard_cluster import Stage, batch_of, key_of
 
 
 def _campaign(stage: Stage, node_id: int, epoch: int) -> None:
-    stage.witness.sent(
+    stage.run_observer.sent(
         node_id,
         3,
         VoteRequest(9, "c", key_of(node_id), key_of(3), epoch, LOG_BEGINNING, pre_vote=False),
@@ -140,7 +140,7 @@ def two_images(stage: Stage) -> None:
     stage.commit(1, 2, end_offset=16, epoch=1)
 
 
-def two_checkpoints(stage: Stage, *, is_rotten: bool = False) -> None:
+def two_checkpoints(stage: Stage, *, is_corrupt: bool = False) -> None:
     for node_id in (1, 2):
         stage.append(node_id, 0, 1)
     stage.commit(1, end_offset=1, epoch=1)
@@ -152,14 +152,14 @@ def two_checkpoints(stage: Stage, *, is_rotten: bool = False) -> None:
         store._open = lambda _, content=content: SimpleNamespace(
             size=lambda: len(content), read_at=lambda *_: content, close=lambda: None
         )
-        stage.witness.nodes[node_id].is_rotten = lambda _, rotten=is_rotten: rotten
-        stage.witness.checkpointed(node_id, snapshot_id)
+        stage.run_observer.nodes[node_id].is_corrupt = lambda _, corrupt=is_corrupt: corrupt
+        stage.run_observer.checkpointed(node_id, snapshot_id)
 
 
 def acknowledged_too_early(stage: Stage) -> None:
     stage.write(1, SaveElectionState(ElectionState(1)))
     stage.append(1, 0, 1, durable=False)
-    stage.witness.sent(1, 2, FetchRequest(1, "c", key_of(1), 1, 1, 1))
+    stage.run_observer.sent(1, 2, FetchRequest(1, "c", key_of(1), 1, 1, 1))
 
 
 def voted_too_early(stage: Stage) -> None:
@@ -169,7 +169,7 @@ def voted_too_early(stage: Stage) -> None:
 
 def led_too_early(stage: Stage) -> None:
     _vote_for(stage, 1, 1, 1)
-    stage.witness.sent(1, 2, BeginQuorumEpochRequest(1, "c", key_of(2), key_of(1), 1))
+    stage.run_observer.sent(1, 2, BeginQuorumEpochRequest(1, "c", key_of(2), key_of(1), 1))
 
 
 def led_before_durable(stage: Stage) -> None:
@@ -188,8 +188,8 @@ def records_lost(stage: Stage) -> None:
 
 def records_lost_in_silence(stage: Stage) -> None:
     stage.append(1, 0, 1)
-    stage.witness.nodes[1].secured_end = 1
-    stage.witness.damaged(1)
+    stage.run_observer.nodes[1].secured_end = 1
+    stage.run_observer.damaged(1)
     stage.open(1)
 
 
@@ -202,7 +202,7 @@ def applied_twice(stage: Stage) -> None:
 
 def acknowledged_uncommitted(stage: Stage) -> None:
     stage.append(1, 0, 1)
-    stage.witness.acknowledged(1, 1)
+    stage.run_observer.acknowledged(1, 1)
 
 
 def acknowledged_elsewhere(stage: Stage) -> None:
@@ -210,15 +210,15 @@ def acknowledged_elsewhere(stage: Stage) -> None:
         for offset in (0, 1):
             stage.append(node_id, offset, 1, producer_id=5, producer_epoch=0, base_sequence=offset)
     stage.commit(1, end_offset=2, epoch=1)
-    stage.witness.acknowledged(1, 2, (5, 0, 0))
+    stage.run_observer.acknowledged(1, 2, (5, 0, 0))
 
 
 def read_too_old(stage: Stage) -> None:
-    stage.witness.read_confirmed(1, ReadBegun(3, 0), 2)
+    stage.run_observer.read_confirmed(1, ReadBegun(3, 0), 2)
 
 
 def read_too_new(stage: Stage) -> None:
-    stage.witness.read_confirmed(1, ReadBegun(0, 0), 2)
+    stage.run_observer.read_confirmed(1, ReadBegun(0, 0), 2)
 
 
 def leader_cuts(stage: Stage) -> None:
@@ -358,7 +358,7 @@ def test_every_invariant_has_a_case() -> None:
     assert {kind.name for kind in ALL} == {name for _, name in CASES}
 
 
-def test_a_sound_cluster_passes() -> None:
+def test_a_intact_cluster_passes() -> None:
     """A record that is written, committed, acknowledged and read as it should be."""
     stage = Stage()
     _vote_for(stage, 1, 1, 1, leader=1)
@@ -366,28 +366,29 @@ def test_a_sound_cluster_passes() -> None:
         stage.append(node_id, 0, 1)
     stage.step(1, is_leader=True, epoch=1, high_watermark=1)
     stage.commit(2, 3, end_offset=1, epoch=1)
-    stage.witness.acknowledged(1, 1)
-    begun = stage.witness.read_begins()
+    stage.run_observer.acknowledged(1, 1)
+    begun = stage.run_observer.read_begins()
     stage.write(2, SaveElectionState(ElectionState(1, 1)))
     fetch = FetchRequest(1, "c", key_of(2), 1, 1, 1)
-    stage.witness.sent(2, 1, fetch)
-    stage.witness.received(1, 2, fetch)
-    stage.witness.read_confirmed(1, begun, 1)
+    stage.run_observer.sent(2, 1, fetch)
+    stage.run_observer.received(1, 2, fetch)
+    stage.run_observer.read_confirmed(1, begun, 1)
     stage.open(1, ElectionState(1, 1, key_of(1)), batch_of(0, 1))
-    witness = stage.witness
-    assert [type(each) for each in witness.invariants] == list(ALL)
-    assert {node_id: seen.life for node_id, seen in witness.nodes.items()} == {1: 2, 2: 1, 3: 1}
-    assert (witness.committed.end_offset, witness.acknowledged_end) == (1, 1)
-    assert witness.committed_in == [(1, 1)]
-    assert witness.sent_count == 1
-    # The same read from below what was acknowledged is sound no more, and that is seen.
+    run_observer = stage.run_observer
+    assert [type(each) for each in run_observer.invariants] == list(ALL)
+    started = {node_id: seen.incarnation for node_id, seen in run_observer.nodes.items()}
+    assert started == {1: 2, 2: 1, 3: 1}
+    assert (run_observer.committed.end_offset, run_observer.acknowledged_end) == (1, 1)
+    assert run_observer.committed_in == [(1, 1)]
+    assert run_observer.sent_count == 1
+    # The same read from below what was acknowledged is intact no more, and that is seen.
     with pytest.raises(Violation, match="confirmed-reads"):
-        witness.read_confirmed(1, begun, 0)
+        run_observer.read_confirmed(1, begun, 0)
 
 
 def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:
     """The same two files pass where the harness knows that bits have flipped in them."""
-    two_checkpoints(Stage(), is_rotten=True)
+    two_checkpoints(Stage(), is_corrupt=True)
     with pytest.raises(Violation, match="equal-checkpoints"):
         two_checkpoints(Stage())
 
@@ -396,4 +397,4 @@ def test_a_copy_of_an_old_fetch_may_be_answered_late() -> None:
     """A leader that lets replicas wait answers it behind a newer one; its sender has moved on."""
     stage = Stage()
     cases_of_offices.copy_of_an_old_fetch_is_served(stage)
-    assert stage.witness.sent_count >= 2, "nothing was judged"
+    assert stage.run_observer.sent_count >= 2, "nothing was evaluated"

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from simulation.invariants.violation import Violation
-from tests.simulation.cases_of_offices import LONG_MS, leads_unheard
+from tests.simulation.cases_of_offices import LONG_MS, leads_silent
 from tests.support.cardboard_cluster import Stage
 
 
 def test_a_leader_whose_clock_jumps_is_not_called_unheard() -> None:
     """Goal: only a true silence counts. Method: long ones by its own clock, with and without."""
     truly, never = Stage(), Stage()
-    truly.witness.true_ms = lambda: truly.now_ms
-    with pytest.raises(Violation, match="leader-heard"):
-        leads_unheard(truly)
-    never.witness.true_ms = lambda: 0
+    truly.run_observer.true_ms = lambda: truly.now_ms
+    with pytest.raises(Violation, match="leader-contact"):
+        leads_silent(truly)
+    never.run_observer.true_ms = lambda: 0
     begun_ms = never.now_ms
-    leads_unheard(never)
+    leads_silent(never)
     assert never.now_ms == begun_ms + 4 * LONG_MS, "it was looked at to the end"

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from quorum.types import NodeId
-from simulation.dice import Dice
 from simulation.node_choice import choose_node, leave_share
 from simulation.population import Population
+from simulation.seeded_random import SeededRandom
 
 NODES = (1, 2, 3, 11)
 DRAWS = 400
@@ -31,7 +31,7 @@ def _cluster(*leaders: NodeId, down: NodeId = 0) -> Population:
 
 
 def _draw(cluster: Population) -> dict[NodeId, int]:
-    rng = Dice(7)
+    rng = SeededRandom(7)
     drawn = [choose_node(cluster, rng) for _ in range(DRAWS)]
     return {each: drawn.count(each) for each in NODES}
 

@@ -78,8 +78,8 @@ def _misses_an_observer() -> bool:
 def test_every_bar_is_named() -> None:
     """Method: deaths at the bar and beyond it."""
     situation = BY_NAME["idle"]
-    sound = Report(situation, [Death(3_000, 1)] * 19 + [Death(3_600, 2)])
-    assert problems([sound]) == []
+    intact = Report(situation, [Death(3_000, 1)] * 19 + [Death(3_600, 2)])
+    assert problems([intact]) == []
     late = Report(situation, [Death(3_001, 1)])
     split = Report(situation, [Death(2_000, 1)] * 9 + [Death(2_900, 2)])
     lost = Report(situation, [Death(2_000, 1, (2_500, -1))])

@@ -82,8 +82,8 @@ def test_a_seed_in_which_the_simulator_fails_is_named(monkeypatch: pytest.Monkey
     def storm(_cluster: object, _events: int) -> None:
         raise LookupError("no such file")
 
-    monkeypatch.setattr(episode, "_storm", storm)
+    monkeypatch.setattr(episode, "_fault_phase", storm)
     result = run_seed(7, Options())
-    assert result.failure.startswith("seed 7: sim-sound: ")
+    assert result.failure.startswith("seed 7: sim-intact: ")
     assert "LookupError: no such file" in result.failure
     assert "quorate sim replay 7 --trace" in result.failure

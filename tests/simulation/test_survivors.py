@@ -82,7 +82,7 @@ def test_a_set_counts_only_for_those_who_go_by_it() -> None:
     follower = next(each for each in cluster.members.values() if each not in (leader, new))
     assert not can_spare(cluster, [leader])
     entry = Voter(new.key, (Endpoint("CONTROLLER", "n11", 9093),))
-    leader.tell(AddVoter(1 << 40, entry))
+    leader.notify(AddVoter(1 << 40, entry))
     _until(cluster, lambda: _voters_of(leader) == 3)
     cluster.network.cut([leader.id], [new.id], both_ways=False)
     assert not can_spare(cluster, [leader])
@@ -142,7 +142,7 @@ def test_a_change_of_the_leader_in_a_healed_cluster_is_noticed(
 
     def resign_as_well(cluster: Cluster, members: list[Member]) -> None:
         check_end(cluster, members)
-        _leader(cluster).tell(Resign("asked to"))
+        _leader(cluster).notify(Resign("asked to"))
 
     monkeypatch.setattr(healing, "check_end", resign_as_well)
     with pytest.raises(Violation, match="leader or epoch changed"):

@@ -25,14 +25,14 @@ AHEAD = 60
 BUGS_MIN = 40
 MEDIAN_MAX = 1_000
 WORST_MAX = 200_000
-SOUND = Bug("sound", lambda patch: None, (), "nothing is broken")
+INTACT = Bug("intact", lambda patch: None, (), "nothing is broken")
 
 
 @cache
-def _violation_of_sound(
+def _violation_of_intact(
     seed: int, options: Options, experiment: Experiment | None
 ) -> tuple[str, str] | None:
-    return violation_of(replace(SOUND, options=options, experiment=experiment), seed)
+    return violation_of(replace(INTACT, options=options, experiment=experiment), seed)
 
 
 def _check(bug: Bug, found: Find | None, first: int) -> None:
@@ -41,7 +41,7 @@ def _check(bug: Bug, found: Find | None, first: int) -> None:
     if bug.scenario:
         assert run_file(SCENARIOS / bug.scenario) == []
     for seed in range(first, found.seed + 1):
-        assert _violation_of_sound(seed, bug.options, bug.experiment) is None
+        assert _violation_of_intact(seed, bug.options, bug.experiment) is None
 
 
 def _rows() -> dict[str, Row]:
@@ -74,8 +74,8 @@ def test_all_are_found_from_the_first_seed_on(
     for row in rows:
         bug = by_name[row.name]
         for seed in range(1, row.seed + 1):
-            sound = _violation_of_sound(seed, bug.options, bug.experiment)
-            assert sound is None, (row.name, seed)
+            intact = _violation_of_intact(seed, bug.options, bug.experiment)
+            assert intact is None, (row.name, seed)
 
 
 def test_the_published_table_is_of_these_bugs() -> None:
@@ -99,16 +99,16 @@ def test_most_bugs_are_found_by_seeds() -> None:
 
 
 def test_nothing_is_found_where_nothing_is_broken() -> None:
-    assert hunt(SOUND, range(1, 2)) is None
+    assert hunt(INTACT, range(1, 2)) is None
 
 
 def test_the_command_says_what_it_did_not_find(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bug that nothing notices makes the command fail, and is named."""
-    monkeypatch.setattr(command, "BUGS", (SOUND,))
+    monkeypatch.setattr(command, "BUGS", (INTACT,))
     assert command.main(["--seeds-max", "1"]) == 1
-    assert "sound" in capsys.readouterr().out
+    assert "intact" in capsys.readouterr().out
 
 
 def test_the_command_complains_of_a_find_by_something_else(

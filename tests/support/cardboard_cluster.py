@@ -20,8 +20,8 @@ from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.runtime.ports import WriteGroup
 from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from simulation.invariants.mirror import Splitting
+from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.table import watch
-from simulation.invariants.witness import Witness
 from simulation.memory_filesystem import MemoryFileSystem
 from snapshot.naming import FileState, file_path
 from statemachine.codec import encode_record
@@ -43,13 +43,13 @@ class Stage:
     """A cluster of three cardboard replicas that do whatever a test says."""
 
     def __init__(self) -> None:
-        self.witness: Witness = watch()
+        self.run_observer: RunObserver = watch()
         self.replicas: dict[int, Any] = {}
         self.folds: dict[int, bytes] = {0: EMPTY_LOG_DIGEST}
         """Digests of one log, the only one that a cardboard replica knows."""
         self.subscribers: list[Callable[[Published], None]] = []
         self.reports: dict[int, Any] = {}
-        """What a node's next start found, if it is not to be sound."""
+        """What a node's next start found, if it is not to be intact."""
         self.parts: dict[int, tuple[SnapshotId, bytes]] = {}
         """The download that a node's next start finds, with what its part file holds."""
         self.now_ms = 0
@@ -108,7 +108,7 @@ class Stage:
             ),
         )
         self.replicas[node_id] = replica
-        self.witness.opened(replica, lambda: self.now_ms)
+        self.run_observer.opened(replica, lambda: self.now_ms)
 
     def _digest_of(self, snapshot_id: OffsetAndEpoch) -> bytes:
         return self.folds.get(snapshot_id.offset, b"")
@@ -117,10 +117,12 @@ class Stage:
         """Hand an effect to a node's disk, and complete it unless told otherwise."""
         self._ticket += 1
         group = WriteGroup(self._ticket, (effect,))
-        self.witness.submitted(node_id, group)
-        self.replicas[node_id].node.log_end_offset = self.witness.nodes[node_id].written.end_offset
+        self.run_observer.submitted(node_id, group)
+        self.replicas[node_id].node.log_end_offset = self.run_observer.nodes[
+            node_id
+        ].written.end_offset
         if durable:
-            self.witness.persisted(node_id, [group])
+            self.run_observer.persisted(node_id, [group])
 
     def append(self, node_id: int, offset: int, epoch: int, value: bytes = b"v", **kw: Any) -> None:
         """One record at ``offset``."""
@@ -132,7 +134,7 @@ class Stage:
         self, node_id: int, data: bytes, epoch: int, *, durable: bool = True, folds: bool = True
     ) -> None:
         """A whole batch. With ``folds`` the log's digest follows."""
-        (batch,) = self.witness.split(data)
+        (batch,) = self.run_observer.split(data)
         if folds:
             self.folds[batch.end_offset] = fold(self.folds.get(batch.base_offset, b""), data)
         log = self.replicas[node_id].stores.log
@@ -151,7 +153,7 @@ class Stage:
 
     def commit_batch(self, data: bytes) -> None:
         """As above, of a batch that is given."""
-        (batch,) = self.witness.split(data)
+        (batch,) = self.run_observer.split(data)
         for node_id in (1, 2, 3):
             self.append_batch(node_id, data, 1)
         self.commit(1, end_offset=batch.end_offset, epoch=1)
@@ -160,7 +162,7 @@ class Stage:
         """Let the node be as given, and look at it."""
         for name, value in state.items():
             setattr(self.replicas[node_id].node, name, value)
-        self.witness.stepped(node_id)
+        self.run_observer.stepped(node_id)
 
     def commit(self, *node_ids: int, end_offset: int, epoch: int) -> None:
         """Nodes learn, one after the other, that everything below is committed."""

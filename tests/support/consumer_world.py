@@ -113,10 +113,10 @@ class World:
     def leader(self) -> Replica:
         return max((r for r in self.replicas if r.leads), key=lambda r: r.known_epoch)
 
-    def elect(self, index: int, *, is_told: bool = True) -> None:
+    def elect(self, index: int, *, is_advertised: bool = True) -> None:
         """The next epoch begins; the leader before may not hear of it."""
         for replica in self.replicas:
-            replica.leads = replica.leads and not is_told
+            replica.leads = replica.leads and not is_advertised
         self.epoch += 1
         chosen = self.replicas[index]
         chosen.leads, chosen.known_epoch = True, self.epoch
@@ -228,7 +228,7 @@ def follow(policy: ResetPolicy, todo: Sequence[tuple[Any, ...]]) -> None:
     world = World(policy)
     for name, *arguments in todo:
         if name == "elect_untold":
-            world.elect(*arguments, is_told=False)
+            world.elect(*arguments, is_advertised=False)
         else:
             getattr(world, name)(*arguments)
     for _ in range(2 * STEPS_MAX * 4):

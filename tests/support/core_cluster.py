@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.local_events import SnapshotFrozen
+from quorum.core.contract.local_events import SnapshotSealed
 from quorum.core.contract.output import (
-    FreezeDownload,
     Output,
     Promise,
+    SealDownload,
 )
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.message_types import Message
@@ -176,9 +176,9 @@ class CoreCluster:
     def _report_frozen(self, node_id: NodeId, effects: Sequence[object]) -> None:
         disk = self.members[node_id].disk
         for effect in effects:
-            if isinstance(effect, FreezeDownload):
-                frozen = SnapshotFrozen(effect.snapshot_id, (), disk.snapshots[effect.snapshot_id])
-                self.call(node_id, lambda node, fact=frozen: node.notice(self.now_ms, fact))
+            if isinstance(effect, SealDownload):
+                frozen = SnapshotSealed(effect.snapshot_id, (), disk.snapshots[effect.snapshot_id])
+                self.call(node_id, lambda node, fact=frozen: node.on_local_event(self.now_ms, fact))
 
     def deliver(
         self, to: NodeId | None = None, kind: type[Message] | None = None, count: int = 1 << 30

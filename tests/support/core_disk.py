@@ -15,9 +15,9 @@ from quorum.core.contract.output import (
     AdvanceLogStart,
     Append,
     BeginDownload,
-    FreezeDownload,
     ReplaceLogWith,
     SaveElectionState,
+    SealDownload,
     StoreHighWatermark,
     Truncate,
     WriteChunk,
@@ -25,10 +25,10 @@ from quorum.core.contract.output import (
 from quorum.core.messages.received_records import VotersAt
 from quorum.types import (
     LOG_BEGINNING,
+    BootstrapState,
     ElectionState,
     Endpoint,
     EpochStart,
-    Founding,
     NodeId,
     OffsetAndEpoch,
     ReplicaKey,
@@ -77,7 +77,7 @@ class Disk:
     """What the next start is told of how long they have been there."""
     chunks: dict[SnapshotId, bytes] = field(default_factory=dict)
     is_fresh: bool = False
-    """Whether the quorum has yet to be founded; without a word it is."""
+    """Whether the quorum has yet to be bootstrapped; without a word it is."""
 
     @property
     def end(self) -> OffsetAndEpoch:
@@ -98,8 +98,10 @@ class Disk:
         voters = [VotersAt(-1, tuple(first_voters))] if first_voters else []
         voters += [self.voters[offset] for offset in sorted(self.voters)]
         election = self.election
-        if election.epoch == 0 and election.founding is None and not self.is_fresh:
-            election = replace(election, founding=Founding(b"\1" * 16, is_complete=True))
+        if election.epoch == 0 and election.bootstrap_state is None and not self.is_fresh:
+            election = replace(
+                election, bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True)
+            )
         return DurableState(
             election,
             self.start,
@@ -155,7 +157,7 @@ class Disk:
                 before = self.chunks.get(effect.snapshot_id, b"")
                 assert len(before) == effect.position
                 self.chunks[effect.snapshot_id] = before + effect.chunk
-            case FreezeDownload():
+            case SealDownload():
                 self.snapshots[effect.snapshot_id] = len(self.chunks.pop(effect.snapshot_id))
             case AbandonDownload():
                 self.chunks.pop(effect.snapshot_id, None)

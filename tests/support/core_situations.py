@@ -1,4 +1,4 @@
-"""A node in every role, and one sound message of every type that it might then be sent."""
+"""A node in every role, and one intact message of every type that it might then be sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.local_events import AddVoter, Resign, TransferLeadership
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -90,7 +90,7 @@ def _leader() -> tuple[CoreCluster, NodeId]:
 
 def _noticed(fact: Any, observers: tuple[NodeId, ...] = ()) -> tuple[CoreCluster, NodeId]:
     cluster = _led(observers)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
     return cluster, 1
 
 
@@ -98,7 +98,7 @@ def _voter_to_be() -> Voter:
     return Voter(key(9), (Endpoint("CONTROLLER", "elsewhere", 1),))
 
 
-def _founding() -> tuple[CoreCluster, NodeId]:
+def _bootstrap_state() -> tuple[CoreCluster, NodeId]:
     cluster = CoreCluster(disks={each: Disk(is_fresh=True) for each in (1, 2, 3)})
     return cluster, 1
 
@@ -122,7 +122,7 @@ def _downloading() -> tuple[CoreCluster, NodeId]:
 
 SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
     "unattached": lambda: (_cluster(), 1),
-    "founding": _founding,
+    "bootstrap_state": _bootstrap_state,
     "prospective": lambda: _becoming("Prospective"),
     "candidate": lambda: _becoming("Candidate"),
     "leader-before-durable": _leader_before_durable,
@@ -144,7 +144,7 @@ def waiting_ids(core: CoreState) -> list[int]:
         case Prospective() | Candidate():
             found += [each.request_id for each in role.ballots.values()]
         case Resigned():
-            found += [each.request_id for each in role.farewells.values()]
+            found += [each.request_id for each in role.end_epochs.values()]
         case Leader():
             found += [each.begin_request_id for each in role.remote.values()]
             found += [role.transfer.request_id] if role.transfer is not None else []
@@ -155,7 +155,7 @@ def waiting_ids(core: CoreState) -> list[int]:
     return [each for each in found if each]
 
 
-def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, Message]:
+def intact_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, Message]:
     """A message of every type from ``peer`` that makes sense to this node now, or nearly."""
     core = node._core
     me, epoch, end = core.me, core.epoch, core.log.end
@@ -168,15 +168,15 @@ def sound_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[typ
     )  # fmt: skip
     none = ErrorCode.NONE
     made: list[Message] = [
-        FoundingRequest(1, CLUSTER, who, me, epoch, bytes([peer]) * 16),
-        FoundingResponse(asked, none, leader, epoch, bytes([peer]) * 16),
+        BootstrapRequest(1, CLUSTER, who, me, epoch, bytes([peer]) * 16),
+        BootstrapResponse(asked, none, leader, epoch, bytes([peer]) * 16),
         VoteRequest(1, CLUSTER, who, me, epoch + 1, end, pre_vote=False),
         VoteResponse(asked, none, leader, epoch, granted=True),
         BeginQuorumEpochRequest(1, CLUSTER, me, who, epoch + (leader != peer)),
         BeginQuorumEpochResponse(
             asked, none, leader, epoch, supported=(OWN_KRAFT_VERSIONS, VersionRange("f", 0, 1))
         ),
-        EndQuorumEpochRequest(1, CLUSTER, who, epoch, (me,), stand_now=rng.random() < 0.5),
+        EndQuorumEpochRequest(1, CLUSTER, who, epoch, (me,), campaign_now=rng.random() < 0.5),
         EndQuorumEpochResponse(asked, none, leader, epoch),
         fetch,
         FetchResponse(asked, none, leader, epoch, core.high_watermark),

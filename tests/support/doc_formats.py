@@ -248,7 +248,12 @@ def _file_rows() -> list[list[str]]:
         [layout.LOG_START_NAME, "partition", "first offset kept", "line 2"],
         [layout.WATERMARK_NAME, "partition", "high watermark and durable end", "CRC-32C per slot"],
         [layout.WATERMARK_COPY_NAME, "partition", "the same once more", "CRC-32C per slot"],
-        [layout.CONDEMNED_NAME, "partition", "from where on the log is to be set aside", "line 2"],
+        [
+            layout.QUARANTINED_NAME,
+            "partition",
+            "from where on the log is to be set aside",
+            "line 2",
+        ],
         [layout.PARTITION_METADATA_NAME, "partition", "the metadata topic's id", "none"],
         [shape, "partition", "checkpoint", "CRC-32C per batch, footer"],
     ]

@@ -35,7 +35,9 @@ def following(
 
 def follow(cluster: CoreCluster, leader: int, epoch: int) -> None:
     """Node 1 has lost the leader it may have had, and hears of another."""
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, ConnectionRefused(node.leader_id)))
+    cluster.call(
+        1, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(node.leader_id))
+    )
     cluster.queue.clear()
     request = BeginQuorumEpochRequest(9, CLUSTER, key(1), key(leader), epoch)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, leader, request))

@@ -67,7 +67,7 @@ class FakeLogDriver:
         """This node becomes leader of a new epoch, with the epoch's control batch."""
         self.epoch += 1
         self.is_leader, self.leader_id = True, ME
-        self._tell()
+        self._notify()
         self._epoch_start = self.log_end
         self.append_control()
         if is_committed:
@@ -113,7 +113,7 @@ class FakeLogDriver:
             self.controller.on_committed(data, end_offset)
         if self.is_leader and not self.can_write:
             self.can_write = True
-            self._tell()
+            self._notify()
 
     def settle(self) -> None:
         self.flush_disk()
@@ -134,7 +134,7 @@ class FakeLogDriver:
         self.epoch += 1
         self.is_leader = self.can_write = False
         self.leader_id = OTHER
-        self._tell()
+        self._notify()
         if truncates:
             self.batches = [entry for entry in self.batches if entry[1] <= self.high_watermark]
             self.log_end = self.flushed_end = self.high_watermark
@@ -144,7 +144,7 @@ class FakeLogDriver:
         self.batches.append((self.log_end, self.log_end + count, batch))
         self.log_end += count
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.controller.on_leadership(
             LeadershipChanged(self.leader_id, self.epoch, self.is_leader, self.can_write)
         )

@@ -1,4 +1,4 @@
-"""Images for tests of judging, built by replaying records as a replica would."""
+"""Images for tests of evaluating, built by replaying records as a replica would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
-from statemachine.prepare import JudgeContext, PlacementDefaults
+from statemachine.prepare import EvaluationContext, PlacementDefaults
 from statemachine.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -99,16 +99,16 @@ def topic_config(name: str, value: str, topic: str = "t") -> ConfigRecord:
     return ConfigRecord(2, topic, name, value)
 
 
-def judging(
+def evaluation(
     *,
     native: bool = True,
     now_ms: int = 0,
     next_offset: int = END_OFFSET,
     seed: int = 1,
     principal: str = "",
-) -> JudgeContext:
+) -> EvaluationContext:
     """A judge's context with nobody in session."""
-    return JudgeContext(
+    return EvaluationContext(
         cluster_id=CLUSTER_ID,
         next_offset=next_offset,
         now_ms=now_ms,

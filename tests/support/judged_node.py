@@ -67,7 +67,7 @@ IN_USE: tuple[MetadataRecord, ...] = (
 one; partition 3 is moving away from its leader."""
 
 
-class JudgedNode(FakeNode):
+class EvaluatedNode(FakeNode):
     """Commits every command at once, unless ``loses`` says that leadership is lost before."""
 
     def __init__(self, **settings: object) -> None:

@@ -24,7 +24,7 @@ from quorum.log.config import LogConfig
 from quorum.log.election_store import ElectionFile
 from quorum.log.layout import partition_directory
 from quorum.runtime.ports import WriteGroup
-from quorum.types import ElectionState, Endpoint, Founding, NodeId, ReplicaKey, Voter
+from quorum.types import BootstrapState, ElectionState, Endpoint, NodeId, ReplicaKey, Voter
 from simulation.memory_filesystem import LOSE_ALL, CrashMode, MemoryFileSystem
 from snapshot.config import SnapshotConfig
 from statemachine.commands import Command
@@ -78,8 +78,10 @@ class LoneReplica:
         format_directory(self.fs, plan)
         if voters > 1:
             # As after the first start of all voters, before anybody stood.
-            founded = ElectionState(founding=Founding(b"\1" * 16, is_complete=True))
-            ElectionFile(self.fs, partition_directory(DATA_DIR)).save(founded)
+            bootstrapped = ElectionState(
+                bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True)
+            )
+            ElectionFile(self.fs, partition_directory(DATA_DIR)).save(bootstrapped)
 
     # What the replica needs around it.
 

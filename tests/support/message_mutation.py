@@ -98,7 +98,7 @@ class Mutator:
                 return Endpoint("CONTROLLER", "elsewhere", 1)
             case "preferred_successors" | "path" | "removed":
                 return key
-            case "roster":
+            case "voter_list":
                 return (key.id, key.directory_id)
             case "offsets":
                 return 0

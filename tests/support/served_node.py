@@ -115,9 +115,9 @@ class FakeNode:
         self.contexts.append(context)
         self._touched.set()
         if self.held is not None:
-            self.held.append(lambda: self._judge(command, context, on_answer))
+            self.held.append(lambda: self._evaluate(command, context, on_answer))
             return
-        self._judge(command, context, on_answer)
+        self._evaluate(command, context, on_answer)
 
     async def until(self, is_so: Callable[[], object]) -> None:
         """Wait for calls to come in until something is so."""
@@ -146,7 +146,7 @@ class FakeNode:
         for call in held:
             call()
 
-    def _judge(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+    def _evaluate(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         log = self.log
         if not self.can_write:
             on_answer(Answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not the leader"))
@@ -223,8 +223,8 @@ class FakeNode:
         for call in due:
             call()
 
-    def judge_submitted(self) -> None:
-        """Everything is judged as it is submitted."""
+    def evaluate_submitted(self) -> None:
+        """Everything is evaluated as it is submitted."""
 
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         if self.auto_confirm:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from quorate.cli.main import PLACES, cli
 
 
-def walk(
+def scan(
     command: click.Command, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
@@ -20,10 +20,10 @@ def walk(
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             assert child is not None
-            yield from walk(child, (*path, name))
+            yield from scan(child, (*path, name))
 
 
-COMMANDS = list(walk(cli, ()))
+COMMANDS = list(scan(cli, ()))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_messages_and_participants_of_a_flow_exist(section: str) -> None:
     known = {re.sub(r"(Request|Response)$", "", name) for name in vars(message_types)} | {
         *vars(message_types)
     }
-    named = set(re.findall(r"\b(?:Fetch\w*|Vote|\w+Epoch|Founding\w+)\b", text))
+    named = set(re.findall(r"\b(?:Fetch\w*|Vote|\w+Epoch|Bootstrap\w+)\b", text))
     assert named - known == set()
     participants = set(re.findall(r"participant (\w+)", text))
     ends = {end for pair in re.findall(r"(\w)--?>>(\w)", text) for end in pair}

@@ -26,7 +26,7 @@ class RoleChanged:
 
 @value
 class VoteDecided:
-    """A vote or pre-vote request was judged."""
+    """A vote or pre-vote request was evaluated."""
 
     candidate: ReplicaKey
     epoch: int
@@ -37,7 +37,7 @@ class VoteDecided:
 
 @value
 class FetchClassified:
-    """A Fetch position was judged: ``serve``, ``diverging`` or ``snapshot``."""
+    """A Fetch position was evaluated: ``serve``, ``diverging`` or ``snapshot``."""
 
     replica: ReplicaKey
     offset: int
@@ -80,7 +80,7 @@ class LogDiverged:
 
     end_offset: int
     old_end: OffsetAndEpoch
-    leader_said: OffsetAndEpoch
+    leader_reported: OffsetAndEpoch
 
 
 @value
@@ -161,15 +161,15 @@ class VoterChangeEnded:
 
 
 @value
-class OwnEntryAsked:
-    """This replica asked its leader to ``add``, ``remove`` or ``update`` its own entry."""
+class SelfRegistrationAsked:
+    """This replica asked its leader to ``add``, ``remove`` or ``update`` its self registration."""
 
     change: str
     leader_id: NodeId
 
 
 @value
-class OwnEntryAnswered:
+class SelfRegistrationAnswered:
     """What the leader said to that; the voter set shows whether it happened."""
 
     error: ErrorCode
@@ -205,7 +205,7 @@ class ReplicaRegressed:
 
 
 @value
-class StandingRefused:
+class CampaignRefused:
     """The election timer expired but this node may not stand, for ``reason``."""
 
     epoch: int
@@ -229,13 +229,13 @@ class TransferStarted:
     end_offset: int
 
 
-GAVE_WAY = "gave way to a newer epoch"
+SUPERSEDED = "gave way to a newer epoch"
 """The outcome of a transfer in which somebody, in all likelihood the target, stood."""
 
 
 @value
 class TransferEnded:
-    """The leader was deposed (``GAVE_WAY``), or ``outcome`` says why the target did not lead."""
+    """The leader was deposed (``SUPERSEDED``), or ``outcome`` says why the target did not lead."""
 
     target: ReplicaKey
     epoch: int
@@ -243,7 +243,7 @@ class TransferEnded:
 
 
 @value
-class StoodStill:
+class ProcessPaused:
     """This node came ``late_ms`` late to its own deadline, and lets its peers be heard first."""
 
     late_ms: int
@@ -273,26 +273,26 @@ class DigestDiffers:
 
 @value
 class DigestNotComparable:
-    """A replica fetches with a digest that is not known to it or not to us; said once a reign."""
+    """A replica fetches with a digest that is not known to it or not to us; said once a term."""
 
     replica: ReplicaKey
     offset: int
 
 
 @value
-class DisputeOpened:
+class DivergenceResolutionStarted:
     """Two logs that should be equal below ``end_offset`` seem not to be."""
 
-    opponent: NodeId
+    conflicting_peer: NodeId
     end_offset: int
     reason: str
 
 
 @value
-class DisputeSettled:
-    """How a dispute ended. ``first_offset`` begins the first batch that differs, -1: not known."""
+class DivergenceResolutionEnded:
+    """How a divergence ended. ``first_offset`` begins the first batch that differs, or is -1."""
 
-    opponent: NodeId
+    conflicting_peer: NodeId
     outcome: str
     first_offset: int
 
@@ -306,7 +306,7 @@ class DamageSuspected:
 
 
 @value
-class LogCondemned:
+class LogQuarantined:
     """This replica's own log is wrong: it stops, having stored ``vote_floor``."""
 
     first_offset: int
@@ -324,21 +324,21 @@ class UpstreamChanged:
 
 
 @value
-class RosterAgreed:
+class BootstrapVotersAgreed:
     """This bootstrap voter has agreed with whose disks to found the quorum; it never changes."""
 
     voters: tuple[NodeId, ...]
 
 
 @value
-class QuorumFounded:
+class QuorumBootstrapped:
     """Every bootstrap voter (but those the operator exempted) has agreed: epoch 1 may begin."""
 
     voters: tuple[NodeId, ...]
 
 
 @value
-class VotingBarred:
+class VoterDisqualified:
     """This node does not vote with its directory id, now or later, for ``reason``."""
 
     replica: ReplicaKey
@@ -372,27 +372,27 @@ Event: TypeAlias = (
     | VoterSetChanged
     | VoterChangeStarted
     | VoterChangeEnded
-    | OwnEntryAsked
-    | OwnEntryAnswered
+    | SelfRegistrationAsked
+    | SelfRegistrationAnswered
     | VotesNoMore
     | TruncationRefused
     | ReplicaRegressed
-    | StandingRefused
+    | CampaignRefused
     | VoteFloorReached
     | TransferStarted
     | TransferEnded
-    | StoodStill
+    | ProcessPaused
     | DiskStalled
     | DiskRecovered
     | DigestDiffers
     | DigestNotComparable
-    | DisputeOpened
-    | DisputeSettled
+    | DivergenceResolutionStarted
+    | DivergenceResolutionEnded
     | DamageSuspected
-    | LogCondemned
+    | LogQuarantined
     | UpstreamChanged
-    | RosterAgreed
-    | QuorumFounded
-    | VotingBarred
+    | BootstrapVotersAgreed
+    | QuorumBootstrapped
+    | VoterDisqualified
     | CheckpointFailed
 )

@@ -1,4 +1,4 @@
-"""Local facts and operator requests that the runtime tells the core by ``notice``."""
+"""Local facts and operator requests that the runtime tells the core by ``on_local_event``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DurableState:
     """Bytes of each checkpoint file; one that is missing here counts as of unknown size."""
     snapshot_ages_ms: Mapping[SnapshotId, int] = field(default_factory=dict)
     """How long each checkpoint has been on this disk, as far as known: holding goes on (630.5)."""
-    found_without: tuple[NodeId, ...] = ()
+    bootstrap_without: tuple[NodeId, ...] = ()
     """Bootstrap voters that this node does not wait for before epoch 1: the operator's risk."""
     download: PartialDownload | None = None
     """The download that was under way when the process ended, as far as it could be verified."""
@@ -87,7 +87,7 @@ class SnapshotCreated:
 
 
 @value
-class SnapshotFrozen:
+class SnapshotSealed:
     """A downloaded checkpoint was verified and has its final name.
 
     ``voters`` are those it carries, at an offset below its end; empty leaves them as they are.
@@ -222,11 +222,11 @@ class LogVerified:
     cause: str = ""
 
 
-Notice: TypeAlias = (
+LocalEvent: TypeAlias = (
     ConnectionRefused
     | RequestFailed
     | SnapshotCreated
-    | SnapshotFrozen
+    | SnapshotSealed
     | SnapshotRejected
     | SnapshotRemoved
     | ShutDown

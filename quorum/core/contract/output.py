@@ -95,11 +95,11 @@ class WriteChunk:
 
 
 @value
-class FreezeDownload:
+class SealDownload:
     """Verify the whole ``.part`` file, make it durable and give it its final name.
 
     Its digest must be ``file_digest`` unless that is empty: then the sender named none. The
-    runtime reports ``SnapshotFrozen`` or ``SnapshotRejected`` by ``notice``.
+    runtime reports ``SnapshotSealed`` or ``SnapshotRejected`` by ``on_local_event``.
     """
 
     snapshot_id: SnapshotId
@@ -128,10 +128,10 @@ class StoreHighWatermark:
 
 
 @value
-class CondemnLog:
+class QuarantineLog:
     """This log is wrong; the node stops once this and the vote floor are durable.
 
-    With ``is_history`` its files are sound, and what lies at and above ``first_offset`` is to
+    With ``is_history`` its files are intact, and what lies at and above ``first_offset`` is to
     be set aside at the next start all the same; 0 means everything, checkpoints included.
     """
 
@@ -147,11 +147,11 @@ Effect: TypeAlias = (
     | AdvanceLogStart
     | BeginDownload
     | WriteChunk
-    | FreezeDownload
+    | SealDownload
     | AbandonDownload
     | ReplaceLogWith
     | StoreHighWatermark
-    | CondemnLog
+    | QuarantineLog
 )
 
 
@@ -191,7 +191,7 @@ class LeadershipChanged:
     """Who leads changed as far as this node knows.
 
     ``can_write`` is true only on the leader itself, once its own epoch's first record is
-    committed. Every proposal of an earlier reign that was not committed has failed.
+    committed. Every proposal of an earlier leadership term that was not committed has failed.
     """
 
     leader_id: NodeId
@@ -259,7 +259,7 @@ class PeerEndpoints:
 
 @value
 class VoterChangeAnswered:
-    """How a change of the voter set that was asked for by ``notice`` ended.
+    """How a change of the voter set that was asked for by ``on_local_event`` ended.
 
     With ``error`` other than NONE and ``offset`` at -1 nothing has happened. With an offset the
     voters record is in the log there: the *outcome is unknown*, it may yet be committed or be

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
-from quorum.core.messages.bootstrap_messages import FoundingRequest
+from quorum.core.messages.bootstrap_messages import BootstrapRequest
 from quorum.core.messages.chain_messages import ChainDigestRequest
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest
@@ -45,7 +45,7 @@ ANSWERS: Mapping[type[Request], Codes] = {
     VoteRequest: _OF_VOTERS,
     BeginQuorumEpochRequest: _OF_LEADERS,
     EndQuorumEpochRequest: _OF_LEADERS,
-    FoundingRequest: _OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA},
+    BootstrapRequest: _OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA},
     FetchRequest: _TO_LEADER
     | {
         ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -109,4 +109,4 @@ OPERATOR_ANSWERS: Mapping[type[object], Codes] = {
     RemoveVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.RESOURCE_EXHAUSTED},
     UpdateVoter: _CHANGES | {ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION},
 }
-"""Of a node whose operator asks it by ``notice``."""
+"""Of a node whose operator asks it by ``on_local_event``."""

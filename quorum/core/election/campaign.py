@@ -11,8 +11,8 @@ See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13
 
 from __future__ import annotations
 
-from quorum.core.contract.events import StandingRefused
-from quorum.core.election.bootstrapping import why_not_founded, why_not_vote
+from quorum.core.contract.events import CampaignRefused
+from quorum.core.election.bootstrapping import why_not_bootstrapped, why_not_vote
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.protocol.refusals import EPOCH_MAX, ignore
 from quorum.core.protocol.responses import learn_from_response
@@ -35,19 +35,19 @@ from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
 
 
-def why_not_stand(core: CoreState) -> str:
+def why_not_campaign(core: CoreState) -> str:
     """Why this node may not stand for election; empty when it may."""
     if not core.may_campaign:
         return why_not_vote(core) or "not a voter"
-    unfounded = why_not_founded(core)
+    unfounded = why_not_bootstrapped(core)
     if unfounded:
         return unfounded
     if core.is_shutting_down:
         return "shutting down"
     if core.disk.is_stalled:
         return "the disk does not complete its writes"
-    if core.chain.condemned:
-        return "its log is condemned"
+    if core.chain.quarantined_log:
+        return "its log is quarantined"
     if core.replay_stopped:
         return f"replay has stopped: {core.replay_stopped}"
     if core.epoch >= EPOCH_MAX:
@@ -60,18 +60,18 @@ def why_not_stand(core: CoreState) -> str:
 
 def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
     """Ask for pre-votes if this node may stand; whether it did."""
-    obstacle = why_not_stand(core)
+    obstacle = why_not_campaign(core)
     if obstacle:
-        core.event(StandingRefused(core.epoch, obstacle))
+        core.event(CampaignRefused(core.epoch, obstacle))
         return False
     become_prospective(core, fail_fast=fail_fast, reason=reason)
     return True
 
 
-def stand_now(core: CoreState, *, reason: str) -> None:
+def campaign_now(core: CoreState, *, reason: str) -> None:
     """Stand at the leader's own request: the pre-vote would protect nobody.
 
-    Only for a node that follows or is about to stand, and that ``why_not_stand`` does not stop.
+    Only for a node that follows or is about to stand, and that ``why_not_campaign`` does not stop.
     """
     if isinstance(core.role, Follower):
         become_prospective(core, fail_fast=True, reason=reason)
@@ -113,7 +113,7 @@ def _ask_again_later(core: CoreState, ballot: Ballot) -> None:
     ballot.due_ms = core.now_ms + backoff_ms(core.config, ballot.failures)
 
 
-def pursue_unattached(core: CoreState, role: Unattached) -> None:
+def poll_unattached(core: CoreState, role: Unattached) -> None:
     """Stand when the election timer has expired."""
     if not core.may_campaign or core.now_ms < role.election_deadline_ms:
         return
@@ -122,10 +122,10 @@ def pursue_unattached(core: CoreState, role: Unattached) -> None:
         role.election_deadline_ms = core.random_election_deadline()
 
 
-def pursue_prospective(core: CoreState, role: Prospective) -> None:
+def poll_prospective(core: CoreState, role: Prospective) -> None:
     """Count pre-votes, ask for missing ones, or give up the round."""
     result = _tally(core, role)
-    obstacle = why_not_stand(core)
+    obstacle = why_not_campaign(core)
     if obstacle:
         _return_from_prospective(core, obstacle)
     elif result is VoteResult.WON and core.now_ms >= role.yield_until_ms:
@@ -158,7 +158,7 @@ def _return_from_prospective(core: CoreState, reason: str) -> None:
         core.role.has_campaigned = True
 
 
-def pursue_candidate(core: CoreState, role: Candidate) -> None:
+def poll_candidate(core: CoreState, role: Candidate) -> None:
     """Count votes, ask for missing ones, or start over."""
     result = _tally(core, role)
     if result is VoteResult.WON:

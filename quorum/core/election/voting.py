@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from quorum.core.contract.events import VoteDecided
 from quorum.core.election.bootstrapping import why_not_vote
-from quorum.core.election.campaign import pursue_unattached, stand, why_not_stand
+from quorum.core.election.campaign import poll_unattached, stand, why_not_campaign
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
-from quorum.core.protocol.epoch_claims import hears_leader, why_not_hear
+from quorum.core.protocol.epoch_claims import has_leader_contact, why_not_considered
 from quorum.core.protocol.refusals import (
     OFFSET_MAX,
     has_wrong_cluster,
@@ -41,9 +41,9 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
         return
     if request.pre_vote:
         _campaign_if_due(core)
-    reason = why_not_hear(core, request)
-    is_heard = not reason
-    if is_heard:
+    reason = why_not_considered(core, request)
+    is_considered = not reason
+    if is_considered:
         if request.epoch > core.epoch:
             become_unattached(core, request.epoch, reason=f"vote request of {request.candidate.id}")
         reason = why_not_grant(core, request)
@@ -51,9 +51,9 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
     if granted and not request.pre_vote:
         _record_vote(core, request.candidate)
     core.event(VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason))
-    if is_heard and request.pre_vote and isinstance(core.role, Prospective):
+    if is_considered and request.pre_vote and isinstance(core.role, Prospective):
         _meet_another_campaign(core, core.role, request, granted=granted)
-    elif is_heard and not request.last.is_at_least(core.position):
+    elif is_considered and not request.last.is_at_least(core.position):
         _campaign_in_its_place(core)
     core.send(
         sender,
@@ -75,11 +75,11 @@ def _campaign_if_due(core: CoreState) -> None:
     """
     role = core.role
     if isinstance(role, Unattached):
-        pursue_unattached(core, role)
+        poll_unattached(core, role)
     elif (
         isinstance(role, Follower)
         and core.now_ms >= role.fetch_deadline_ms
-        and not why_not_stand(core)
+        and not why_not_campaign(core)
     ):
         core.fired(Timer.FETCH)
         stand(core, fail_fast=False, reason="the fetch timer expired")
@@ -121,7 +121,7 @@ def _campaign_in_its_place(core: CoreState) -> None:
     role = core.role
     if isinstance(role, Follower):
         if core.lost_leader is not None:
-            role.stand_at_ms = core.now_ms
+            role.campaign_at_ms = core.now_ms
         elif role.has_campaigned:
             role.fetch_deadline_ms = core.now_ms
 
@@ -147,8 +147,8 @@ def why_not_grant(core: CoreState, request: VoteRequest) -> str:
     if unfit:
         return unfit
     role = core.role
-    if core.chain.condemned:
-        return "its log is condemned"
+    if core.chain.quarantined_log:
+        return "its log is quarantined"
     if isinstance(role, Leader):
         return "leads this epoch"
     if core.disk.is_stalled:
@@ -165,7 +165,7 @@ def why_not_grant(core: CoreState, request: VoteRequest) -> str:
             return "" if is_same else f"voted for {voted.id}"
         if core.leader_id != NO_NODE:
             return f"{core.leader_id} leads this epoch"
-    elif isinstance(role, Follower) and hears_leader(core, role):
+    elif isinstance(role, Follower) and has_leader_contact(core, role):
         return f"fetches from leader {role.leader_id}"
     if not request.last.is_at_least(core.position):
         return f"position {request.last} is behind {core.position}"

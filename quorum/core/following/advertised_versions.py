@@ -15,13 +15,13 @@ from quorum.core.state.roles import Follower
 from quorum.types import NodeId, VersionRange
 
 
-def versions_to_tell(core: CoreState, peer: NodeId) -> tuple[VersionRange, ...]:
+def versions_to_advertise(core: CoreState, peer: NodeId) -> tuple[VersionRange, ...]:
     """What the next Fetch to ``peer`` says; empty for whom it is not for, or who knows it."""
     role, versions = core.role, core.versions
     if (
         isinstance(role, Follower)
-        and role.supported_told != versions.supported
-        and versions.is_told
+        and role.advertised_versions != versions.supported
+        and versions.is_advertised
         and peer == role.leader_id
         and core.is_voter
     ):
@@ -32,4 +32,4 @@ def versions_to_tell(core: CoreState, peer: NodeId) -> tuple[VersionRange, ...]:
 def note_answered(role: Follower, flight: InFlight) -> None:
     """The leader has answered a Fetch usefully, and so has heard what it told."""
     if flight.supported:
-        role.supported_told = flight.supported
+        role.advertised_versions = flight.supported

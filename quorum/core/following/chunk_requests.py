@@ -25,7 +25,7 @@ def unwritten_chunks(core: CoreState, download: Download) -> int:
     return len(download.unwritten)
 
 
-def ask_slice(
+def request_chunk(
     core: CoreState, peer: NodeId, download: Download, position: int, max_bytes: int
 ) -> InFlight:
     """Ask ``peer`` for at most ``max_bytes`` of the file from ``position`` on."""
@@ -43,7 +43,7 @@ def ask_slice(
             position,
             max_bytes,
             role.read_round if isinstance(role, Follower) else NO_ROUND,
-            is_barred=bool(core.election.barred),
+            is_disqualified=bool(core.election.disqualified),
         ),
     )
     return InFlight(
@@ -69,7 +69,7 @@ def ask_ahead(core: CoreState, download: Download) -> None:
         or not last.is_snapshot
         or last.deadline_ms is None
         or not last.asks_ahead
-        or not download.slice_bytes
+        or not download.chunk_bytes
         or download.epoch != core.epoch
     ):
         return
@@ -77,17 +77,17 @@ def ask_ahead(core: CoreState, download: Download) -> None:
     while last.behind is not None:
         last = last.behind
         under_way += 1
-    position = last.position + download.slice_bytes
+    position = last.position + download.chunk_bytes
     config, unwritten = core.config, unwritten_chunks(core, download)
     while (
         position < download.size
         and under_way < config.snapshot_requests_max
         and under_way + unwritten < config.unwritten_chunks_max
     ):
-        last.behind = ask_slice(core, last.peer, download, position, download.slice_bytes)
+        last.behind = request_chunk(core, last.peer, download, position, download.chunk_bytes)
         last = last.behind
         under_way += 1
-        position += download.slice_bytes
+        position += download.chunk_bytes
 
 
 def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> None:
@@ -97,7 +97,7 @@ def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> No
         core.in_flight = following
 
 
-def forget_slice(core: CoreState, request_id: int) -> None:
+def forget_chunk(core: CoreState, request_id: int) -> None:
     """Stop waiting for a slice asked for ahead and for all behind it.
 
     They are asked for again after the one in flight: where that one's answer is lost, every answer

@@ -11,7 +11,7 @@ from __future__ import annotations
 from quorum.core.contract.events import LogDiverged, RecordsAppended, TruncationRefused
 from quorum.core.contract.output import Append, LogTruncated, Truncate
 from quorum.core.election.campaign import stand
-from quorum.core.following.advertised_versions import note_answered, versions_to_tell
+from quorum.core.following.advertised_versions import note_answered, versions_to_advertise
 from quorum.core.following.chunk_requests import ask_ahead
 from quorum.core.following.leader_search import (
     is_search,
@@ -21,15 +21,20 @@ from quorum.core.following.leader_search import (
     set_search_aside,
     whom_to_ask,
 )
-from quorum.core.following.relaying import note_way, problem_with_path, subtree_report, uses_relays
+from quorum.core.following.relaying import (
+    note_route,
+    problem_with_path,
+    subtree_report,
+    uses_relays,
+)
 from quorum.core.following.snapshot_transfer import (
     abandon_download,
     begin_download,
     is_downloading,
-    pursue_download,
+    poll_download,
     why_not_download,
 )
-from quorum.core.integrity.divergence_resolution import open_dispute
+from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.liveness import freshness
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.read_messages import NO_ROUND
@@ -50,9 +55,9 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId, OffsetAndEpoch, SnapshotId
 
 
-def pursue_follower(core: CoreState, role: Follower) -> None:
+def poll_follower(core: CoreState, role: Follower) -> None:
     """Stand when the leader is gone or silent; otherwise keep a Fetch under way."""
-    is_gone = core.now_ms >= role.stand_at_ms
+    is_gone = core.now_ms >= role.campaign_at_ms
     if (is_gone or core.now_ms >= role.fetch_deadline_ms) and core.may_campaign:
         core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
         reason = "the leader is gone" if is_gone else "the fetch timer expired"
@@ -60,12 +65,12 @@ def pursue_follower(core: CoreState, role: Follower) -> None:
             return
         # It may not stand itself, but must not stand in the way of those who may.
         role.has_fetched = False
-        role.stand_at_ms = NEVER_MS
+        role.campaign_at_ms = NEVER_MS
         role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
-    pursue_fetch(core)
+    poll_fetch(core)
 
 
-def pursue_fetch(core: CoreState) -> None:
+def poll_fetch(core: CoreState) -> None:
     """Keep one Fetch under way: to the leader, or to anybody who may know it."""
     flight = core.in_flight
     if flight is not None and flight.deadline_ms is not None:
@@ -75,7 +80,7 @@ def pursue_fetch(core: CoreState) -> None:
             core.peer_failed(flight.peer)
         elif is_search_to_end(core, flight):
             set_search_aside(core, flight)
-    if core.chain.condemned:
+    if core.chain.quarantined_log:
         return
     if core.in_flight is None:
         _ask(core)
@@ -83,14 +88,14 @@ def pursue_fetch(core: CoreState) -> None:
         ask_ahead(core, core.download)
 
 
-def pursue_search(core: CoreState) -> None:
+def poll_search(core: CoreState) -> None:
     """While this replica campaigns, keep a question to a bootstrap server under way."""
     flight = core.in_flight
     if flight is not None and flight.deadline_ms is not None and core.now_ms >= flight.deadline_ms:
         core.fired(Timer.FETCH_REQUEST)
         core.peer_failed(flight.peer)
         core.in_flight = flight = None
-    if flight is None and not core.chain.condemned:
+    if flight is None and not core.chain.quarantined_log:
         server = server_to_ask(core)
         if server is not None:
             if core.peers.ready_ms(server):
@@ -103,7 +108,7 @@ def _ask(core: CoreState) -> None:
     if peer is None:
         return
     _count_pauses(core, peer)
-    if not is_downloading(core, peer) or pursue_download(core, peer):
+    if not is_downloading(core, peer) or poll_download(core, peer):
         _fetch_from(core, peer)
 
 
@@ -127,7 +132,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
     if not core.upstream.is_relay(peer):
         core.upstream.go_direct(core.now_ms, config)
     request_id = core.next_request_id()
-    supported = versions_to_tell(core, peer)
+    supported = versions_to_advertise(core, peer)
     ticket = core.acknowledge(
         peer,
         FetchRequest(
@@ -142,7 +147,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             config.fetch_bytes_max,
             role.read_round if isinstance(role, Follower) else NO_ROUND,
             subtree=subtree_report(core),
-            is_barred=bool(core.election.barred),
+            is_disqualified=bool(core.election.disqualified),
             has_lost_records=core.election.vote_floor is not None,
             supported=supported,
         ),
@@ -176,21 +181,21 @@ def _take_answer(
     if core.epoch != epoch:
         return
     role = core.role
-    way_problem = problem_with_path(core, response) if is_current else "not of this epoch"
-    problem = way_problem or _problem_with(core, response)
+    route_problem = problem_with_path(core, response) if is_current else "not of this epoch"
+    problem = route_problem or _problem_with(core, response)
     if problem and is_current and response.error == ErrorCode.NONE:
         # A way that does not do is how relays were laid out, and nobody's mistake in the protocol.
-        ignore(core, sender, response, problem, is_violation=not way_problem)
+        ignore(core, sender, response, problem, is_violation=not route_problem)
     if problem or not isinstance(role, Follower):
         core.peer_failed(flight.peer)
         if is_current and response.error == ErrorCode.DIGEST_MISMATCH:
             _note_mismatch(core, flight)
         if role is role_before:
-            _notice_disowned_epoch(core, flight, response)
-            _notice_rolled_back_disk(core, flight, response)
+            _detect_disowned_epoch(core, flight, response)
+            _detect_rolled_back_disk(core, flight, response)
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
-    note_way(core, flight, response)
+    note_route(core, flight, response)
     note_answered(role, flight)
     if response.diverging is not None:
         _resolve_divergence(core, flight, response.diverging)
@@ -224,7 +229,7 @@ def _take_snapshot_id(
         core.peer_failed(flight.peer)
 
 
-def _notice_disowned_epoch(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
+def _detect_disowned_epoch(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
     """The leader itself says that it leads no longer: no need to wait for the fetch timer."""
     role = core.role
     if (
@@ -240,25 +245,26 @@ def _notice_disowned_epoch(core: CoreState, flight: InFlight, response: FetchRes
 def _note_mismatch(core: CoreState, flight: InFlight) -> None:
     """The leader holds another history below our log end: it or we are wrong.
 
-    It is alive all the same, so its reign is not ended for its silence.
+    It is alive all the same, so its leadership term is not ended for its silence.
     """
     role = core.role
     if isinstance(role, Follower) and flight.peer == role.leader_id:
         role.has_fetched = True
         role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
-        _dispute_with_leader(core, core.log.end_offset, "the leader refuses our digest")
+        _resolve_divergence_with_leader(core, core.log.end_offset, "the leader refuses our digest")
 
 
-def _dispute_with_leader(core: CoreState, end_offset: int, reason: str) -> None:
+def _resolve_divergence_with_leader(core: CoreState, end_offset: int, reason: str) -> None:
     leader_id = core.leader_id
     votes = core.voters.latest.get(leader_id) is not None
-    open_dispute(core, leader_id, end_offset, reason, opponent_votes=votes)
+    start_divergence_resolution(core, leader_id, end_offset, reason, peer_votes=votes)
 
 
-def _notice_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
+def _detect_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
     """The leader saw this voter acknowledge more than it has: votes may be forgotten as well.
 
-    That it is a voter only the leader knows where the disk went back to before its own entry.
+    That it is a voter only the leader knows where the disk went back to before its self
+    registration.
     """
     role = core.role
     if (
@@ -267,7 +273,7 @@ def _notice_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchR
         and response.epoch == core.epoch
         and response.error == ErrorCode.REPLICA_REGRESSED
     ):
-        core.bar(
+        core.disqualify(
             f"leader {role.leader_id} saw it acknowledge records beyond {core.log.end_offset}: "
             "the disk was rolled back, or is a copy"
         )
@@ -339,17 +345,17 @@ def follower_high_watermark(log: LogView, leader_high_watermark: int) -> int:
 # Divergence.
 
 
-def truncation_point(log: LogView, leader_said: OffsetAndEpoch) -> int:
+def truncation_point(log: LogView, leader_reported: OffsetAndEpoch) -> int:
     """Where to cut, given the leader's largest epoch not above ours and its end there.
 
     If that epoch is known here, the common prefix cannot reach beyond either end of it;
     otherwise cut our largest epoch below it and ask again (279.2).
     """
-    own = log.end_offset_for_epoch(leader_said.epoch)
+    own = log.end_offset_for_epoch(leader_reported.epoch)
     if own is None:
-        return min(leader_said.offset, log.start.offset)
-    if own.epoch == leader_said.epoch:
-        return min(own.offset, leader_said.offset)
+        return min(leader_reported.offset, log.start.offset)
+    if own.epoch == leader_reported.epoch:
+        return min(own.offset, leader_reported.offset)
     return own.offset
 
 
@@ -371,7 +377,7 @@ def _resolve_divergence(core: CoreState, flight: InFlight, point: OffsetAndEpoch
     if end_offset < core.high_watermark:
         core.event(TruncationRefused(end_offset, core.high_watermark))
         core.peer_failed(flight.peer)
-        _dispute_with_leader(core, core.high_watermark, "told to cut what is committed")
+        _resolve_divergence_with_leader(core, core.high_watermark, "told to cut what is committed")
         return
     old_end = log.end
     log.truncate_to(end_offset, core.effect(Truncate(end_offset)))

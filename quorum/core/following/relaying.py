@@ -83,7 +83,7 @@ def _text(response: FetchResponse) -> str:
     return ">".join(str(key.id) for key in response.path)
 
 
-def note_way(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
+def note_route(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
     """A useful answer: remember the way it came and when the leader was known to lead.
 
     Counted from when the request left, so the time is never too late. Unless the sender's clock

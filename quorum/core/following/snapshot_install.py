@@ -6,11 +6,11 @@ See: KIP-630 (630.9, 630.13); docs/architecture.md (A replica that fell behind).
 from __future__ import annotations
 
 from quorum.core.contract.events import DownloadEnded
-from quorum.core.contract.local_events import SnapshotFrozen, SnapshotRejected
+from quorum.core.contract.local_events import SnapshotRejected, SnapshotSealed
 from quorum.core.contract.output import ReplaceLogWith, SnapshotInstalled
 from quorum.core.following.relaying import source_of_records
 from quorum.core.messages.received_records import VotersAt
-from quorum.core.positions.download import FrozenSnapshot, replaces_log
+from quorum.core.positions.download import SealedSnapshot, replaces_log
 from quorum.core.protocol.role_transitions import new_ballots
 from quorum.core.replication.trimming import delete_unneeded
 from quorum.core.state.core_state import CoreState
@@ -19,41 +19,41 @@ from quorum.core.voters.voter_set import VoterHistory
 from quorum.types import SnapshotId
 
 
-def on_snapshot_frozen(core: CoreState, notice: SnapshotFrozen) -> None:
+def on_snapshot_sealed(core: CoreState, local_event: SnapshotSealed) -> None:
     """A downloaded file is verified and durable; if the log needs it, it waits to replace it.
 
     Decided by the log alone, not by whether the download is still wanted: a snapshot that is
     newer than the log must be installed before this node stands on the strength of it.
     """
-    snapshot_id = notice.snapshot_id
+    snapshot_id = local_event.snapshot_id
     download = core.download
     if download is not None and download.snapshot_id == snapshot_id:
         core.download = None
     if not replaces_log(core.log, core.high_watermark, snapshot_id):
-        core.snapshots.add(snapshot_id, notice.size, now_ms=core.now_ms)
+        core.snapshots.add(snapshot_id, local_event.size, now_ms=core.now_ms)
         core.event(DownloadEnded(snapshot_id, "the log already reaches it"))
         return
     try:
-        VoterHistory.of(notice.voters)
+        VoterHistory.of(local_event.voters)
     except ValueError as error:
         core.event(DownloadEnded(snapshot_id, f"its voters are unusable: {error}"))
         core.peer_failed(source_of_records(core))
         return
-    core.frozen = FrozenSnapshot(snapshot_id, notice.voters, notice.size)
+    core.sealed_snapshot = SealedSnapshot(snapshot_id, local_event.voters, local_event.size)
 
 
-def on_snapshot_rejected(core: CoreState, notice: SnapshotRejected) -> None:
+def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None:
     """A downloaded file is not what it should be: ask the leader again after a pause.
 
     At once where its beginning was found at start: that need not be the sender's fault. The next
     one begins at byte 0, so there is one such download without a pause per process run at most.
     """
     download = core.download
-    if download is not None and download.snapshot_id == notice.snapshot_id:
+    if download is not None and download.snapshot_id == local_event.snapshot_id:
         core.download = None
         if core.in_flight is not None and core.in_flight.is_snapshot:
             core.in_flight = None
-        core.event(DownloadEnded(notice.snapshot_id, notice.reason))
+        core.event(DownloadEnded(local_event.snapshot_id, local_event.reason))
         if not download.found_bytes:
             core.peer_failed(source_of_records(core))
 
@@ -64,10 +64,10 @@ def install_if_ready(core: CoreState) -> None:
     Not while this node asks for votes or leads: its position could fall below the one it
     asked with. The snapshot then waits for the next time it does not.
     """
-    frozen = core.frozen
+    frozen = core.sealed_snapshot
     if frozen is None or isinstance(core.role, Candidate | Leader | Resigned):
         return
-    core.frozen = None
+    core.sealed_snapshot = None
     core.snapshots.add(frozen.snapshot_id, frozen.size, now_ms=core.now_ms)
     if not replaces_log(core.log, core.high_watermark, frozen.snapshot_id):
         core.event(DownloadEnded(frozen.snapshot_id, "the log already reaches it"))

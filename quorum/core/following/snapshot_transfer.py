@@ -17,10 +17,10 @@ from quorum.core.contract.events import (
     TruncationRefused,
 )
 from quorum.core.contract.local_events import PartialDownload
-from quorum.core.contract.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
+from quorum.core.contract.output import AbandonDownload, BeginDownload, SealDownload, WriteChunk
 from quorum.core.following.chunk_requests import (
-    ask_slice,
-    forget_slice,
+    forget_chunk,
+    request_chunk,
     unwritten_chunks,
     wait_for_next,
 )
@@ -95,7 +95,7 @@ def is_waiting_for_disk(core: CoreState, download: Download) -> bool:
     return unwritten_chunks(core, download) >= core.config.unwritten_chunks_max
 
 
-def pursue_download(core: CoreState, peer: NodeId) -> bool:
+def poll_download(core: CoreState, peer: NodeId) -> bool:
     """Ask for the next chunk; True if a plain Fetch should be sent instead.
 
     That is a sign of life now and then while a complete file is being verified: it
@@ -112,7 +112,7 @@ def pursue_download(core: CoreState, peer: NodeId) -> bool:
         return True
     if is_waiting_for_disk(core, download):
         return False
-    core.in_flight = ask_slice(
+    core.in_flight = request_chunk(
         core, peer, download, download.position, core.config.snapshot_chunk_bytes
     )
     return False
@@ -129,7 +129,7 @@ def on_fetch_snapshot_response(
     flight = take_in_flight(core, sender, response, is_snapshot=True)
     if flight is None:
         # Overtaken by its predecessor's answer, it is of no use and must be asked for again.
-        forget_slice(core, response.request_id)
+        forget_chunk(core, response.request_id)
         return
     epoch = core.epoch
     is_current = learn_from_response(core, sender, response)
@@ -168,8 +168,8 @@ def _take_chunk(core: CoreState, download: Download, response: FetchSnapshotResp
     core.event(ChunkReceived(snapshot_id, download.position, len(chunk), response.size))
     download.size = response.size
     download.file_digest = response.file_digest
-    download.slice_bytes = len(chunk)
+    download.chunk_bytes = len(chunk)
     download.position += len(chunk)
     if download.is_complete:
-        core.effect(FreezeDownload(snapshot_id, download.file_digest))
+        core.effect(SealDownload(snapshot_id, download.file_digest))
         download.contact_due_ms = _next_contact_ms(core)

@@ -1,6 +1,6 @@
 """Settling which of two logs is wrong, when their digests differ.
 
-Both sides do the same, each for itself, and each condemns nobody but itself:
+Both sides do the same, each for itself, and each quarantines nobody but itself:
 
 1. Read the own files again. Damage there settles it: this replica is wrong.
 2. Find the first batch that differs, asking the other side for digests by halves.
@@ -17,10 +17,10 @@ See: ADR 5 and 7.
 
 from __future__ import annotations
 
-from quorum.core.contract.events import DisputeOpened, DisputeSettled
+from quorum.core.contract.events import DivergenceResolutionEnded, DivergenceResolutionStarted
 from quorum.core.contract.local_events import LogVerified
 from quorum.core.contract.output import VerifyLog
-from quorum.core.integrity.quarantine import condemn
+from quorum.core.integrity.quarantine import quarantine
 from quorum.core.messages.chain_messages import (
     CHAIN_OFFSETS_MAX,
     ChainDigestRequest,
@@ -29,7 +29,7 @@ from quorum.core.messages.chain_messages import (
 from quorum.core.protocol.refusals import ignore
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import lose_leader
-from quorum.core.state.chain_state import Dispute, Question, Stage
+from quorum.core.state.chain_state import DivergenceResolution, Question, Stage
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.digest_tally import Difference, Held
 from quorum.core.state.held_fetches import NEVER_MS
@@ -43,64 +43,64 @@ from quorum.types import NodeId
 FAILURES_MAX = 3
 """Questions to the other side without an answer, after which the search is given up."""
 QUIET_MS = 60_000
-"""After a dispute that changed nothing here, the next one waits this long."""
+"""After a divergence that changed nothing here, the next one waits this long."""
 
 
-def open_dispute(
-    core: CoreState, opponent: NodeId, end_offset: int, reason: str, *, opponent_votes: bool
+def start_divergence_resolution(
+    core: CoreState, conflicting_peer: NodeId, end_offset: int, reason: str, *, peer_votes: bool
 ) -> None:
-    """Begin to settle why ``opponent`` holds another history below ``end_offset``.
+    """Begin to settle why ``conflicting_peer`` holds another history below ``end_offset``.
 
     One at a time; while one is under way, or shortly after one, nothing happens.
     """
     chain = core.chain
-    if chain.dispute is not None or chain.condemned or core.now_ms < chain.quiet_until_ms:
+    if chain.resolution is not None or chain.quarantined_log or core.now_ms < chain.quiet_until_ms:
         return
-    chain.dispute = Dispute(
-        opponent,
-        opponent_votes,
+    chain.resolution = DivergenceResolution(
+        conflicting_peer,
+        peer_votes,
         end_offset,
         core.log.cuts,
         low=core.log.start.offset - 1,
         high=end_offset,
     )
-    core.event(DisputeOpened(opponent, end_offset, reason))
+    core.event(DivergenceResolutionStarted(conflicting_peer, end_offset, reason))
     core.progress(VerifyLog(core.log.flushed_end, core.log.cuts))
 
 
 def on_log_verified(core: CoreState, fact: LogVerified) -> None:
     """The own files were read again."""
-    dispute = core.chain.dispute
+    resolution = core.chain.resolution
     if fact.cuts != core.log.cuts:
         # Records were taken back meanwhile, so the reader may have seen half of that.
-        if dispute is not None:
-            _drop(core, dispute, "the log was cut meanwhile")
+        if resolution is not None:
+            _drop(core, resolution, "the log was cut meanwhile")
     elif fact.damaged_offset >= 0:
-        if dispute is not None:
-            _settle(core, dispute, "its own files are damaged", fact.damaged_offset)
-        condemn(core, fact.damaged_offset, fact.cause, is_history=False)
-    elif dispute is None or dispute.stage is not Stage.VERIFYING:
+        if resolution is not None:
+            _settle(core, resolution, "its own files are damaged", fact.damaged_offset)
+        quarantine(core, fact.damaged_offset, fact.cause, is_history=False)
+    elif resolution is None or resolution.stage is not Stage.VERIFYING:
         return
-    elif not dispute.opponent_votes and core.leader_id != dispute.opponent:
+    elif not resolution.peer_votes and core.leader_id != resolution.conflicting_peer:
         # An observer is wrong, or we are and its voters will say so; it cannot be asked.
-        _settle(core, dispute, "its own files are sound")
+        _settle(core, resolution, "its own files are intact")
     else:
-        dispute.stage = Stage.SEARCHING
-        dispute.questions = {dispute.opponent: Question(core.now_ms)}
+        resolution.stage = Stage.SEARCHING
+        resolution.questions = {resolution.conflicting_peer: Question(core.now_ms)}
         core.chain.due_ms = core.now_ms
 
 
-def pursue_dispute(core: CoreState) -> None:
+def poll_divergence_resolution(core: CoreState) -> None:
     """Ask what is due, and ask again what was not answered."""
-    dispute = core.chain.dispute
+    resolution = core.chain.resolution
     core.chain.due_ms = NEVER_MS
-    if dispute is None or core.chain.condemned:
+    if resolution is None or core.chain.quarantined_log:
         return
-    if dispute.cuts != core.log.cuts:
-        _drop(core, dispute, "the log was cut meanwhile")
+    if resolution.cuts != core.log.cuts:
+        _drop(core, resolution, "the log was cut meanwhile")
         return
-    for peer, question in dispute.questions.items():
-        if core.chain.dispute is not dispute:
+    for peer, question in resolution.questions.items():
+        if core.chain.resolution is not resolution:
             return
         if question.held is not None:
             continue
@@ -111,13 +111,15 @@ def pursue_dispute(core: CoreState) -> None:
             else:
                 if question.failures:
                     core.fired(Timer.DIGEST_RETRY)
-                _ask(core, dispute, peer, question)
-        if core.chain.dispute is dispute:
+                _ask(core, resolution, peer, question)
+        if core.chain.resolution is resolution:
             core.chain.due_ms = min(core.chain.due_ms, question.due_ms)
 
 
-def _ask(core: CoreState, dispute: Dispute, peer: NodeId, question: Question) -> None:
-    question.offsets = _offsets_to_ask(dispute)
+def _ask(
+    core: CoreState, resolution: DivergenceResolution, peer: NodeId, question: Question
+) -> None:
+    question.offsets = _offsets_to_ask(resolution)
     question.request_id = core.next_request_id()
     question.due_ms = core.now_ms + core.config.request_timeout_ms
     core.send(
@@ -128,25 +130,25 @@ def _ask(core: CoreState, dispute: Dispute, peer: NodeId, question: Question) ->
     )
 
 
-def _offsets_to_ask(dispute: Dispute) -> tuple[int, ...]:
+def _offsets_to_ask(resolution: DivergenceResolution) -> tuple[int, ...]:
     """Where to compare next: evenly between the two ends of what is still open."""
-    if dispute.stage is Stage.POLLING:
-        return dispute.high, dispute.end_offset
-    low, high = dispute.low, dispute.high
+    if resolution.stage is Stage.POLLING:
+        return resolution.high, resolution.end_offset
+    low, high = resolution.low, resolution.high
     parts = CHAIN_OFFSETS_MAX - 1
     inside = {low + (high - low) * part // parts for part in range(1, parts)}
     found = {offset for offset in inside if low < offset < high}
-    return tuple(sorted(found if dispute.is_high_known else found | {high}))
+    return tuple(sorted(found if resolution.is_high_known else found | {high}))
 
 
 def on_chain_digest_response(
     core: CoreState, sender: NodeId, response: ChainDigestResponse
 ) -> None:
     """Compare what another replica holds with what this one does."""
-    dispute = core.chain.dispute
-    question = None if dispute is None else dispute.questions.get(sender)
+    resolution = core.chain.resolution
+    question = None if resolution is None else resolution.questions.get(sender)
     if (
-        dispute is None
+        resolution is None
         or question is None
         or question.request_id != response.request_id
         or not response.request_id
@@ -164,16 +166,16 @@ def on_chain_digest_response(
         _failed(core, question)
         return
     core.chain.due_ms = core.now_ms
-    if dispute.stage is Stage.SEARCHING:
-        _narrow(core, dispute, response)
+    if resolution.stage is Stage.SEARCHING:
+        _narrow(core, resolution, response)
         question.due_ms = core.now_ms
-    elif dispute.stage is Stage.POLLING:
+    elif resolution.stage is Stage.POLLING:
         held = Held(*response.points)
-        if _difference(dispute).is_undecided(held):
+        if _difference(resolution).is_undecided(held):
             _failed(core, question)
         else:
             question.held = held
-        _tally(core, dispute)
+        _tally(core, resolution)
 
 
 def _speaks_for(core: CoreState, sender: NodeId, response: ChainDigestResponse) -> bool:
@@ -189,133 +191,142 @@ def _speaks_for(core: CoreState, sender: NodeId, response: ChainDigestResponse) 
     return voter is None or voter.key.matches(author)
 
 
-def _narrow(core: CoreState, dispute: Dispute, response: ChainDigestResponse) -> None:
-    if not dispute.is_high_known:
-        # The first question of a search reaches up to the end of what is in dispute.
-        dispute.own = dispute.own._replace(end=response.own[-1])
-        dispute.theirs = dispute.theirs._replace(end=response.points[-1])
+def _narrow(
+    core: CoreState, resolution: DivergenceResolution, response: ChainDigestResponse
+) -> None:
+    if not resolution.is_high_known:
+        # The first question of a search reaches up to the end of what is in question.
+        resolution.own = resolution.own._replace(end=response.own[-1])
+        resolution.theirs = resolution.theirs._replace(end=response.points[-1])
     for offset, own, theirs in zip(response.offsets, response.own, response.points, strict=True):
-        if not dispute.low < offset <= dispute.high:
+        if not resolution.low < offset <= resolution.high:
             continue
         if not own.value or not theirs.value:
             # One of the two logs begins above: what is below can no longer be told apart.
-            if offset < dispute.high:
-                dispute.low, dispute.is_low_equal = offset, False
+            if offset < resolution.high:
+                resolution.low, resolution.is_low_equal = offset, False
         elif own == theirs:
-            dispute.low, dispute.is_low_equal = offset, True
-            dispute.first_offset = own.offset
-            if offset == dispute.high and not dispute.is_high_known:
-                _settle(core, dispute, "the histories are equal", -1)
+            resolution.low, resolution.is_low_equal = offset, True
+            resolution.first_offset = own.offset
+            if offset == resolution.high and not resolution.is_high_known:
+                _settle(core, resolution, "the histories are equal", -1)
                 return
         else:
-            dispute.high, dispute.is_high_known = offset, True
-            dispute.own = dispute.own._replace(near=own)
-            dispute.theirs = dispute.theirs._replace(near=theirs)
-    if not dispute.is_high_known:
-        _settle(core, dispute, "the digests are not known any more", -1)
-    elif dispute.high - dispute.low <= 1:
-        _poll(core, dispute)
+            resolution.high, resolution.is_high_known = offset, True
+            resolution.own = resolution.own._replace(near=own)
+            resolution.theirs = resolution.theirs._replace(near=theirs)
+    if not resolution.is_high_known:
+        _settle(core, resolution, "the digests are not known any more", -1)
+    elif resolution.high - resolution.low <= 1:
+        _poll(core, resolution)
 
 
-def _poll(core: CoreState, dispute: Dispute) -> None:
+def _poll(core: CoreState, resolution: DivergenceResolution) -> None:
     """The first difference is found: what do the others hold there?"""
-    if not dispute.is_low_equal:
+    if not resolution.is_low_equal:
         # It lies at or below where the shorter of the two logs begins.
-        dispute.first_offset = 0
-    dispute.stage = Stage.POLLING
+        resolution.first_offset = 0
+    resolution.stage = Stage.POLLING
     others = core.voters.latest.others(core.me)
-    dispute.questions = {
-        voter.key.id: Question(core.now_ms) for voter in others if voter.key.id != dispute.opponent
+    resolution.questions = {
+        voter.key.id: Question(core.now_ms)
+        for voter in others
+        if voter.key.id != resolution.conflicting_peer
     }
-    _tally(core, dispute)
+    _tally(core, resolution)
 
 
-def _difference(dispute: Dispute) -> Difference:
-    common_end = dispute.first_offset if dispute.is_low_equal else -1
-    return Difference(dispute.own, dispute.theirs, common_end, dispute.end_offset)
+def _difference(resolution: DivergenceResolution) -> Difference:
+    common_end = resolution.first_offset if resolution.is_low_equal else -1
+    return Difference(resolution.own, resolution.theirs, common_end, resolution.end_offset)
 
 
-def _tally(core: CoreState, dispute: Dispute) -> None:
+def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
     """Count which history the voters hold behind the first difference."""
-    voters = [each.held for each in dispute.questions.values() if each.held is not None]
-    is_open = len(voters) < len(dispute.questions)
+    voters = [each.held for each in resolution.questions.values() if each.held is not None]
+    is_open = len(voters) < len(resolution.questions)
     if core.is_voter:
-        voters.append(dispute.own)
-    if dispute.opponent_votes:
-        voters.append(dispute.theirs)
-    count = _difference(dispute).count(voters)
+        voters.append(resolution.own)
+    if resolution.peer_votes:
+        voters.append(resolution.theirs)
+    count = _difference(resolution).count(voters)
     needed = majority.quorum_size(len(core.voters.latest))
-    first = dispute.first_offset
+    first = resolution.first_offset
     if count.own >= needed:
-        _prevail(core, dispute)
+        _win(core, resolution)
     elif max(count.theirs, count.others) >= needed:
-        _settle(core, dispute, "a majority holds another history", first)
-        if first == 0 and dispute.is_low_equal:
-            # Not rot: a second founding. The disk's former self, if any, may have voted.
-            core.bar("a majority's log has nothing in common with its own: it was formatted anew")
-        condemn(core, first, _cause(dispute), is_history=True)
+        _settle(core, resolution, "a majority holds another history", first)
+        if first == 0 and resolution.is_low_equal:
+            # Not corruption: a second bootstrap. The disk's former self, if any, may have voted.
+            core.disqualify(
+                "a majority's log has nothing in common with its own: it was formatted anew"
+            )
+        quarantine(core, first, _cause(resolution), is_history=True)
     elif not is_open:
-        _settle(core, dispute, "no majority holds the same history", first)
-        condemn(
+        _settle(core, resolution, "no majority holds the same history", first)
+        quarantine(
             core,
             first,
-            f"{_cause(dispute)}; no majority of voters holds the same history, so nobody can say "
+            f"{_cause(resolution)}; no majority of voters holds the same history, so nobody can "
+            "say "
             "which one is right",
             is_history=None,
         )
 
 
-def _cause(dispute: Dispute) -> str:
+def _cause(resolution: DivergenceResolution) -> str:
     return (
-        f"the log differs from that of node {dispute.opponent} "
-        f"from offset {dispute.first_offset} on"
+        f"the log differs from that of node {resolution.conflicting_peer} "
+        f"from offset {resolution.first_offset} on"
     )
 
 
-def _prevail(core: CoreState, dispute: Dispute) -> None:
-    _settle(core, dispute, "a majority holds what this replica holds", dispute.first_offset)
+def _win(core: CoreState, resolution: DivergenceResolution) -> None:
+    _settle(core, resolution, "a majority holds what this replica holds", resolution.first_offset)
     role = core.role
-    if isinstance(role, Follower) and role.leader_id == dispute.opponent:
+    if isinstance(role, Follower) and role.leader_id == resolution.conflicting_peer:
         # It cannot commit anything with us, and whoever else is right thinks the same.
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 
 
-def _settle(core: CoreState, dispute: Dispute, outcome: str, first_offset: int = -1) -> None:
+def _settle(
+    core: CoreState, resolution: DivergenceResolution, outcome: str, first_offset: int = -1
+) -> None:
     chain = core.chain
-    chain.dispute = None
+    chain.resolution = None
     chain.due_ms = NEVER_MS
     chain.quiet_until_ms = core.now_ms + QUIET_MS
     where = "" if first_offset < 0 else f", first different offset {first_offset}"
-    chain.last_outcome = f"dispute with node {dispute.opponent}: {outcome}{where}"
-    core.event(DisputeSettled(dispute.opponent, outcome, first_offset))
+    chain.last_outcome = f"divergence with node {resolution.conflicting_peer}: {outcome}{where}"
+    core.event(DivergenceResolutionEnded(resolution.conflicting_peer, outcome, first_offset))
 
 
-def _drop(core: CoreState, dispute: Dispute, outcome: str) -> None:
+def _drop(core: CoreState, resolution: DivergenceResolution, outcome: str) -> None:
     """It led to nothing. A difference that is still there may begin another one at once."""
-    _settle(core, dispute, outcome)
+    _settle(core, resolution, outcome)
     core.chain.quiet_until_ms = core.now_ms
 
 
 def on_question_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
     """A question got no answer: ask again after a pause."""
-    dispute = core.chain.dispute
-    question = None if dispute is None else dispute.questions.get(peer)
+    resolution = core.chain.resolution
+    question = None if resolution is None else resolution.questions.get(peer)
     if question is not None and question.request_id == request_id:
         _failed(core, question)
-        if core.chain.dispute is dispute:
+        if core.chain.resolution is resolution:
             core.chain.due_ms = min(core.chain.due_ms, question.due_ms)
 
 
 def _failed(core: CoreState, question: Question) -> None:
     question.request_id = 0
     question.failures += 1
-    dispute = core.chain.dispute
+    resolution = core.chain.resolution
     if (
-        dispute is not None
-        and dispute.stage is Stage.SEARCHING
+        resolution is not None
+        and resolution.stage is Stage.SEARCHING
         and question.failures >= FAILURES_MAX
     ):
         # It may be gone for good; if not, its next Fetch or answer shows the difference again.
-        _drop(core, dispute, "the other side does not answer")
+        _drop(core, resolution, "the other side does not answer")
         return
     question.due_ms = core.now_ms + backoff_ms(core.config, question.failures)

@@ -8,9 +8,9 @@ See: ADR 5 and 7.
 
 from __future__ import annotations
 
-from quorum.core.contract.events import DamageSuspected, LogCondemned
+from quorum.core.contract.events import DamageSuspected, LogQuarantined
 from quorum.core.contract.local_events import DamageFound
-from quorum.core.contract.output import CondemnLog, VerifyLog
+from quorum.core.contract.output import QuarantineLog, VerifyLog
 from quorum.core.protocol.role_transitions import become_resigned
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_table import preferred_successors
@@ -19,23 +19,23 @@ from quorum.core.voters import majority
 from quorum.types import ElectionState, OffsetAndEpoch
 
 
-def condemn(core: CoreState, first_offset: int, cause: str, *, is_history: bool | None) -> None:
+def quarantine(core: CoreState, first_offset: int, cause: str, *, is_history: bool | None) -> None:
     """Stop, because this log is wrong from ``first_offset`` on.
 
-    ``is_history``: its files are sound, and a majority holds something else; False: the files
+    ``is_history``: its files are intact, and a majority holds something else; False: the files
     are damaged, which the next start will find by itself; None: nobody can tell who is wrong,
     so nothing is to be set aside.
     """
-    if core.chain.condemned:
+    if core.chain.quarantined_log:
         return
-    core.chain.condemned = cause
+    core.chain.quarantined_log = cause
     core.in_flight = None
     floor = vote_floor_of(core)
     state = core.election
     if is_history is not None:
         core.save_election(ElectionState(state.epoch, state.leader_id, state.voted, floor))
-    core.effect(CondemnLog(first_offset, cause, is_history is True))
-    core.event(LogCondemned(first_offset, floor, cause))
+    core.effect(QuarantineLog(first_offset, cause, is_history is True))
+    core.event(LogQuarantined(first_offset, floor, cause))
     role = core.role
     if isinstance(role, Leader):
         become_resigned(core, preferred_successors(role), reason="its own log is wrong")
@@ -45,9 +45,10 @@ def on_damage_found(core: CoreState, fact: DamageFound) -> None:
     """Have the log verified at once if the others can go on without this replica.
 
     Its image and the newest records are in memory, so nothing is served wrong meanwhile, and
-    what is damaged gets no worse by waiting; ending a reign that nobody can take over would.
+    what is damaged gets no worse by waiting; ending a leadership term that nobody can take over
+    would.
     """
-    if core.chain.condemned:
+    if core.chain.quarantined_log:
         return
     is_acted_on = _is_dispensable(core)
     core.event(DamageSuspected(fact.cause, is_acted_on))

@@ -47,7 +47,7 @@ def leadership_is_durable(core: CoreState, leader: Leader) -> bool:
 def establish(core: CoreState, leader: Leader) -> None:
     """Begin to lead: the epoch's first records, and word to every voter.
 
-    Called exactly once per reign, when ``leadership_is_durable``.
+    Called exactly once per leadership term, when ``leadership_is_durable``.
     """
     leader.established = True
     build_remote(core, leader)
@@ -92,8 +92,8 @@ def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...
     )
 
 
-def pursue_leader(core: CoreState, leader: Leader) -> None:
-    """Do what is due: take up the reign, answer held Fetches, upkeep, check quorum."""
+def poll_leader(core: CoreState, leader: Leader) -> None:
+    """Do what is due: take up the leadership term, answer held Fetches, upkeep, check quorum."""
     if not leader.established:
         # Its votes were asked for before replay stopped.
         resign_if_replay_stopped(core)
@@ -105,7 +105,7 @@ def pursue_leader(core: CoreState, leader: Leader) -> None:
         core.fired(Timer.CHECK_QUORUM)
         resign(core, leader, "no majority has fetched for too long")
         return
-    if now_ms >= leader.membership_due_ms and voter_changes.pursue_change(core, leader):
+    if now_ms >= leader.membership_due_ms and voter_changes.poll_change(core, leader):
         resign(core, leader, "it removed itself from the voters")
         return
     if now_ms >= leader.held.earliest_ms:
@@ -148,12 +148,12 @@ def _upkeep(core: CoreState, leader: Leader) -> None:
         (progress.begin_due_ms for progress in leader.remote.values()),
         default=core.now_ms + period_ms,
     )
-    self_registration.pursue_as_leader(core, leader)
+    self_registration.poll_as_leader(core, leader)
 
 
 def _count_reminder(core: CoreState, progress: ReplicaProgress) -> None:
     if not progress.begin_due_ms:
-        return  # the first word of this reign waits for nothing
+        return  # the first word of this leadership term waits for nothing
     has_failed = progress.begin_failures > 0 and not progress.begin_request_id
     core.fired(Timer.BEGIN_RETRY if has_failed else Timer.BEGIN_QUORUM)
 
@@ -174,7 +174,7 @@ def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
 
 
 def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
-    """A voter has heard of this reign, or tells of a newer one."""
+    """A voter has heard of this leadership term, or tells of a newer one."""
     leader = core.role
     if voter_changes.is_probe(core, sender, response.request_id):
         voter_changes.on_probe_response(core, sender, response)

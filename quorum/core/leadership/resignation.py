@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from quorum.core.election import campaign
 from quorum.core.leadership import transfer
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
-from quorum.core.protocol.epoch_claims import hears_leader, refusal_of_leader_claim
+from quorum.core.protocol.epoch_claims import has_leader_contact, refusal_of_leader_claim
 from quorum.core.protocol.refusals import (
     has_wrong_cluster,
     ignore,
@@ -21,7 +21,7 @@ from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import become_unattached, follow_hint, lose_leader
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.peers import backoff_ms
-from quorum.core.state.roles import Farewell, Follower, Prospective, Resigned
+from quorum.core.state.roles import EndEpochState, Follower, Prospective, Resigned
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
@@ -49,7 +49,7 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
         if has_wrong_cluster(core, request.cluster_id)
         else refusal_of_voter_request(core, request.epoch, request.leader.id)
     )
-    if error is None and request.stand_now and not _is_successor(core, request):
+    if error is None and request.campaign_now and not _is_successor(core, request):
         error = ErrorCode.INVALID_VOTER_KEY
     if error is None:
         error = refusal_of_leader_claim(core, request.leader, request.epoch)
@@ -68,8 +68,8 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
     if error is not None:
         refuse(core, sender, request, error)
         return
-    if request.stand_now:
-        _stand_now(core, sender, request)
+    if request.campaign_now:
+        _campaign_now(core, sender, request)
         return
     role = core.role
     wait_ms = successor_backoff_ms(
@@ -90,7 +90,7 @@ def _would_depose(core: CoreState, request: EndQuorumEpochRequest) -> bool:
     resigned, in its answer to the Fetch that it holds.
     """
     role = core.role
-    return request.stand_now or (isinstance(role, Follower) and hears_leader(core, role))
+    return request.campaign_now or (isinstance(role, Follower) and has_leader_contact(core, role))
 
 
 def _is_successor(core: CoreState, request: EndQuorumEpochRequest) -> bool:
@@ -99,13 +99,13 @@ def _is_successor(core: CoreState, request: EndQuorumEpochRequest) -> bool:
     return bool(successors) and successors[0].matches(core.me)
 
 
-def _stand_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
+def _campaign_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
     """The leader asks this very voter to take over: stand without a pre-vote, or say no."""
-    if campaign.why_not_stand(core):
+    if campaign.why_not_campaign(core):
         refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
         return
     _agree(core, sender, request)
-    campaign.stand_now(core, reason=f"asked to by leader {request.leader.id}")
+    campaign.campaign_now(core, reason=f"asked to by leader {request.leader.id}")
 
 
 def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
@@ -121,8 +121,8 @@ def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> N
     )
 
 
-def pursue_resigned(core: CoreState, role: Resigned) -> None:
-    """Say farewell to every voter; leave the epoch when the election timer expires.
+def poll_resigned(core: CoreState, role: Resigned) -> None:
+    """Say EndQuorumEpoch to every voter; leave the epoch when the election timer expires.
 
     Leaving raises the epoch, so that no answer names this node the leader of it again. A node
     that is shutting down stays and waits for another leader.
@@ -131,21 +131,21 @@ def pursue_resigned(core: CoreState, role: Resigned) -> None:
         core.fired(Timer.RESIGNATION)
         become_unattached(core, core.epoch + 1, reason="leaves the epoch it resigned")
         return
-    for voter_id, farewell in list(role.farewells.items()):
-        if core.now_ms < farewell.due_ms:
+    for voter_id, end_epoch in list(role.end_epochs.items()):
+        if core.now_ms < end_epoch.due_ms:
             continue
-        if farewell.request_id:
-            core.fired(Timer.FAREWELL_REQUEST)
-            _farewell_failed(core, farewell)
+        if end_epoch.request_id:
+            core.fired(Timer.END_EPOCH_REQUEST)
+            _end_epoch_failed(core, end_epoch)
             continue
-        if farewell.failures:
-            core.fired(Timer.FAREWELL_RETRY)
-        farewell.request_id = core.next_request_id()
-        farewell.due_ms = core.now_ms + core.config.request_timeout_ms
+        if end_epoch.failures:
+            core.fired(Timer.END_EPOCH_RETRY)
+        end_epoch.request_id = core.next_request_id()
+        end_epoch.due_ms = core.now_ms + core.config.request_timeout_ms
         core.send(
             voter_id,
             EndQuorumEpochRequest(
-                farewell.request_id,
+                end_epoch.request_id,
                 core.cluster_id,
                 core.me,
                 core.epoch,
@@ -160,34 +160,34 @@ def on_end_response(core: CoreState, sender: NodeId, response: EndQuorumEpochRes
     if transfer.on_response(core, sender, response):
         return
     role = core.role
-    farewell = role.farewells.get(sender) if isinstance(role, Resigned) else None
+    end_epoch = role.end_epochs.get(sender) if isinstance(role, Resigned) else None
     if (
-        farewell is None
-        or farewell.request_id != response.request_id
+        end_epoch is None
+        or end_epoch.request_id != response.request_id
         or not response.request_id
         or not isinstance(role, Resigned)
     ):
         ignore(core, sender, response, "never asked for, or no longer")
         return
-    farewell.request_id = 0
+    end_epoch.request_id = 0
     is_current = learn_from_response(core, sender, response)
     if core.role is not role:
         return
     if is_current and response.error == ErrorCode.NONE:
-        del role.farewells[sender]
+        del role.end_epochs[sender]
     else:
-        _farewell_failed(core, farewell)
+        _end_epoch_failed(core, end_epoch)
 
 
 def on_end_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
     """An EndQuorumEpoch got no answer: send it again after a pause."""
     role = core.role
-    farewell = role.farewells.get(peer) if isinstance(role, Resigned) else None
-    if farewell is not None and farewell.request_id == request_id:
-        _farewell_failed(core, farewell)
+    end_epoch = role.end_epochs.get(peer) if isinstance(role, Resigned) else None
+    if end_epoch is not None and end_epoch.request_id == request_id:
+        _end_epoch_failed(core, end_epoch)
 
 
-def _farewell_failed(core: CoreState, farewell: Farewell) -> None:
-    farewell.request_id = 0
-    farewell.failures += 1
-    farewell.due_ms = core.now_ms + backoff_ms(core.config, farewell.failures)
+def _end_epoch_failed(core: CoreState, end_epoch: EndEpochState) -> None:
+    end_epoch.request_id = 0
+    end_epoch.failures += 1
+    end_epoch.due_ms = core.now_ms + backoff_ms(core.config, end_epoch.failures)

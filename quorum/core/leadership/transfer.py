@@ -1,7 +1,7 @@
 """Leadership transfer: the leader lets a voter of its choice stand while it still leads.
 
 The leader takes no further writes, waits until the target has its whole log and all of it is
-committed, and then tells it to stand, by an EndQuorumEpoch with ``stand_now``. The target skips
+committed, and then tells it to stand, by an EndQuorumEpoch with ``campaign_now``. The target skips
 the pre-vote: that protects a leader who lives, and here the leader itself asked. The others hear
 of nothing but the vote request, so nobody competes.
 
@@ -54,7 +54,7 @@ def begin(core: CoreState, asked: TransferLeadership) -> None:
     _start(core, leader, target, asked.token)
 
 
-def hand_over(core: CoreState, leader: Leader) -> None:
+def transfer_leadership(core: CoreState, leader: Leader) -> None:
     """A leader that shuts down: to whom it can, or else by resigning at once."""
     if leader.transfer is not None:
         return
@@ -68,7 +68,7 @@ def hand_over(core: CoreState, leader: Leader) -> None:
 def _start(core: CoreState, leader: Leader, target: ReplicaProgress, token: int) -> None:
     leader.transfer = Transfer(target.key, token, core.now_ms + core.config.transfer_timeout_ms)
     core.event(TransferStarted(target.key, core.epoch, core.log.end_offset))
-    pursue(core, leader)
+    poll(core, leader)
 
 
 def _target(core: CoreState, leader: Leader, wanted: NodeId) -> ReplicaProgress | str:
@@ -102,7 +102,7 @@ def why_not(core: CoreState, replica: ReplicaProgress) -> str:
     return ""
 
 
-def pursue(core: CoreState, leader: Leader) -> None:
+def poll(core: CoreState, leader: Leader) -> None:
     """Ask the target to stand once it has everything; give up when the time is over."""
     transfer = leader.transfer
     if transfer is None:
@@ -119,7 +119,7 @@ def pursue(core: CoreState, leader: Leader) -> None:
     if transfer.request_id or target.end_offset < end_offset or core.high_watermark < end_offset:
         return
     transfer.request_id = core.next_request_id()
-    leader.asked_to_stand = target.key
+    leader.asked_to_campaign = target.key
     core.send(
         target.key.id,
         EndQuorumEpochRequest(
@@ -129,7 +129,7 @@ def pursue(core: CoreState, leader: Leader) -> None:
             core.epoch,
             (target.key, *(key for key in preferred_successors(leader) if key != target.key)),
             core.answering_endpoints(),
-            stand_now=True,
+            campaign_now=True,
         ),
     )
 

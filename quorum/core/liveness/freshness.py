@@ -18,7 +18,7 @@ from quorum.values import value
 
 
 @value
-class Currency:
+class Freshness:
     """Everything acknowledged before ``as_of_ms`` lies below ``end_offset``. -1: never known."""
 
     as_of_ms: int
@@ -54,9 +54,9 @@ def note_confirmed_round(core: CoreState, leader: Leader) -> None:
         core.current_end = core.high_watermark
 
 
-def currency(core: CoreState, now_ms: int) -> Currency:
+def freshness(core: CoreState, now_ms: int) -> Freshness:
     """What is known at ``now_ms``."""
     leader = core.role
     if isinstance(leader, Leader) and leader.can_write and core.is_lone_voter:
-        return Currency(now_ms, core.high_watermark)
-    return Currency(core.current_as_of_ms, core.current_end)
+        return Freshness(now_ms, core.high_watermark)
+    return Freshness(core.current_as_of_ms, core.current_end)

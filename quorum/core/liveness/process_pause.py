@@ -6,12 +6,12 @@ leads, gets a little longer, once per fetch timeout: a node that always comes la
 
 Nothing is promised here: votes, commits and reads never rest on these timers.
 
-See: docs/protocol.md (Standstill).
+See: docs/protocol.md (Process pause).
 """
 
 from __future__ import annotations
 
-from quorum.core.contract.events import StoodStill
+from quorum.core.contract.events import ProcessPaused
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower, Leader
 
@@ -31,4 +31,4 @@ def excuse_others(core: CoreState, late_ms: int) -> None:
     else:
         return
     core.next_grace_ms = until_ms + core.config.fetch_timeout_ms
-    core.event(StoodStill(late_ms))
+    core.event(ProcessPaused(late_ms))

@@ -1,9 +1,9 @@
-"""This node's own entry in the voter set: keeping it true, and asking for one (auto join).
+"""This node's self registration in the voter set: keeping it true, and asking for one (auto join).
 
 A voter whose entry differs from what it is asks the leader to update it; a leader updates its
 own. An observer asks for an entry only where ``auto_join`` is on, and never as a removed replica or
-one whose disk is barred. A node that others may take for a voter but that does not vote says so,
-once per reason.
+one whose disk is disqualified. A node that others may take for a voter but that does not vote says
+so, once per reason.
 
 See: KIP-853 (UpdateRaftVoter, controller.quorum.auto.join.enable); ADR 30.
 """
@@ -12,7 +12,12 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from quorum.core.contract.events import OwnEntryAnswered, OwnEntryAsked, RequestRefused, VotesNoMore
+from quorum.core.contract.events import (
+    RequestRefused,
+    SelfRegistrationAnswered,
+    SelfRegistrationAsked,
+    VotesNoMore,
+)
 from quorum.core.membership import voter_changes
 from quorum.core.membership.voter_change_checks import default_listener
 from quorum.core.messages.message_types import Request
@@ -43,8 +48,8 @@ _UNPROVEN = (
     "record nor at one of its bootstrap.servers, and certificates do not name nodes; an operator "
     "can ask for it: quorate quorum update-voter, add-voter, remove-voter"
 )
-OWN_ENTRY_FETCH_TIMEOUTS = 2
-"""How many fetch timeouts lie between two looks at the own entry, and before the first."""
+SELF_REGISTRATION_FETCH_TIMEOUTS = 2
+"""How many fetch timeouts lie between two looks at the self registration, and before the first."""
 
 
 def refresh(core: CoreState) -> None:
@@ -55,8 +60,8 @@ def refresh(core: CoreState) -> None:
     core.entry_basis = voters
     core.entry_wish = _wish(core)
     reason = _why_not_voting(core)
-    if reason != core.entry_complaint:
-        core.entry_complaint = reason
+    if reason != core.self_registration_problem:
+        core.self_registration_problem = reason
         if reason:
             core.event(VotesNoMore(core.me, reason))
 
@@ -76,18 +81,18 @@ def _wish(core: CoreState) -> ChangeKind | None:
     voters, me = core.voters.latest, core.me
     known = voters.get(me.id)
     if known is not None and known.key.matches(me):
-        return ChangeKind.UPDATE if _own_entry(core, known) != known else None
+        return ChangeKind.UPDATE if _self_registration(core, known) != known else None
     if not core.config.auto_join or me.id < 0 or me.directory_id == ZERO_UUID or not len(voters):
         return None
-    if core.election.barred:
+    if core.election.disqualified:
         # It would not be let in, and the entry of its number that it removes first would be lost.
         return None
-    if me in voters.removed or not _own_entry(core, Voter(me)).endpoints:
+    if me in voters.removed or not _self_registration(core, Voter(me)).endpoints:
         return None
     return ChangeKind.ADD if known is None else ChangeKind.REMOVE
 
 
-def _own_entry(core: CoreState, known: Voter) -> Voter:
+def _self_registration(core: CoreState, known: Voter) -> Voter:
     """What our entry should say; where we do not know our endpoints they stay as they are."""
     listener = default_listener(core)
     reached_at = tuple(
@@ -105,33 +110,33 @@ def _own_entry(core: CoreState, known: Voter) -> Voter:
 # The asking side.
 
 
-def pursue_own_entry(core: CoreState, role: Follower) -> None:
+def poll_self_registration(core: CoreState, role: Follower) -> None:
     """Ask the leader for what is wished for, every few fetch timeouts."""
     refresh(core)
     if core.entry_wish is None:
         role.entry_due_ms = 0
         return
-    pause_ms = OWN_ENTRY_FETCH_TIMEOUTS * core.config.fetch_timeout_ms
+    pause_ms = SELF_REGISTRATION_FETCH_TIMEOUTS * core.config.fetch_timeout_ms
     if not role.entry_due_ms:
         role.entry_due_ms = core.now_ms + pause_ms
     if core.now_ms < role.entry_due_ms:
         return
-    core.fired(Timer.OWN_ENTRY if core.entry_wish is ChangeKind.UPDATE else Timer.AUTO_JOIN)
+    core.fired(Timer.SELF_REGISTRATION if core.entry_wish is ChangeKind.UPDATE else Timer.AUTO_JOIN)
     role.entry_due_ms = core.now_ms + pause_ms
     role.entry_request_id = core.next_request_id()
     request = _request(core, core.entry_wish, role.entry_request_id)
-    core.event(OwnEntryAsked(core.entry_wish.value, role.leader_id))
+    core.event(SelfRegistrationAsked(core.entry_wish.value, role.leader_id))
     core.send(role.leader_id, request)
 
 
-def own_entry_due_ms(core: CoreState, role: Follower) -> int:
-    """When ``pursue_own_entry`` has something to do next."""
+def self_registration_due_ms(core: CoreState, role: Follower) -> int:
+    """When ``poll_self_registration`` has something to do next."""
     return NEVER_MS if core.entry_wish is None else role.entry_due_ms
 
 
 def _request(core: CoreState, wish: ChangeKind, request_id: int) -> Request:
     known = core.voters.latest.get(core.me.id)
-    entry = _own_entry(core, known if known is not None else Voter(core.me))
+    entry = _self_registration(core, known if known is not None else Voter(core.me))
     if wish is ChangeKind.UPDATE:
         return UpdateVoterRequest(request_id, core.cluster_id, entry, core.epoch)
     if wish is ChangeKind.ADD or known is None:
@@ -154,20 +159,20 @@ def on_voter_change_response(
         return
     role.entry_request_id = 0
     if learn_from_response(core, sender, response):
-        core.event(OwnEntryAnswered(response.error, response.message))
+        core.event(SelfRegistrationAnswered(response.error, response.message))
 
 
 # The leader's side.
 
 
-def pursue_as_leader(core: CoreState, leader: Leader) -> None:
-    """A leader keeps its own entry true as well; with nobody waiting for an answer."""
+def poll_as_leader(core: CoreState, leader: Leader) -> None:
+    """A leader keeps its self registration true as well; with nobody waiting for an answer."""
     refresh(core)
     known = core.voters.latest.get(core.me.id)
     is_free = leader.takes_writes and leader.change is None
     is_settled = core.voters.latest_offset < core.high_watermark
     if core.entry_wish is ChangeKind.UPDATE and known is not None and is_free and is_settled:
-        entry = _own_entry(core, known)
+        entry = _self_registration(core, known)
         voter_changes.begin(
             core, PendingChange(ChangeKind.UPDATE, entry, None, ack_when_committed=False)
         )
@@ -178,7 +183,7 @@ def on_voter_request(
     sender: NodeId,
     request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest,
 ) -> None:
-    """A replica asks about its own entry; it is answered like an operator's wish."""
+    """A replica asks about its self registration; it is answered like an operator's wish."""
     error = _refusal(core, request)
     if error is not None:
         refuse(core, sender, request, error)

@@ -1,8 +1,8 @@
 """Whether a change of the voter set may begin: one refusal at a time, in the protocol's order.
 
 Pure questions about the state; nothing is changed here. KIP-853's precondition c (a
-kraft.version of 0) cannot fail on a leader of ours: the first record batch of a reign writes the
-voter set and kraft.version 1 into a log that has none yet.
+kraft.version of 0) cannot fail on a leader of ours: the first record batch of a leadership term
+writes the voter set and kraft.version 1 into a log that has none yet.
 
 See: ADR 30; Raft dissertation section 4.1 and the 2015 correction ("a leader
 commits a record of its own epoch before it changes the configuration").
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.pending_change import ChangeKind, PendingChange
-from quorum.core.state.replica_table import is_known_barred
+from quorum.core.state.replica_table import is_known_disqualified
 from quorum.core.state.roles import Leader
 from quorum.core.voters.versions import KRAFT_VERSION, kraft_versions_of, why_not_run_with
 from quorum.errors import ErrorCode
@@ -133,7 +133,7 @@ def _why_not_this(core: CoreState, leader: Leader, change: PendingChange) -> Ref
                     ErrorCode.VOTER_REMOVED,
                     f"node {key.id} was removed with this directory id; to let it back in, say so",
                 )
-            return _why_barred(leader, change.voter)
+            return _why_disqualified(leader, change.voter)
         case ChangeKind.REMOVE:
             if known is None or known.key != key:
                 return ErrorCode.VOTER_NOT_FOUND, f"node {key.id} is no voter with that directory"
@@ -150,13 +150,14 @@ def _why_not_this(core: CoreState, leader: Leader, change: PendingChange) -> Ref
     return None
 
 
-def _why_barred(leader: Leader, voter: Voter) -> Refusal | None:
+def _why_disqualified(leader: Leader, voter: Voter) -> Refusal | None:
     # It would count for the majority and never be heard of: not even a readmission helps.
-    if not is_known_barred(leader, voter.key):
+    if not is_known_disqualified(leader, voter.key):
         return None
     return (
         ErrorCode.INELIGIBLE_REPLICA,
-        f"node {voter.key.id} is barred: the disk with this directory id never votes; format an "
+        f"node {voter.key.id} is disqualified: the disk with this directory id never votes; "
+        "format an "
         "empty folder without initial voters and add the directory id that it gets",
     )
 
@@ -212,4 +213,4 @@ def why_not_caught_up(core: CoreState, leader: Leader, voter: Voter) -> Refusal 
     if core.now_ms - progress.last_fetch_ms > CAUGHT_UP_WITHIN_MS:
         return ErrorCode.REQUEST_TIMED_OUT, f"{node} has not fetched for too long"
     # Its first Fetch may have come while the probe was under way.
-    return _why_barred(leader, voter)
+    return _why_disqualified(leader, voter)

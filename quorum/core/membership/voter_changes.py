@@ -256,7 +256,7 @@ def _append_voters(
 # Ending.
 
 
-def pursue_change(core: CoreState, leader: Leader) -> bool:
+def poll_change(core: CoreState, leader: Leader) -> bool:
     """Do what is due; whether this leader has removed itself and that is committed."""
     _end_if_over(core, leader)
     change = leader.change

@@ -11,7 +11,7 @@ from quorum.values import value
 
 
 @value
-class FoundingRequest:
+class BootstrapRequest:
     """One bootstrap voter asks another, in epoch 0, whether it is freshly formatted too."""
 
     request_id: int
@@ -19,20 +19,20 @@ class FoundingRequest:
     sender: ReplicaKey
     voter: ReplicaKey
     epoch: Epoch
-    life_id: Uuid
+    incarnation_id: Uuid
     """Drawn once per format by the sender's disk."""
-    roster: tuple[tuple[NodeId, Uuid], ...] = ()
+    voter_list: tuple[tuple[NodeId, Uuid], ...] = ()
     """The lives the sender has durably agreed to found the quorum with; empty: none yet."""
 
 
 @value
-class FoundingResponse:
-    """Answer to ``FoundingRequest``; the responder's own life and roster, both durable."""
+class BootstrapResponse:
+    """Answer to ``BootstrapRequest``; the responder's own life and voter list, both durable."""
 
     request_id: int
     error: ErrorCode
     leader_id: NodeId
     epoch: Epoch
-    life_id: Uuid = ZERO_UUID
-    roster: tuple[tuple[NodeId, Uuid], ...] = ()
+    incarnation_id: Uuid = ZERO_UUID
+    voter_list: tuple[tuple[NodeId, Uuid], ...] = ()
     leader_endpoints: tuple[Endpoint, ...] = ()

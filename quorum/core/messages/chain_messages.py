@@ -1,4 +1,4 @@
-"""Log digests of another replica, which settle a dispute about what the log says.
+"""Log digests of another replica, which settle a divergence about what the log says.
 
 See: ADR 25; ``chain_digests`` and ``divergence_resolution`` for what they mean.
 """

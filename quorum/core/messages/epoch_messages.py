@@ -47,7 +47,7 @@ class EndQuorumEpochRequest:
     epoch: Epoch
     preferred_successors: tuple[ReplicaKey, ...] = ()
     leader_endpoints: tuple[Endpoint, ...] = ()
-    stand_now: bool = False
+    campaign_now: bool = False
     """To the first successor only: stand without a pre-vote; the sender leads until deposed."""
     is_unproven: bool = False
     """As in ``BeginQuorumEpochRequest``."""

@@ -56,7 +56,7 @@ class FetchRequest:
     """The receiver's digest there, put in by its runtime; does not travel."""
     subtree: Subtree | None = None
     """From a relay: what its observers need; None when nobody fetches through the sender."""
-    is_barred: bool = False
+    is_disqualified: bool = False
     """The sender does not vote although its key may be a voter's: count it as an observer."""
     has_lost_records: bool = False
     """The sender knows that its disk lost records and has a vote floor (ADR 7)."""

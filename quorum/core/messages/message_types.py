@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -36,7 +36,7 @@ Request: TypeAlias = (
     VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
-    | FoundingRequest
+    | BootstrapRequest
     | FetchRequest
     | FetchSnapshotRequest
     | ReadPositionRequest
@@ -49,7 +49,7 @@ Response: TypeAlias = (
     VoteResponse
     | BeginQuorumEpochResponse
     | EndQuorumEpochResponse
-    | FoundingResponse
+    | BootstrapResponse
     | FetchResponse
     | FetchSnapshotResponse
     | ReadPositionResponse

@@ -23,7 +23,7 @@ class FetchSnapshotRequest:
     position: int
     max_bytes: int
     read_round: ReadRound = NO_ROUND
-    is_barred: bool = False
+    is_disqualified: bool = False
     """As in ``FetchRequest``."""
 
 

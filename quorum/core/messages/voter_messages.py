@@ -1,6 +1,7 @@
-"""What a replica asks its leader about its own entry in the voter set, and the answer.
+"""What a replica asks its leader about its self registration in the voter set, and the answer.
 
-An operator's wishes do not come this way but by ``notice``; a replica speaks for itself only.
+An operator's wishes do not come this way but by ``on_local_event``; a replica speaks for itself
+only.
 
 See: KIP-853 (UpdateRaftVoter, auto join); docs/protocol.md, "Between replicas".
 """

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quorum.core.election.bootstrapping import founding_deadlines
+from quorum.core.election.bootstrapping import bootstrap_deadlines
 from quorum.core.election.campaign import asks_voters
 from quorum.core.following.leader_search import discovery_peers, is_search
 from quorum.core.following.relaying import may_go_direct, relay_times, uses_relays
 from quorum.core.following.snapshot_transfer import is_downloading, is_waiting_for_disk
-from quorum.core.membership.self_registration import own_entry_due_ms
+from quorum.core.membership.self_registration import self_registration_due_ms
 from quorum.core.replication.read_forwarding import reads_due_ms
 from quorum.core.replication.relay_serving import relay_deadline
 from quorum.core.state.core_state import CoreState
@@ -73,12 +73,12 @@ def leader_deadline(role: Leader) -> int:
 
 def _of_follower(core: CoreState, role: Follower) -> int:
     """As ``_of_others``, written out: asked after every message that a follower takes."""
-    earliest = own_entry_due_ms(core, role)
+    earliest = self_registration_due_ms(core, role)
     if core.may_campaign:
         if role.fetch_deadline_ms < earliest:
             earliest = role.fetch_deadline_ms
-        if role.stand_at_ms < earliest:
-            earliest = role.stand_at_ms
+        if role.campaign_at_ms < earliest:
+            earliest = role.campaign_at_ms
     flight = core.in_flight
     if flight is None:
         return min(earliest, min(_of_fetching(core), default=NEVER_MS))
@@ -96,21 +96,21 @@ def _of_others(core: CoreState) -> Iterator[int]:
         case Unattached():
             if core.may_campaign:
                 yield role.election_deadline_ms
-            yield from founding_deadlines(core)
+            yield from bootstrap_deadlines(core)
             yield from _of_fetching(core)
         case Follower():
             if core.may_campaign:
                 yield role.fetch_deadline_ms
-                yield role.stand_at_ms
-            yield own_entry_due_ms(core, role)
+                yield role.campaign_at_ms
+            yield self_registration_due_ms(core, role)
             yield from _of_fetching(core)
         case Prospective() | Candidate():
             yield from _of_campaign(core, role)
         case Resigned():
             if not core.is_shutting_down:
                 yield role.election_deadline_ms
-            for farewell in role.farewells.values():
-                yield farewell.due_ms
+            for end_epoch in role.end_epochs.values():
+                yield end_epoch.due_ms
 
 
 def _of_campaign(core: CoreState, role: Prospective | Candidate) -> Iterator[int]:

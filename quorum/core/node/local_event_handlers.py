@@ -1,4 +1,4 @@
-"""Local facts and operator requests: what the runtime tells by ``notice``.
+"""Local facts and operator requests: what the runtime tells by ``on_local_event``.
 
 Routes to the conversation concerned; the few that concern several are settled here.
 """
@@ -14,23 +14,23 @@ from quorum.core.contract.local_events import (
     FeatureLevels,
     LeaseChanged,
     ListenerEndpoints,
+    LocalEvent,
     LogVerified,
-    Notice,
     RemoveVoter,
     ReplayStopped,
     RequestFailed,
     Resign,
     ShutDown,
     SnapshotCreated,
-    SnapshotFrozen,
     SnapshotRejected,
     SnapshotRemoved,
+    SnapshotSealed,
     TransferLeadership,
     UpdateVoter,
 )
 from quorum.core.election import bootstrapping, campaign
 from quorum.core.following import snapshot_install
-from quorum.core.following.chunk_requests import forget_slice
+from quorum.core.following.chunk_requests import forget_chunk
 from quorum.core.integrity import divergence_resolution, quarantine
 from quorum.core.leadership import leadership_term, resignation, transfer
 from quorum.core.membership import voter_changes
@@ -43,7 +43,7 @@ from quorum.errors import QuorumUsageError
 from quorum.types import NodeId
 
 
-def on_notice(core: CoreState, fact: Notice) -> None:
+def on_local_event(core: CoreState, fact: LocalEvent) -> None:
     """Take one fact in.
 
     Raises:
@@ -56,8 +56,8 @@ def on_notice(core: CoreState, fact: Notice) -> None:
             _on_request_failed(core, fact.peer, fact.request_id, fact.refusal)
         case SnapshotCreated():
             _on_snapshot_created(core, fact)
-        case SnapshotFrozen():
-            snapshot_install.on_snapshot_frozen(core, fact)
+        case SnapshotSealed():
+            snapshot_install.on_snapshot_sealed(core, fact)
         case SnapshotRejected():
             snapshot_install.on_snapshot_rejected(core, fact)
         case SnapshotRemoved():
@@ -84,7 +84,7 @@ def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels | Rep
             core.entry_basis = None
         case FeatureLevels():
             core.versions = Versions(
-                with_kraft_version(fact.supported), fact.in_force, is_told=True
+                with_kraft_version(fact.supported), fact.in_force, is_advertised=True
             )
         case ReplayStopped():
             core.replay_stopped = fact.reason
@@ -102,7 +102,7 @@ def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
     """Fail-fast mode begins only when it is the leader's process that is gone.
 
-    An observer does not campaign, but grants pre-votes from then on (``hears_leader``).
+    An observer does not campaign, but grants pre-votes from then on (``has_leader_contact``).
     """
     role = core.role
     if isinstance(role, Follower) and role.leader_id == peer:
@@ -116,8 +116,8 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
         core.peer_failed(peer)
     if core.search is not None and core.search.request_id == request_id:
         core.search = None
-    forget_slice(core, request_id)
-    bootstrapping.on_founding_failed(core, peer, request_id)
+    forget_chunk(core, request_id)
+    bootstrapping.on_bootstrap_failed(core, peer, request_id)
     campaign.on_vote_failed(core, peer, request_id)
     leadership_term.on_begin_failed(core, peer, request_id, refusal)
     resignation.on_end_failed(core, peer, request_id)
@@ -147,4 +147,4 @@ def _on_leadership_request(core: CoreState, fact: ShutDown | Resign | TransferLe
         case ShutDown():
             core.is_shutting_down = True
             if isinstance(role, Leader):
-                transfer.hand_over(core, role)
+                transfer.transfer_leadership(core, role)

@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.local_events import DurableState, Notice
+from quorum.core.contract.local_events import DurableState, LocalEvent
 from quorum.core.contract.output import Output
 from quorum.core.election import bootstrapping, campaign
 from quorum.core.following import fetching, snapshot_install
 from quorum.core.integrity import divergence_resolution
 from quorum.core.leadership import leadership_term, resignation, transfer
 from quorum.core.liveness import disk_stall, process_pause
-from quorum.core.liveness.freshness import Currency, currency
+from quorum.core.liveness.freshness import Freshness, freshness
 from quorum.core.membership import self_registration, voter_changes
 from quorum.core.messages.message_types import Message
 from quorum.core.node import startup
 from quorum.core.node.deadlines import common_deadline, leader_deadline, next_deadline
-from quorum.core.node.local_event_handlers import on_notice
+from quorum.core.node.local_event_handlers import on_local_event
 from quorum.core.node.routing import HANDLERS
 from quorum.core.protocol.refusals import ignore
 from quorum.core.replication import commitment, read_confirmation, read_forwarding, relay_serving
@@ -137,16 +137,16 @@ class RaftNode:
         self._begin(now_ms)
         return self._finish()
 
-    def notice(self, now_ms: int, fact: Notice) -> Output:
+    def on_local_event(self, now_ms: int, fact: LocalEvent) -> Output:
         """Take a local fact or an operator's request.
 
         Raises:
             QuorumUsageError: A snapshot beyond the high watermark is reported.
         """
-        on_notice(self._begin(now_ms), fact)
+        on_local_event(self._begin(now_ms), fact)
         return self._finish()
 
-    def stood_still(self, now_ms: int, late_ms: int) -> Output:
+    def process_paused(self, now_ms: int, late_ms: int) -> Output:
         """This node comes ``late_ms`` late to a deadline. Moves deadlines; no turn is taken."""
         core = self._begin(now_ms)
         process_pause.excuse_others(core, late_ms)
@@ -235,18 +235,18 @@ class RaftNode:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node is in the voter set in force, and not barred from voting."""
+        """Whether this node is in the voter set in force, and not disqualified from voting."""
         return self._core.is_voter
 
     @property
-    def barred(self) -> str:
+    def disqualified(self) -> str:
         """Why this node never votes with its directory id; empty if it may."""
-        return self._core.election.barred
+        return self._core.election.disqualified
 
     @property
-    def why_not_founded(self) -> str:
+    def why_not_bootstrapped(self) -> str:
         """Which bootstrap voters epoch 1 still waits for, as a sentence; empty for none."""
-        return bootstrapping.why_not_founded(self._core)
+        return bootstrapping.why_not_bootstrapped(self._core)
 
     @property
     def log_end(self) -> OffsetAndEpoch:
@@ -304,13 +304,15 @@ class RaftNode:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Bytes proposed in this reign and not committed yet; bounded by the configuration."""
+        """Bytes proposed in this leadership term and not committed yet; bounded by the
+        configuration.
+        """
         role = self._core.role
         return role.uncommitted_bytes if isinstance(role, Leader) else 0
 
-    def currency(self, now_ms: int) -> Currency:
+    def freshness(self, now_ms: int) -> Freshness:
         """Since when this replica may lack something that was acknowledged elsewhere."""
-        return currency(self._core, now_ms)
+        return freshness(self._core, now_ms)
 
     def replicas(self) -> tuple[ReplicaView, ...]:
         """Describe-quorum as the leader sees it; empty on everybody else."""
@@ -342,14 +344,14 @@ class RaftNode:
                 return core.out
         disk_stall.watch(core)
         if core.now_ms >= core.chain.due_ms:
-            divergence_resolution.pursue_dispute(core)
+            divergence_resolution.poll_divergence_resolution(core)
         for _ in range(_ROLE_CHANGES_MAX):
             role = core.role
             self._take_turn()
             if core.role is role:
                 break
         if not isinstance(core.role, Leader):
-            read_forwarding.pursue_reads(core)
+            read_forwarding.poll_reads(core)
         if core.now_ms >= core.watermark_store_due_ms:
             store_high_watermark(core)
         core.out.next_deadline_ms = next_deadline(core)
@@ -359,31 +361,31 @@ class RaftNode:
         core = self._core
         role = core.role
         if core.relay is not None:
-            relay_serving.pursue_relay(core, core.relay)
+            relay_serving.poll_relay(core, core.relay)
         match role:
             case Leader():
-                leadership_term.pursue_leader(core, role)
+                leadership_term.poll_leader(core, role)
                 if core.role is role:
-                    transfer.pursue(core, role)
+                    transfer.poll(core, role)
             case Follower():
                 snapshot_install.install_if_ready(core)
-                fetching.pursue_follower(core, role)
+                fetching.poll_follower(core, role)
                 if core.role is role:
-                    self_registration.pursue_own_entry(core, role)
+                    self_registration.poll_self_registration(core, role)
             case Unattached():
                 snapshot_install.install_if_ready(core)
-                bootstrapping.pursue_founding(core)
-                campaign.pursue_unattached(core, role)
+                bootstrapping.poll_bootstrap(core)
+                campaign.poll_unattached(core, role)
                 if core.role is role:
-                    fetching.pursue_fetch(core)
+                    fetching.poll_fetch(core)
             case Prospective():
                 snapshot_install.install_if_ready(core)
-                campaign.pursue_prospective(core, role)
+                campaign.poll_prospective(core, role)
                 if core.role is role and not role.fail_fast:
-                    fetching.pursue_search(core)
+                    fetching.poll_search(core)
             case Candidate():
-                campaign.pursue_candidate(core, role)
+                campaign.poll_candidate(core, role)
             case Resigned():
-                resignation.pursue_resigned(core, role)
+                resignation.poll_resigned(core, role)
             case _:
                 assert_never(role)

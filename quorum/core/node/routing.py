@@ -10,7 +10,7 @@ from quorum.core.following import fetching, snapshot_transfer
 from quorum.core.integrity import chain_digests, divergence_resolution
 from quorum.core.leadership import leadership_term, resignation
 from quorum.core.membership import self_registration
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -34,8 +34,8 @@ from quorum.types import NodeId
 
 Handler = Callable[[CoreState, NodeId, Any], None]
 HANDLERS: dict[type[Any], Handler] = {
-    FoundingRequest: bootstrapping.on_founding_request,
-    FoundingResponse: bootstrapping.on_founding_response,
+    BootstrapRequest: bootstrapping.on_bootstrap_request,
+    BootstrapResponse: bootstrapping.on_bootstrap_response,
     VoteRequest: voting.on_vote_request,
     VoteResponse: campaign.on_vote_response,
     BeginQuorumEpochRequest: leadership_term.on_begin_request,

@@ -9,13 +9,13 @@ See: docs/architecture.md (Starting and stopping); 630.14 (what must hold on dis
 
 from __future__ import annotations
 
-from quorum.core.contract.events import VotingBarred
+from quorum.core.contract.events import VoterDisqualified
 from quorum.core.contract.local_events import DurableState
 from quorum.core.following.snapshot_install import replace_log
 from quorum.core.following.snapshot_transfer import take_up_download
 from quorum.core.positions.download import replaces_log
 from quorum.core.positions.log_view import LogView
-from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.positions.snapshot_index import SnapshotIndex
 from quorum.core.protocol.role_transitions import learn_endpoints, resigned_role
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower, Role, Unattached
@@ -61,14 +61,14 @@ def start(core: CoreState, state: DurableState) -> None:
         raise QuorumUsageError("; ".join(found))
     core.election = state.election
     core.log = LogView(state.log_start, state.log_end, state.epochs)
-    core.snapshots = SnapshotShelf(
+    core.snapshots = SnapshotIndex(
         state.snapshots, state.snapshot_sizes, state.snapshot_ages_ms, now_ms=core.now_ms
     )
     core.voters = VoterHistory.of(state.voters)
-    core.found_without = frozenset(state.found_without)
+    core.bootstrap_without = frozenset(state.bootstrap_without)
     core.voters_changed()
-    if state.election.barred:
-        core.event(VotingBarred(core.me, core.epoch, state.election.barred))
+    if state.election.disqualified:
+        core.event(VoterDisqualified(core.me, core.epoch, state.election.disqualified))
     latest = core.snapshots.latest
     committed = max(state.high_watermark, state.log_start.offset)
     if latest is not None and replaces_log(core.log, committed, latest):
@@ -81,7 +81,7 @@ def start(core: CoreState, state: DurableState) -> None:
     if state.download is not None:
         take_up_download(core, state.download)
     if core.relay is not None and core.log.end_offset > 0:
-        core.relay.unheard_until_ms = core.now_ms + core.config.observer_session_ms
+        core.relay.silent_until_ms = core.now_ms + core.config.observer_session_ms
     core.role, election = starting_role(core)
     core.save_election(election)
     if isinstance(core.role, Follower):

@@ -25,7 +25,7 @@ class Download:
     """The one download of a replica.
 
     Life-cycle: filling, then ``is_complete`` and being verified and frozen by the runtime; a
-    ``FrozenSnapshot`` takes over from there. Bound to one ``epoch``; after a change of epoch
+    ``SealedSnapshot`` takes over from there. Bound to one ``epoch``; after a change of epoch
     it rests until the new leader offers the same file. So does one that an earlier process run
     left (``found``).
     """
@@ -37,7 +37,7 @@ class Download:
     size: int = -1
     """Bytes of the whole file as its first chunk said; -1 before that."""
     file_digest: bytes = b""
-    slice_bytes: int = 0
+    chunk_bytes: int = 0
     """Length of the latest slice, and so of the next ones; 0 before the first is here."""
     contact_due_ms: int = 0
     """While the file is being frozen: when to show the leader a sign of life."""
@@ -67,7 +67,7 @@ class Download:
         self.position = 0
         self.size = -1
         self.file_digest = b""
-        self.slice_bytes = 0
+        self.chunk_bytes = 0
         self.found_bytes = 0
 
     def is_another_file(self, response: FetchSnapshotResponse) -> bool:
@@ -96,7 +96,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class FrozenSnapshot:
+class SealedSnapshot:
     """A downloaded checkpoint that is verified, durable and has its final name."""
 
     snapshot_id: SnapshotId

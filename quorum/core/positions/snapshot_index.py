@@ -12,7 +12,7 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, SnapshotId
 
 
 @dataclass(slots=True)
-class ShelvedSnapshot:
+class IndexedSnapshot:
     """What is known of one checkpoint file."""
 
     size: int
@@ -23,7 +23,7 @@ class ShelvedSnapshot:
     """
 
 
-class SnapshotShelf:
+class SnapshotIndex:
     """Checkpoints by id, ascending by offset, then epoch. The bootstrap one is never served."""
 
     __slots__ = ("_known", "ids", "latest", "leased")
@@ -36,7 +36,7 @@ class SnapshotShelf:
         *,
         now_ms: int = 0,
     ) -> None:
-        self._known: dict[SnapshotId, ShelvedSnapshot] = {}
+        self._known: dict[SnapshotId, IndexedSnapshot] = {}
         self.ids: tuple[SnapshotId, ...] = ()
         """All ids, ascending."""
         self.leased: tuple[SnapshotId, ...] = ()
@@ -53,7 +53,7 @@ class SnapshotShelf:
         if known is not None:
             known.size = size or known.size
             return
-        self._known[snapshot_id] = ShelvedSnapshot(size, now_ms)
+        self._known[snapshot_id] = IndexedSnapshot(size, now_ms)
         self._order()
 
     def remove(self, snapshot_id: SnapshotId) -> None:
@@ -61,7 +61,7 @@ class SnapshotShelf:
         if self._known.pop(snapshot_id, None) is not None:
             self._order()
 
-    def get(self, snapshot_id: SnapshotId) -> ShelvedSnapshot | None:
+    def get(self, snapshot_id: SnapshotId) -> IndexedSnapshot | None:
         """What is known of it; None for one that is not here."""
         return self._known.get(snapshot_id)
 

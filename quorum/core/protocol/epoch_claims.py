@@ -36,7 +36,7 @@ RESPONSE_RAISE_MAX: Final = 1 << 20
 """Most epochs that one response may be ahead: an election a minute for two years."""
 
 
-def hears_leader(core: CoreState, role: Follower) -> bool:
+def has_leader_contact(core: CoreState, role: Follower) -> bool:
     """Whether the leader answered within the fetch timeout, and is not known to be gone.
 
     This holds for every follower, also for one that takes itself for an observer: it may have been
@@ -54,7 +54,7 @@ def live_leader(core: CoreState) -> NodeId:
     """
     role, config = core.role, core.config
     if isinstance(role, Follower):
-        return role.leader_id if hears_leader(core, role) else NO_NODE
+        return role.leader_id if has_leader_contact(core, role) else NO_NODE
     if isinstance(role, Leader) and role.established:
         silent_from_ms = (
             role.check_quorum_deadline_ms - config.check_quorum_ms + config.fetch_timeout_ms
@@ -73,7 +73,7 @@ def _why_not_raise(core: CoreState, epoch: Epoch) -> str:
     leader_id = live_leader(core)
     if leader_id != NO_NODE:
         return f"hears leader {leader_id} of epoch {core.epoch}"
-    if core.is_founding:
+    if core.is_bootstrapping:
         return "its bootstrap is not complete, and it learns of a quorum by its own questions"
     return _why_not_so_far(core, epoch)
 
@@ -105,10 +105,10 @@ def _why_no_candidate(core: CoreState, candidate: ReplicaKey, last: OffsetAndEpo
     return ""
 
 
-def why_not_hear(core: CoreState, request: VoteRequest) -> str:
+def why_not_considered(core: CoreState, request: VoteRequest) -> str:
     """Why a vote request moves nothing here, not even the epoch; empty when it may."""
     stranger = _why_no_candidate(core, request.candidate, request.last)
-    if stranger or _was_asked_to_stand(core, request):
+    if stranger or _was_asked_to_campaign(core, request):
         return stranger
     if request.epoch > core.epoch and not core.may_campaign and not _is_called_voter(core, request):
         return "is no voter as far as it knows, and is not asked as one"
@@ -126,9 +126,9 @@ def _is_called_voter(core: CoreState, request: VoteRequest) -> bool:
     return request.voter == core.me
 
 
-def _was_asked_to_stand(core: CoreState, request: VoteRequest) -> bool:
+def _was_asked_to_campaign(core: CoreState, request: VoteRequest) -> bool:
     """Whether this leader has asked the candidate to take over, which is why it has this epoch."""
-    asked = core.role.asked_to_stand if isinstance(core.role, Leader) else None
+    asked = core.role.asked_to_campaign if isinstance(core.role, Leader) else None
     return (
         asked is not None and asked.matches(request.candidate) and request.epoch == core.epoch + 1
     )

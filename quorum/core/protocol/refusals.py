@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from quorum.core.contract.events import MessageIgnored, RequestRefused
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -54,8 +54,10 @@ def _error_response(core: CoreState, request: Request, error: ErrorCode) -> Resp
             return BeginQuorumEpochResponse(request_id, error, leader_id, epoch, endpoints)
         case EndQuorumEpochRequest():
             return EndQuorumEpochResponse(request_id, error, leader_id, epoch, endpoints)
-        case FoundingRequest():
-            return FoundingResponse(request_id, error, leader_id, epoch, leader_endpoints=endpoints)
+        case BootstrapRequest():
+            return BootstrapResponse(
+                request_id, error, leader_id, epoch, leader_endpoints=endpoints
+            )
         case FetchRequest():
             return FetchResponse(
                 request_id,

@@ -88,7 +88,7 @@ def note_leader_contact(
     role.has_fetched = True
     role.has_campaigned = False
     role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
-    role.stand_at_ms = NEVER_MS
+    role.campaign_at_ms = NEVER_MS
     core.lost_leader = None
     core.peers.succeeded(peer)
     core.upstream.succeeded(peer)

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from enum import Enum
 
-from quorum.core.contract.events import GAVE_WAY, LeaderLost, RoleChanged, TransferEnded
+from quorum.core.contract.events import SUPERSEDED, LeaderLost, RoleChanged, TransferEnded
 from quorum.core.contract.output import LeaderEndpoints, ReadFailed, RequestSettled
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.read_messages import ReadPositionResponse
-from quorum.core.protocol.voter_change_answers import fail_with_reign
+from quorum.core.protocol.voter_change_answers import fail_with_leadership
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.roles import (
     Ballot,
     Candidate,
-    Farewell,
+    EndEpochState,
     Follower,
     Leader,
     Prospective,
@@ -221,12 +221,12 @@ def become_resigned(core: CoreState, successors: tuple[ReplicaKey, ...], *, reas
 
 
 def resigned_role(core: CoreState, successors: tuple[ReplicaKey, ...]) -> Resigned:
-    """A farewell to every other voter, and the time until the epoch is left."""
+    """An EndQuorumEpoch to every other voter, and the time until the epoch is left."""
     return Resigned(
         core.now_ms if core.is_lone_voter else core.random_election_deadline(),
         successors,
         {
-            voter.key.id: Farewell(voter.key, core.now_ms)
+            voter.key.id: EndEpochState(voter.key, core.now_ms)
             for voter in core.voters.latest.others(core.me)
         },
     )
@@ -290,11 +290,11 @@ def _settle_leadership(core: CoreState, leader: Leader) -> None:
                 leader_endpoints=core.answering_endpoints(),
             ),
         )
-    fail_with_reign(core, leader)
+    fail_with_leadership(core, leader)
     if isinstance(core.role, Resigned):
         end_transfer(core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader resigned")
     else:
-        end_transfer(core, leader, ErrorCode.NONE, GAVE_WAY)
+        end_transfer(core, leader, ErrorCode.NONE, SUPERSEDED)
 
 
 def end_transfer(core: CoreState, leader: Leader, error: ErrorCode, outcome: str) -> None:
@@ -377,12 +377,13 @@ def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
 
     It may be misled by a forged hint, and go on saying so. Its answers must count all the same, and
     an epoch that it is in must be left behind, or this replica is never elected again. It votes for
-    nobody in that epoch: whoever leads one has voted for itself. (A fresh disk is barred there.)
+    nobody in that epoch: whoever leads one has voted for itself. (A fresh disk is disqualified
+    there.)
     """
     if epoch > core.epoch:
         if not core.may_campaign:
             return False
-        voted = None if core.is_founding else core.me
+        voted = None if core.is_bootstrapping else core.me
         become_unattached(core, epoch, voted=voted, reason=reason)
         return True
     return isinstance(core.role, Leader | Resigned | Unattached | Prospective | Candidate)
@@ -394,5 +395,5 @@ def lose_leader(core: CoreState, wait_ms: int) -> None:
     if not isinstance(role, Follower):
         return
     core.lost_leader = LeaderAndEpoch(role.leader_id, core.epoch)
-    role.stand_at_ms = min(role.stand_at_ms, core.now_ms + wait_ms)
+    role.campaign_at_ms = min(role.campaign_at_ms, core.now_ms + wait_ms)
     core.event(LeaderLost(role.leader_id, core.epoch))

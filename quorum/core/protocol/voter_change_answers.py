@@ -51,7 +51,7 @@ def end(core: CoreState, change: PendingChange, error: ErrorCode, message: str) 
     answer(core, change, error, message)
 
 
-def fail_with_reign(core: CoreState, leader: Leader) -> None:
+def fail_with_leadership(core: CoreState, leader: Leader) -> None:
     """Leadership is lost: what is under way fails, its outcome possibly unknown."""
     change = leader.change
     leader.change = None

@@ -40,7 +40,7 @@ def on_durable(core: CoreState, ticket: int) -> None:
     role = core.role
     if has_flushed and isinstance(role, Leader) and role.established:
         advance_high_watermark(core, role)
-    if core.election.vote_floor is not None and not core.chain.condemned:
+    if core.election.vote_floor is not None and not core.chain.quarantined_log:
         _lift_vote_floor(core, core.election.vote_floor)
 
 
@@ -65,7 +65,7 @@ def lift_vote_floor_at_leaders_end(core: CoreState) -> None:
     See: ADR 20.
     """
     floor, end = core.election.vote_floor, core.log.end
-    if floor is not None and not core.chain.condemned and core.log.flushed_end == end.offset:
+    if floor is not None and not core.chain.quarantined_log and core.log.flushed_end == end.offset:
         _forget_vote_floor(core, floor, end)
 
 

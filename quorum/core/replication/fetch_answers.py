@@ -72,7 +72,7 @@ def answer_from_log(
 
 
 def answer_held(core: CoreState, leader: Leader, fetch: HeldFetch) -> None:
-    """Answer a Fetch that was judged when it came, with what is true now.
+    """Answer a Fetch that was evaluated when it came, with what is true now.
 
     A replica below the log end may have been held, and the log trimmed beyond it meanwhile.
     """
@@ -80,17 +80,21 @@ def answer_held(core: CoreState, leader: Leader, fetch: HeldFetch) -> None:
     if request.fetch_offset >= core.log.start.offset:
         answer_from_log(core, leader, fetch.sender, request)
         return
-    verdict = classify_fetch(
+    classification = classify_fetch(
         core.log, core.snapshots.latest, request.fetch_offset, request.last_fetched_epoch
     )
-    answer_elsewhere(core, leader, fetch.sender, request, verdict)
+    answer_elsewhere(core, leader, fetch.sender, request, classification)
 
 
 def answer_elsewhere(
-    core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
+    core: CoreState,
+    leader: Leader,
+    sender: NodeId,
+    request: FetchRequest,
+    classification: FetchAnswer,
 ) -> None:
     """Answer with the point of divergence, or with the snapshot to fetch."""
-    place = place_elsewhere(core, sender, request, verdict)
+    place = place_elsewhere(core, sender, request, classification)
     if place is None:
         return
     core.send(
@@ -111,15 +115,15 @@ def answer_elsewhere(
 
 
 def place_elsewhere(
-    core: CoreState, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
+    core: CoreState, sender: NodeId, request: FetchRequest, classification: FetchAnswer
 ) -> Elsewhere | None:
     """Where a replica has to go on whose log is no prefix of ours; leader and relay say the same.
 
     Reports the verdict. None when there is no such place: the request is refused then.
     """
     place = Elsewhere(
-        verdict.point if isinstance(verdict, Diverging) else None,
-        verdict.snapshot_id if isinstance(verdict, NeedsSnapshot) else None,
+        classification.point if isinstance(classification, Diverging) else None,
+        classification.snapshot_id if isinstance(classification, NeedsSnapshot) else None,
     )
     core.event(
         FetchClassified(

@@ -1,4 +1,4 @@
-"""The leader's side of replication: judging Fetch, answering it, and what is committed.
+"""The leader's side of replication: evaluating Fetch, answering it, and what is committed.
 
 A Fetch is a question and an acknowledgement in one: the replica has everything below its
 offset on disk. It gets one of three answers: records, the point where the logs diverge, or a
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from quorum.core.contract.events import ReplicaRegressed
 from quorum.core.integrity.chain_digests import is_same_history
-from quorum.core.integrity.divergence_resolution import open_dispute
+from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.positions.fetch_classification import SERVE, Diverging, classify_fetch
 from quorum.core.protocol.refusals import (
@@ -46,7 +46,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if request.replica.id == NO_NODE:
         _answer_consumer(core, leader, sender, request)
         return
-    progress = progress_for(core, leader, request.replica, is_barred=request.is_barred)
+    progress = progress_for(core, leader, request.replica, is_disqualified=request.is_disqualified)
     if _went_back(core, progress, request):
         refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
         return
@@ -55,21 +55,21 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         progress.note_supported(request.supported, now_ms=core.now_ms)
     is_first = progress.last_fetch_ms < 0
     note_contact(core, leader, progress)
-    verdict = classify_fetch(
+    classification = classify_fetch(
         core.log, core.snapshots.latest, request.fetch_offset, request.last_fetched_epoch
     )
-    if verdict is not SERVE:
+    if classification is not SERVE:
         note_echo(core, leader, progress, request.read_round)
-        answer_elsewhere(core, leader, sender, request, verdict)
+        answer_elsewhere(core, leader, sender, request, classification)
         return
     if not is_same_history(core, progress, request):
         refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
-        open_dispute(
+        start_divergence_resolution(
             core,
             sender,
             request.fetch_offset,
             "its digest is not ours",
-            opponent_votes=progress.is_voter,
+            peer_votes=progress.is_voter,
         )
         return
     _note_position(core, leader, progress, request)
@@ -81,7 +81,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if (
         not may_wait
         or request.max_wait_ms == 0
-        or _must_tell_watermark(core, request)
+        or _must_report_watermark(core, request)
         or (progress.is_voter and leader.reads.is_under_way and request.read_round != stamp)
     ):
         answer_from_log(core, leader, sender, request, with_endpoints=is_first)
@@ -90,7 +90,8 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
 
 
 def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
-    """Whether a disk was rolled back: a voter asks below what it acknowledged in this reign.
+    """Whether a disk was rolled back: a voter asks below what it acknowledged in this leadership
+    term.
 
     A late copy of an old request looks the same; its answer finds nobody waiting for it. A
     replica that knows of its loss says so, has a vote floor, and is not accused of anything. The
@@ -111,7 +112,7 @@ def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest
     return False
 
 
-def _must_tell_watermark(core: CoreState, request: FetchRequest) -> bool:
+def _must_report_watermark(core: CoreState, request: FetchRequest) -> bool:
     """Whether a Fetch is answered only to tell the high watermark, and now."""
     return request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
 
@@ -199,9 +200,9 @@ def _answer_consumer(
         refuse(core, sender, request, ErrorCode.OFFSET_OUT_OF_RANGE)
         return
     if request.last_fetched_epoch >= 0 and offset > log.start.offset:
-        verdict = classify_fetch(log, None, offset, request.last_fetched_epoch)
-        if isinstance(verdict, Diverging):
-            answer_elsewhere(core, leader, sender, request, verdict)
+        classification = classify_fetch(log, None, offset, request.last_fetched_epoch)
+        if isinstance(classification, Diverging):
+            answer_elsewhere(core, leader, sender, request, classification)
             return
     if offset < core.high_watermark or request.max_wait_ms == 0:
         answer_from_log(core, leader, sender, request)

@@ -109,13 +109,13 @@ def confirm_reads(core: CoreState, leader: Leader) -> None:
         confirmed = reads.confirm(number, core.now_ms)
         freshness.note_confirmed_round(core, leader)
         for read in confirmed:
-            _tell(core, read)
+            _notify(core, read)
         if not reads.is_under_way:
             return
         _announce_round(core, leader)
 
 
-def _tell(core: CoreState, read: PendingRead) -> None:
+def _notify(core: CoreState, read: PendingRead) -> None:
     asker = read.asker
     if asker is None:
         core.progress(ReadConfirmed(read.token, read.read_offset))

@@ -44,7 +44,7 @@ def ask_position(core: CoreState, token: int) -> None:
         waiting.add(ForwardedRead(token, core.now_ms + patience_ms))
 
 
-def pursue_reads(core: CoreState) -> None:
+def poll_reads(core: CoreState) -> None:
     """Give up what has waited too long; keep one request under way while reads wait."""
     waiting = core.forwarded
     if not waiting.reads:
@@ -75,7 +75,7 @@ def pursue_reads(core: CoreState) -> None:
 
 
 def reads_due_ms(core: CoreState) -> int:
-    """When ``pursue_reads`` has something to do next."""
+    """When ``poll_reads`` has something to do next."""
     waiting = core.forwarded
     if not waiting.reads:
         return NEVER_MS

@@ -11,7 +11,7 @@ See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); ADR 27.
 from __future__ import annotations
 
 from quorum.core.integrity.chain_digests import is_same_history
-from quorum.core.integrity.divergence_resolution import open_dispute
+from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.positions.fetch_classification import (
@@ -36,7 +36,7 @@ _UPKEEP_MS = 1000
 
 
 def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
-    """Answer an observer below this relay, or hand the request to a leader's judgement."""
+    """Answer an observer below this relay, or hand the request to a leader's evaluation."""
     relay = _relay_to_answer(core)
     if relay is None:
         fetch_serving.on_fetch(core, sender, request)
@@ -55,16 +55,16 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     if not _may_be_prefix(core, progress, request):
         refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
         # The observer asks the leader next, and this relay compares with its own upstream.
-        # Here it is enough to know whether these files are sound.
-        open_dispute(
+        # Here it is enough to know whether these files are intact.
+        start_divergence_resolution(
             core,
             sender,
             request.fetch_offset,
             "its digest is not ours",
-            opponent_votes=False,
+            peer_votes=False,
         )
         return
-    _judge(
+    _evaluate(
         core,
         relay,
         sender,
@@ -74,7 +74,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
 
 
 def _relay_to_answer(core: CoreState) -> Relay | None:
-    """The relay that judges a request here; None where it is for a leader's judgement.
+    """The relay that judges a request here; None where it is for a leader's evaluation.
 
     A relay that has become a voter or leads serves nobody as a relay.
     """
@@ -118,7 +118,7 @@ def is_serving(core: CoreState) -> bool:
         isinstance(role, Follower)
         and role.has_fetched
         and core.download is None
-        and core.frozen is None
+        and core.sealed_snapshot is None
         and upstream.epoch == core.epoch
         and not _is_out_of_age(core)
     )
@@ -159,7 +159,7 @@ def _note_contact(core: CoreState, relay: Relay, key: ReplicaKey) -> ReplicaProg
     return progress
 
 
-def _judge(
+def _evaluate(
     core: CoreState, relay: Relay, sender: NodeId, request: FetchRequest, deadline_ms: int
 ) -> None:
     """Answer a Fetch of this epoch with what is true now, or hold it until ``deadline_ms``."""
@@ -172,9 +172,9 @@ def _judge(
         else:
             _hold(core, relay, HeldFetch(sender, request, deadline_ms, is_voter=False))
         return
-    verdict = classify_committed(core, offset, request.last_fetched_epoch)
-    if verdict is not SERVE:
-        _answer_elsewhere(core, sender, request, verdict)
+    classification = classify_committed(core, offset, request.last_fetched_epoch)
+    if classification is not SERVE:
+        _answer_elsewhere(core, sender, request, classification)
     elif offset < committed or request.high_watermark < committed or is_due:
         _answer(core, sender, request, records_end=committed if offset < committed else -1)
     else:
@@ -183,7 +183,7 @@ def _judge(
 
 def _hold(core: CoreState, relay: Relay, fetch: HeldFetch) -> None:
     for displaced in relay.held.hold(fetch):
-        _judge(core, relay, displaced.sender, displaced.request, core.now_ms)
+        _evaluate(core, relay, displaced.sender, displaced.request, core.now_ms)
 
 
 def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) -> FetchAnswer:
@@ -193,14 +193,18 @@ def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) ->
     """
     log, committed = core.log, core.high_watermark
     latest = core.snapshots.latest
-    verdict = classify_fetch(log, latest, offset, last_fetched_epoch)
-    if verdict is SERVE and offset > 0 and log.epochs.epoch_before(offset) != last_fetched_epoch:
+    classification = classify_fetch(log, latest, offset, last_fetched_epoch)
+    if (
+        classification is SERVE
+        and offset > 0
+        and log.epochs.epoch_before(offset) != last_fetched_epoch
+    ):
         # Only a damaged or foreign log gets here: it has another record below our watermark.
         known = log.end_offset_for_epoch(last_fetched_epoch - 1)
-        verdict = Diverging(known or OffsetAndEpoch(log.start.offset, log.start.epoch))
-    if isinstance(verdict, Diverging) and verdict.point.offset > committed:
+        classification = Diverging(known or OffsetAndEpoch(log.start.offset, log.start.epoch))
+    if isinstance(classification, Diverging) and classification.point.offset > committed:
         return Diverging(OffsetAndEpoch(committed, log.epochs.epoch_before(committed)))
-    return verdict
+    return classification
 
 
 def path_of(core: CoreState) -> tuple[ReplicaKey, ...]:
@@ -241,9 +245,9 @@ def _answer(core: CoreState, sender: NodeId, request: FetchRequest, *, records_e
 
 
 def _answer_elsewhere(
-    core: CoreState, sender: NodeId, request: FetchRequest, verdict: FetchAnswer
+    core: CoreState, sender: NodeId, request: FetchRequest, classification: FetchAnswer
 ) -> None:
-    place = place_elsewhere(core, sender, request, verdict)
+    place = place_elsewhere(core, sender, request, classification)
     if place is None:
         return
     core.send(
@@ -277,7 +281,7 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
     progress = _note_contact(core, relay, request.replica)
     progress.download_end = request.snapshot_id.offset
     relay.note(progress)
-    shelved = core.snapshots.get(request.snapshot_id)
+    indexed = core.snapshots.get(request.snapshot_id)
     core.send(
         sender,
         FetchSnapshotResponse(
@@ -286,14 +290,14 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
             core.leader_id,
             core.epoch,
             request.snapshot_id,
-            size=shelved.size if shelved is not None else 0,
+            size=indexed.size if indexed is not None else 0,
             position=request.position,
             serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
         ),
     )
 
 
-def pursue_relay(core: CoreState, relay: Relay) -> None:
+def poll_relay(core: CoreState, relay: Relay) -> None:
     """Answer what the high watermark, time or a change of epoch has made answerable."""
     held = relay.held
     if len(held):
@@ -319,17 +323,17 @@ def _answer_held(core: CoreState, relay: Relay) -> None:
     if core.high_watermark > relay.answered_to:
         relay.answered_to = core.high_watermark
         for fetch in held.take_up_to(core.high_watermark):
-            _judge_held(core, relay, fetch, fetch.deadline_ms)
+            _evaluate_held(core, relay, fetch, fetch.deadline_ms)
     if core.now_ms >= held.earliest_ms:
         for fetch in held.take_due(core.now_ms):
             core.fired(Timer.RELAY_HELD_FETCH)
-            _judge_held(core, relay, fetch, core.now_ms)
+            _evaluate_held(core, relay, fetch, core.now_ms)
 
 
-def _judge_held(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
+def _evaluate_held(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
     """As when it came, unless this relay has come to fetch through the asker meanwhile."""
     if not _is_refused(core, relay, fetch.sender, fetch.request, None):
-        _judge(core, relay, fetch.sender, fetch.request, deadline_ms)
+        _evaluate(core, relay, fetch.sender, fetch.request, deadline_ms)
 
 
 def relay_deadline(core: CoreState, relay: Relay) -> int:

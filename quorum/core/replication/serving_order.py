@@ -2,8 +2,8 @@
 
 A lone write is committed as soon as a majority has it. Every further replica that is served along
 with it costs the leader and its own processor as much again and makes nobody quicker; served a
-little later, it gets several writes for the price of one. Whom a commit waits for is judged anew at
-every append, by who has most: a follower that fails is overtaken after one delay.
+little later, it gets several writes for the price of one. Whom a commit waits for is evaluated anew
+at every append, by who has most: a follower that fails is overtaken after one delay.
 
 Who pays is a linearizable read at an observer: after a lone write it waits there for the delay at
 most. A voter hears of the read round, and gets what it lacks with it.

@@ -28,11 +28,13 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
         refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return
     if request.replica.id != NO_NODE:
-        progress = progress_for(core, leader, request.replica, is_barred=request.is_barred)
+        progress = progress_for(
+            core, leader, request.replica, is_disqualified=request.is_disqualified
+        )
         progress.download_end = request.snapshot_id.offset
         note_contact(core, leader, progress)
         note_echo(core, leader, progress, request.read_round)
-    shelved = core.snapshots.get(request.snapshot_id)
+    indexed = core.snapshots.get(request.snapshot_id)
     core.send(
         sender,
         FetchSnapshotResponse(
@@ -41,7 +43,7 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
             core.me.id,
             core.epoch,
             request.snapshot_id,
-            size=shelved.size if shelved is not None else 0,
+            size=indexed.size if indexed is not None else 0,
             position=request.position,
             serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
             read_round=leader.reads.stamp,
@@ -60,9 +62,9 @@ def refusal_of_fetch_snapshot(
     error = refusal_of_leader_request(core, request.epoch, leads=serves)
     if error is not None:
         return error
-    shelved = core.snapshots.get(request.snapshot_id)
-    if shelved is None or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
+    indexed = core.snapshots.get(request.snapshot_id)
+    if indexed is None or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID:
         return ErrorCode.SNAPSHOT_NOT_FOUND
-    if request.position < 0 or 0 < shelved.size <= request.position:
+    if request.position < 0 or 0 < indexed.size <= request.position:
         return ErrorCode.POSITION_OUT_OF_RANGE
     return None

@@ -39,8 +39,8 @@ def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
             return None
         if snapshot_id.offset > core.high_watermark:
             continue
-        shelved = core.snapshots.get(snapshot_id)
-        is_held_long = shelved is not None and shelved.since_ms <= held_limit_ms
+        indexed = core.snapshots.get(snapshot_id)
+        is_held_long = indexed is not None and indexed.since_ms <= held_limit_ms
         if snapshot_id.offset <= needed_from or is_held_long:
             return snapshot_id
     return None
@@ -49,8 +49,9 @@ def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
 def _needed_from(core: CoreState, leader: Leader) -> int:
     """The lowest offset that a live replica still has to fetch from this log.
 
-    Who has not been heard of counts as live for one session from the beginning of the reign:
-    nothing is known of it yet. It then holds the log where it is. Voters have an entry from the
+    Who has not been heard of counts as live for one session from the beginning of the leadership
+    term: nothing is known of it yet. It then holds the log where it is. Voters have an entry from
+        the
     beginning; which observers an earlier leader served is known to nobody.
     """
     limit_ms = core.now_ms - core.config.observer_session_ms

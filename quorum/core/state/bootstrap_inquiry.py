@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, ReplicaKey, Uuid
 
-Roster: TypeAlias = tuple[tuple[NodeId, Uuid], ...]
-"""The life id of every bootstrap voter, ascending by node id."""
+VoterList: TypeAlias = tuple[tuple[NodeId, Uuid], ...]
+"""The incarnation id of every bootstrap voter, ascending by node id."""
 
 
 @dataclass(slots=True)
@@ -25,10 +25,10 @@ class Inquiry:
     """The request in flight; 0 for none."""
     failures: int = 0
     """Questions in a row that brought nothing new; they lengthen the pause."""
-    life_id: Uuid = ZERO_UUID
-    roster: Roster = ()
+    incarnation_id: Uuid = ZERO_UUID
+    voter_list: VoterList = ()
 
 
-def without(roster: Roster, missing: frozenset[NodeId]) -> Roster:
-    """``roster`` without the voters that may be missing."""
-    return tuple(entry for entry in roster if entry[0] not in missing)
+def without(voter_list: VoterList, missing: frozenset[NodeId]) -> VoterList:
+    """``voter_list`` without the voters that may be missing."""
+    return tuple(entry for entry in voter_list if entry[0] not in missing)

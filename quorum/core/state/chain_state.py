@@ -1,4 +1,4 @@
-"""What a replica knows about the equality of its log with others': counts and a dispute.
+"""What a replica knows about the equality of its log with others': counts and a divergence.
 
 Digests are opaque here. See: ADR 5; ``chain_digests`` compares, ``divergence_resolution``
 settles what differs.
@@ -15,7 +15,7 @@ from quorum.types import NodeId
 
 
 class Stage(Enum):
-    """Where a dispute stands."""
+    """Where a divergence stands."""
 
     VERIFYING = "reading its own files again"
     SEARCHING = "looking for the first batch that differs"
@@ -37,15 +37,15 @@ class Question:
 
 
 @dataclass(slots=True)
-class Dispute:
+class DivergenceResolution:
     """Two logs that should be equal below ``end_offset`` and seem not to be.
 
     The search keeps two offsets: at ``low`` the answers are equal, or one of the two logs does
     not reach down there (``is_low_equal`` says which); at ``high`` they are not equal.
     """
 
-    opponent: NodeId
-    opponent_votes: bool
+    conflicting_peer: NodeId
+    peer_votes: bool
     end_offset: int
     cuts: int
     """``LogView.cuts`` when it began: once the log was cut, it is about nothing any more."""
@@ -72,21 +72,21 @@ class ChainState:
     """Fetches whose offset this leader's own disk had not reached; a later one covers it."""
     unknown: int = 0
     """Fetches with a digest that is not known on one of the two sides: nothing was proven."""
-    dispute: Dispute | None = None
+    resolution: DivergenceResolution | None = None
     due_ms: int = NEVER_MS
-    """When the dispute has something to do."""
+    """When the divergence has something to do."""
     quiet_until_ms: int = 0
-    """No new dispute before: each reads the whole log."""
-    condemned: str = ""
+    """No new divergence before: each reads the whole log."""
+    quarantined_log: str = ""
     """Why this log is wrong; the node is about to stop."""
     last_outcome: str = ""
 
     @property
-    def complaint(self) -> str:
+    def log_problem(self) -> str:
         """What is wrong with this log, or may be; empty for nothing known."""
-        if self.condemned:
-            return f"this log is wrong: {self.condemned}"
-        if self.dispute is not None:
-            stage = self.dispute.stage.value
-            return f"the log differs from that of node {self.dispute.opponent}: {stage}"
+        if self.quarantined_log:
+            return f"this log is wrong: {self.quarantined_log}"
+        if self.resolution is not None:
+            stage = self.resolution.stage.value
+            return f"the log differs from that of node {self.resolution.conflicting_peer}: {stage}"
         return ""

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.events import Event, VoterSetChanged, VotingBarred, WatermarkMoved
+from quorum.core.contract.events import Event, VoterDisqualified, VoterSetChanged, WatermarkMoved
 from quorum.core.contract.output import (
     Effect,
     HighWatermarkAdvanced,
@@ -37,9 +37,9 @@ from quorum.core.contract.output import (
     VotersChanged,
 )
 from quorum.core.messages.message_types import Message
-from quorum.core.positions.download import Download, FrozenSnapshot
+from quorum.core.positions.download import Download, SealedSnapshot
 from quorum.core.positions.log_view import LogView
-from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.positions.snapshot_index import SnapshotIndex
 from quorum.core.state.bootstrap_inquiry import Inquiry
 from quorum.core.state.chain_state import ChainState
 from quorum.core.state.disk_watch import DiskWatch
@@ -57,10 +57,10 @@ from quorum.errors import invariant
 from quorum.types import (
     LOG_BEGINNING,
     NO_NODE,
+    BootstrapState,
     ElectionState,
     Endpoint,
     Epoch,
-    Founding,
     LeaderAndEpoch,
     NodeId,
     OffsetAndEpoch,
@@ -95,7 +95,7 @@ class CoreState:
         self.election = ElectionState()
         self.log = LogView(LOG_BEGINNING, LOG_BEGINNING, ())
         self.watermark_store_due_ms = NEVER_MS
-        self.snapshots = SnapshotShelf()
+        self.snapshots = SnapshotIndex()
         self.voters = VoterHistory()
         self.is_voter = self.is_shutting_down = False
         self.last_ticket = self.durable_ticket = 0
@@ -113,12 +113,12 @@ class CoreState:
         self.relay = Relay(me.id) if relays.serves else None
         """The observers that fetch from this one; None for a node that is no relay."""
         self.download: Download | None = None
-        self.frozen: FrozenSnapshot | None = None
+        self.sealed_snapshot: SealedSnapshot | None = None
         """A downloaded and verified snapshot that has to replace the log."""
         self.inquiries: dict[NodeId, Inquiry] = {}
         """What other bootstrap voters said before epoch 1 (``bootstrapping``)."""
         self.versions = Versions()
-        self.found_without: frozenset[NodeId] = frozenset()
+        self.bootstrap_without: frozenset[NodeId] = frozenset()
         """Bootstrap voters that the operator does not wait for, at his own risk."""
         self.lost_leader: LeaderAndEpoch | None = None
         """The leader of this epoch that is known to be gone (ADR 8)."""
@@ -128,8 +128,8 @@ class CoreState:
         self.entry_basis: VoterSet | None = None
         """The voter set that the next two were found out from; None to find them out again."""
         self.entry_wish: ChangeKind | None = None
-        """What is to be asked of the leader about this node's own entry."""
-        self.entry_complaint = self.replay_stopped = ""
+        """What is to be asked of the leader about this node's self registration."""
+        self.self_registration_problem = self.replay_stopped = ""
         """Why this disk does not vote, as last told; why committed records are no longer applied
         here, empty while they are.
         """
@@ -175,7 +175,7 @@ class CoreState:
         """
         return self.is_voter or (
             self.voters.latest_offset >= self.high_watermark
-            and not self.election.barred
+            and not self.election.disqualified
             and self.voters.before_latest.contains(self.me)
         )
 
@@ -185,23 +185,24 @@ class CoreState:
         return self.is_voter and len(self.voters.latest) == 1
 
     @property
-    def has_agreed_to_found(self) -> bool:
+    def has_agreed_to_bootstrap(self) -> bool:
         """Whether this disk has promised to found a quorum, before epoch 1."""
-        founding = self.election.founding
+        bootstrap_state = self.election.bootstrap_state
         return self.is_lone_voter or (
-            founding is not None and (founding.is_complete or bool(founding.roster))
+            bootstrap_state is not None
+            and (bootstrap_state.is_complete or bool(bootstrap_state.voter_list))
         )
 
     @property
-    def is_founding(self) -> bool:
-        """Whether this is a bootstrap voter that does not know its quorum to be founded.
+    def is_bootstrapping(self) -> bool:
+        """Whether this is a bootstrap voter that does not know its quorum to be bootstrapped.
 
         A lone voter has nobody to ask.
         """
         if self.epoch > 0 or not self.is_voter or len(self.voters.latest) == 1:
             return False
-        founding = self.election.founding
-        return founding is None or not founding.is_complete
+        bootstrap_state = self.election.bootstrap_state
+        return bootstrap_state is None or not bootstrap_state.is_complete
 
     def answering_endpoints(self) -> tuple[Endpoint, ...]:
         """Where the leader named in an answer can be reached, as far as known."""
@@ -286,7 +287,9 @@ class CoreState:
             InvariantViolation: The epoch would fall, or the vote change within it.
         """
         before = self.election
-        state = replace(state, founding=before.founding, barred=before.barred)
+        state = replace(
+            state, bootstrap_state=before.bootstrap_state, disqualified=before.disqualified
+        )
         if state == before:
             return
         invariant(
@@ -302,34 +305,42 @@ class CoreState:
             before=before.voted,
             after=state.voted,
         )
-        barred = ""
+        disqualified = ""
         if state.epoch > 0 and before.epoch == 0:
-            if self.is_voter and not self.has_agreed_to_found and self.position == LOG_BEGINNING:
+            if (
+                self.is_voter
+                and not self.has_agreed_to_bootstrap
+                and self.position == LOG_BEGINNING
+            ):
                 # In one write with the epoch: a crash must not make it look like a participant.
-                barred = "freshly formatted, and met a quorum that it took no part in founding"
-            state = replace(state, founding=None, barred=before.barred or barred)
+                disqualified = (
+                    "freshly formatted, and met a quorum that it took no part in bootstrap"
+                )
+            state = replace(
+                state, bootstrap_state=None, disqualified=before.disqualified or disqualified
+            )
         self._store_election(state)
-        if barred:
-            self._tell_barred()
+        if disqualified:
+            self._report_disqualified()
 
-    def save_founding(self, founding: Founding) -> None:
-        """Remember how far this disk has come in founding its quorum (epoch 0 only)."""
-        self._store_election(replace(self.election, founding=founding))
+    def save_bootstrap(self, bootstrap_state: BootstrapState) -> None:
+        """Remember how far this disk has come in bootstrap its quorum (epoch 0 only)."""
+        self._store_election(replace(self.election, bootstrap_state=bootstrap_state))
 
-    def bar(self, reason: str) -> None:
+    def disqualify(self, reason: str) -> None:
         """Never vote, stand or count as a voter again with this directory id."""
-        if not self.election.barred:
-            self._store_election(replace(self.election, barred=reason))
-            self._tell_barred()
+        if not self.election.disqualified:
+            self._store_election(replace(self.election, disqualified=reason))
+            self._report_disqualified()
 
     def _store_election(self, state: ElectionState) -> None:
         self.election = state
         self.election_ticket = self.effect(SaveElectionState(state))
 
-    def _tell_barred(self) -> None:
+    def _report_disqualified(self) -> None:
         self.is_voter = False
         self.entry_basis = None
-        self.event(VotingBarred(self.me, self.election.epoch, self.election.barred))
+        self.event(VoterDisqualified(self.me, self.election.epoch, self.election.disqualified))
 
     def raise_high_watermark(self, high_watermark: int) -> bool:
         """Everything below ``high_watermark`` is committed; whether that is news.
@@ -357,7 +368,7 @@ class CoreState:
     def voters_changed(self) -> None:
         """Adopt the voter set that is now in force and tell about it."""
         latest = self.voters.latest
-        self.is_voter = latest.contains(self.me) and not self.election.barred
+        self.is_voter = latest.contains(self.me) and not self.election.disqualified
         self.event(VoterSetChanged(self.voters.latest_offset, latest.ids))
         self.progress(VotersChanged(latest.voters))
 

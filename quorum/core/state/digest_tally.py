@@ -1,6 +1,6 @@
 """What the voters' digests say about two logs that differ: who holds what, and who cannot tell yet.
 
-A replica is asked twice: near the first difference, and at the end of what is in dispute. Only a
+A replica is asked twice: near the first difference, and at the end of what is in question. Only a
 digest of something *behind* the common part says which history a replica holds; one that has only
 the common part, because it lags, has decided nothing and is asked again.
 
@@ -25,7 +25,7 @@ class Held(NamedTuple):
     near: DigestAt
     """At the first offset where the two sides' answers differ."""
     end: DigestAt
-    """At the end of what is in dispute."""
+    """At the end of what is in question."""
 
 
 UNKNOWN = Held(NOTHING, NOTHING)

@@ -32,7 +32,7 @@ class LocalAsker:
 
 @dataclass(frozen=True, slots=True)
 class PeerAsker:
-    """A replica asked for its own entry by a message."""
+    """A replica asked for its self registration by a message."""
 
     sender: NodeId
     request_id: int
@@ -45,7 +45,7 @@ class PendingChange:
     Life-cycle: the endpoint is probed (``offset`` is -1), then the record is appended, then it
     is committed. Its asker is told once: at the end, or at the append if it wanted that.
 
-    Invariant: at most one per leader; it ends with the reign at the latest.
+    Invariant: at most one per leader; it ends with the leadership term at the latest.
     """
 
     kind: ChangeKind

@@ -31,13 +31,13 @@ class Relay:
     subtree: Subtree | None = None
     """What is reported upstream. Its low is never above the truth: positions only rise between
     two ``refresh`` calls, and one that is lower is taken in by ``note``."""
-    unheard_until_ms: int = 0
+    silent_until_ms: int = 0
     """Until then observers may come back that fetched from a former life of this relay, and of
     which nothing is known."""
     upkeep_due_ms: int = 0
     told: tuple[Epoch, tuple[tuple[NodeId, NodeId], ...]] = (-1, ())
-    """The reign and the ways last named in it."""
-    tell_again_ms: int = 0
+    """The leadership term and the ways last named in it."""
+    report_again_ms: int = 0
     answered_to: int = 0
     """The high watermark with which held Fetches were last looked through."""
 
@@ -70,7 +70,7 @@ class Relay:
         Who has not been heard of counts as in need of the whole log of this relay.
         """
         subtree = self.subtree
-        if now_ms < self.unheard_until_ms:
+        if now_ms < self.silent_until_ms:
             known = subtree or Subtree(low=log_start, members=0)
             return replace(known, low=min(known.low, log_start), is_provisional=True)
         return subtree
@@ -80,10 +80,10 @@ class Relay:
         subtree = self.reported(now_ms, log_start)
         if subtree is None or not subtree.links:
             return subtree
-        if self.told == (epoch, subtree.links) and now_ms < self.tell_again_ms:
+        if self.told == (epoch, subtree.links) and now_ms < self.report_again_ms:
             return replace(subtree, links=())
         self.told = (epoch, subtree.links)
-        self.tell_again_ms = now_ms + LINKS_REPEAT_MS
+        self.report_again_ms = now_ms + LINKS_REPEAT_MS
         return subtree
 
     def forget_silent(self, limit_ms: int) -> bool:

@@ -24,7 +24,9 @@ class ReplicaProgress:
     key: ReplicaKey
     is_voter: bool
     live_since_ms: int
-    """Last sign of life by Fetch or FetchSnapshot; for a voter at first the reign's start."""
+    """Last sign of life by Fetch or FetchSnapshot; for a voter at first the leadership term's
+    start.
+    """
     end_offset: int = -1
     """Acknowledged log end (exclusive): all below it is on that replica's disk."""
     proven_end: int = -1
@@ -37,15 +39,15 @@ class ReplicaProgress:
     read_round: int = 0
     """Latest read round of this epoch that it has echoed."""
     compared_end: int = -1
-    """Up to here its log digest was found equal to ours in this reign."""
+    """Up to here its log digest was found equal to ours in this leadership term."""
     is_incomparable: bool = False
     """Whether it was reported that digests cannot be compared."""
     subtree: Subtree | None = None
     """What the observers need that fetch through it; None for one that is no relay."""
-    is_barred: bool = False
+    is_disqualified: bool = False
     """Whether it said with its last Fetch that its disk never votes (``bootstrapping``)."""
     supported: tuple[VersionRange, ...] | None = None
-    """What it can run with, as it said last; None when it said nothing in this reign."""
+    """What it can run with, as it said last; None when it said nothing in this leadership term."""
     supported_ms: int = -VERSIONS_KNOWN_MS
     """When it said so."""
     begin_due_ms: int = 0
@@ -106,8 +108,8 @@ class ReplicaView:
     subtree: Subtree | None = None
     """For a relay: the observers that fetch through it, as it reported them."""
     compared_end: int = -1
-    """Up to here its log digest was found equal to the leader's in this reign."""
-    is_barred: bool = False
-    """Whether the disk with this key never votes; a voter's own entry says it, too."""
+    """Up to here its log digest was found equal to the leader's in this leadership term."""
+    is_disqualified: bool = False
+    """Whether the disk with this key never votes; a voter's self registration says it, too."""
     supported: tuple[VersionRange, ...] | None = None
-    """What it can run with, as it said last; None when it said nothing in this reign."""
+    """What it can run with, as it said last; None when it said nothing in this leadership term."""

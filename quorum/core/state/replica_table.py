@@ -39,7 +39,7 @@ def build_remote(core: CoreState, leader: Leader) -> None:
     for progress in known.values():
         if leader.remote.get(progress.key.id) is not progress:
             progress.is_voter = False
-            # A barred disk is there already, as what it is.
+            # A disqualified disk is there already, as what it is.
             leader.observers.setdefault(progress.key, progress)
 
 
@@ -52,28 +52,28 @@ def progress_of(leader: Leader, key: ReplicaKey) -> ReplicaProgress | None:
 
 
 def progress_for(
-    core: CoreState, leader: Leader, key: ReplicaKey, *, is_barred: bool
+    core: CoreState, leader: Leader, key: ReplicaKey, *, is_disqualified: bool
 ) -> ReplicaProgress:
-    """The entry of a replica that fetches; a voter barred from voting is an observer."""
-    if not is_barred:
+    """The entry of a replica that fetches; a voter disqualified from voting is an observer."""
+    if not is_disqualified:
         progress = progress_of(leader, key) or track_observer(core, leader, key)
-        progress.is_barred = False
+        progress.is_disqualified = False
         return progress
     former = leader.remote.get(key.id)
     if former is not None and former.key.matches(key):
         # What its disk once acknowledged is not there any more.
         former.end_offset = -1
     progress = leader.observers.get(key) or track_observer(core, leader, key)
-    progress.is_barred = True
+    progress.is_disqualified = True
     return progress
 
 
-def is_known_barred(leader: Leader, key: ReplicaKey) -> bool:
+def is_known_disqualified(leader: Leader, key: ReplicaKey) -> bool:
     """Whether the disk that fetches with ``key`` said last that it never votes."""
-    barred, voter = leader.observers.get(key), leader.remote.get(key.id)
-    if barred is None or not barred.is_barred:
+    disqualified, voter = leader.observers.get(key), leader.remote.get(key.id)
+    if disqualified is None or not disqualified.is_disqualified:
         return False
-    return voter is None or voter.key != key or voter.live_since_ms <= barred.live_since_ms
+    return voter is None or voter.key != key or voter.live_since_ms <= disqualified.live_since_ms
 
 
 def track_observer(core: CoreState, leader: Leader, key: ReplicaKey) -> ReplicaProgress:
@@ -124,7 +124,7 @@ def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:
     if not isinstance(leader, Leader) or not leader.established:
         return ()
     views = [
-        replace(_view(each), is_barred=is_known_barred(leader, each.key))
+        replace(_view(each), is_disqualified=is_known_disqualified(leader, each.key))
         for each in replicas_of(leader)
     ]
     now_ms = core.now_ms

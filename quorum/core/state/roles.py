@@ -110,7 +110,7 @@ class Leader:
     """(end offset, bytes) of own appends above the high watermark."""
     uncommitted_bytes: int = 0
     transfer: Transfer | None = None
-    asked_to_stand: ReplicaKey | None = None
+    asked_to_campaign: ReplicaKey | None = None
     """The voter that was last asked to take over; it campaigns in the next epoch, perhaps late."""
     change: PendingChange | None = None
     """The change of the voter set under way (853)."""
@@ -133,7 +133,7 @@ class Follower:
     """The fetch timer of this term: drawn once, so that the followers of one leader differ."""
     has_fetched: bool = False
     """Whether this leader has answered a Fetch within the fetch timer: then no pre-votes."""
-    stand_at_ms: int = NEVER_MS
+    campaign_at_ms: int = NEVER_MS
     """When to ask for pre-votes because the leader's process is gone."""
     has_campaigned: bool = False
     """Whether its fetch timer has expired, it campaigned without success, and the leader has been
@@ -142,12 +142,12 @@ class Follower:
     entry_due_ms: int = 0
     """When to ask about the own voter entry; 0 while there is nothing to ask."""
     entry_request_id: int = 0
-    supported_told: tuple[VersionRange, ...] = ()
+    advertised_versions: tuple[VersionRange, ...] = ()
     """What this leader has heard that this release can run with; empty before it has."""
 
 
 @dataclass(slots=True)
-class Farewell:
+class EndEpochState:
     """The EndQuorumEpoch owed to one voter."""
 
     voter: ReplicaKey
@@ -162,7 +162,7 @@ class Resigned:
 
     election_deadline_ms: int
     preferred_successors: tuple[ReplicaKey, ...]
-    farewells: dict[NodeId, Farewell]
+    end_epochs: dict[NodeId, EndEpochState]
 
 
 Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned

@@ -58,8 +58,10 @@ class Timer(Enum):
     VOTE_REQUEST = TimerKind("vote request", _REQUEST, "no answer: a pause, then again")
     VOTE_RETRY = TimerKind("vote retry", _BACKOFF, "the vote is asked for again")
     RESIGNATION = TimerKind("resignation", _E, "a resigned leader leaves its epoch")
-    FAREWELL_REQUEST = TimerKind("farewell request", _REQUEST, "no answer: a pause, then again")
-    FAREWELL_RETRY = TimerKind("farewell retry", _BACKOFF, "EndQuorumEpoch is sent again")
+    END_EPOCH_REQUEST = TimerKind(
+        "EndQuorumEpoch request", _REQUEST, "no answer: a pause, then again"
+    )
+    END_EPOCH_RETRY = TimerKind("EndQuorumEpoch retry", _BACKOFF, "EndQuorumEpoch is sent again")
     FETCH_REQUEST = TimerKind("Fetch request", _REQUEST, "no answer: that peer is left alone")
     SNAPSHOT_REQUEST = TimerKind(
         "FetchSnapshot request", _REQUEST, "no answer: that peer is left alone"
@@ -84,7 +86,7 @@ class Timer(Enum):
     UPKEEP = TimerKind(
         "upkeep",
         "half of `fetch_timeout_ms`",
-        "a leader looks after silent replicas, the log start and its own entry",
+        "a leader looks after silent replicas, the log start and its self registration",
     )
     BEGIN_QUORUM = TimerKind(
         "begin quorum", "half of `fetch_timeout_ms`", "a silent voter is told who leads"
@@ -118,8 +120,10 @@ class Timer(Enum):
         "a change of the voter set is given up",
     )
     PROBE_RETRY = TimerKind("endpoint probe retry", _BACKOFF, "the endpoint is probed again")
-    OWN_ENTRY = TimerKind(
-        "own entry", "twice `fetch_timeout_ms`", "a voter asks for its entry to be corrected"
+    SELF_REGISTRATION = TimerKind(
+        "self registration",
+        "twice `fetch_timeout_ms`",
+        "a voter asks for its entry to be corrected",
     )
     AUTO_JOIN = TimerKind(
         "auto join", "twice `fetch_timeout_ms`", "a replica asks to become a voter"
@@ -140,8 +144,8 @@ class Timer(Enum):
     )
     DIGEST_REQUEST = TimerKind("ChainDigest request", _REQUEST, "no answer: a pause, then again")
     DIGEST_RETRY = TimerKind("ChainDigest retry", _BACKOFF, "the digests are asked for again")
-    FOUNDING_REQUEST = TimerKind("Founding request", _REQUEST, "no answer: a pause, then again")
-    FOUNDING_RETRY = TimerKind("Founding retry", _BACKOFF, "a bootstrap voter is asked again")
+    BOOTSTRAP_REQUEST = TimerKind("Bootstrap request", _REQUEST, "no answer: a pause, then again")
+    BOOTSTRAP_RETRY = TimerKind("Bootstrap retry", _BACKOFF, "a bootstrap voter is asked again")
     RELAY_PATIENCE = TimerKind(
         "relay patience",
         "one to two times `relay_patience_ms`",

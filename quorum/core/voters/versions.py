@@ -28,7 +28,7 @@ class Versions:
 
     supported: tuple[VersionRange, ...] = (OWN_KRAFT_VERSIONS,)
     in_force: Mapping[str, int] = field(default_factory=dict)
-    is_told: bool = False
+    is_advertised: bool = False
     """Whether the runtime has said so; before that the node knows the quorum's own range only."""
 
 

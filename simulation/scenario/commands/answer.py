@@ -11,8 +11,8 @@ no leader.
 from __future__ import annotations
 
 from quorum.core.messages.message_types import Request
+from simulation.scenario.forged_answers import made_up_answer
 from simulation.scenario.grammar import Arguments, ScenarioError
-from simulation.scenario.made_up_answers import made_up_answer
 from simulation.scenario.outlet import Kind
 from simulation.scenario.render import message_line, type_name
 from simulation.scenario.world import World
@@ -31,7 +31,7 @@ def run(world: World, args: Arguments) -> None:
             world.queue.remove(envelope)
             response = made_up_answer(kind, asked.request_id, asked.epoch, args)
             args.finish()
-            world.say(Kind.MESSAGE, f"{sender}->{to} made up {message_line(response)}")
+            world.announce(Kind.MESSAGE, f"{sender}->{to} made up {message_line(response)}")
             world.receive(sender, to, response)
             return
     raise ScenarioError(f"answer: no {kind} of {to} to {sender} is on its way")

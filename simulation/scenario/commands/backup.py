@@ -25,18 +25,18 @@ def run(world: World, args: Arguments) -> None:
         raise ScenarioError(f"backup: node {node_id} is running")
     if not restores:
         member.backup = deepcopy(member.fs)
-        world.say(Kind.EVENT, f"{node_id}: disk copied")
+        world.announce(Kind.EVENT, f"{node_id}: disk copied")
         return
     if member.backup is None:
         raise ScenarioError(f"backup: there is no copy of node {node_id}'s disk")
     if suffix:
         name = _put_back(member.backup, member.fs, suffix)
         world.damaged.add(node_id)
-        world.say(Kind.EVENT, f"{node_id}: {name} is that of the copy")
+        world.announce(Kind.EVENT, f"{node_id}: {name} is that of the copy")
         return
     member.fs = deepcopy(member.backup)
-    world.witness.reformatted(node_id, is_empty=False)
-    world.say(Kind.EVENT, f"{node_id}: disk is that of the copy")
+    world.run_observer.reformatted(node_id, is_empty=False)
+    world.announce(Kind.EVENT, f"{node_id}: disk is that of the copy")
 
 
 def _put_back(copy: MemoryFileSystem, disk: MemoryFileSystem, suffix: str) -> str:

@@ -1,11 +1,12 @@
-"""cluster voters=(1,2,3) [observers=(9)] [jitter=(0,0,50)] [founded=0] [fetch_max_wait_ms=500 ...]
+"""cluster voters=(1,2,3) [observers=(9)] [jitter=(0,0,50)] [bootstrapped=0] [fetch_max_wait_ms=500
+...]
 
 Fresh, formatted, running nodes and a quiet network. Any setting of the core, the log or
 checkpoints may follow by name. ``jitter`` pins each node's timers to that percentage of
 their random range; without it they are 0, 10, 20 ... percent by position. ``relays=(4,5)`` are
 observers that serve others; ``from_9=(4,5)`` lets observer 9 fetch from these, the first one first.
 Observers know the addresses of all voters as bootstrap servers; ``servers_9=(7,2)`` gives node 9
-those of nodes 7 and 2, whether they exist or not. With ``founded=0``
+those of nodes 7 and 2, whether they exist or not. With ``bootstrapped=0``
 the voters are freshly formatted and have yet to found their quorum, waiting for all but those
 in ``without=(3)``; ``down=(3)`` are formatted but not started. The quorum remembers as many
 removed voters as ``tombstones=`` says. ``metadata_version_4=20`` makes node 4 one of an older
@@ -40,8 +41,8 @@ def run(world: World, args: Arguments) -> None:
         _config(LogConfig, args),
         _config(SnapshotConfig, args),
         voters,
-        is_founded=bool(args.number("founded", 1)),
-        found_without=args.numbers("without"),
+        is_bootstrapped=bool(args.number("bootstrapped", 1)),
+        bootstrap_without=args.numbers("without"),
         tombstones=args.number("tombstones", 0),
     )
     observers, shares = args.numbers("observers"), args.numbers("jitter")

@@ -26,4 +26,4 @@ def run(world: World, args: Arguments) -> None:
         raise ScenarioError(f"corrupt: {path.name} has only {size} bytes")
     fs.flip_bit(path, position)
     world.damaged.add(node_id)
-    world.say(Kind.EVENT, f"{node_id}: byte {position} of {path.name} is damaged")
+    world.announce(Kind.EVENT, f"{node_id}: byte {position} of {path.name} is damaged")

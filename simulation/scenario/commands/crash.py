@@ -30,4 +30,4 @@ def run(world: World, args: Arguments) -> None:
         except PowerLost:
             pass
     world.crash(node_id, _MODES[lose])
-    world.say(Kind.EVENT, f"{node_id}: crashed")
+    world.announce(Kind.EVENT, f"{node_id}: crashed")

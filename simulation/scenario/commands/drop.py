@@ -17,17 +17,17 @@ from simulation.scenario.world import World
 def run(world: World, args: Arguments) -> None:
     wanted = filter_of(args)
     count = args.number("count", 0)
-    is_told = args.text("told") == "yes"
+    is_advertised = args.text("told") == "yes"
     args.finish()
     chosen = [each for each in world.queue if wanted.matches(each)][: count or None]
     if not chosen:
         raise ScenarioError("drop: nothing of that kind is on its way")
     for envelope in chosen:
         world.queue.remove(envelope)
-        world.say(
+        world.announce(
             Kind.MESSAGE,
             f"{envelope.sender}->{envelope.to} lost {message_line(envelope.message)}",
         )
         world.outlet.end_step()
-        if is_told and isinstance(envelope.message, Request):
+        if is_advertised and isinstance(envelope.message, Request):
             world.unanswered(envelope)

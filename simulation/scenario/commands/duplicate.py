@@ -21,7 +21,7 @@ def run(world: World, args: Arguments) -> None:
         raise ScenarioError("duplicate: nothing of that kind is on its way")
     for envelope in chosen:
         world.queue.append(envelope)
-        world.say(
+        world.announce(
             Kind.MESSAGE,
             f"{envelope.sender}->{envelope.to} again {message_line(envelope.message)}",
         )

@@ -23,7 +23,7 @@ def run(world: World, args: Arguments) -> None:
     forged = forge_batch(member.fs, DIRECTORY, offset)
     if forged is None:
         raise ScenarioError(f"forge: node {node_id} has no offset {offset}")
-    world.witness.forged.add(node_id)
-    world.witness.disguise(*forged)
+    world.run_observer.forged.add(node_id)
+    world.run_observer.disguise(*forged)
     world.damaged.add(node_id)
-    world.say(Kind.EVENT, f"{node_id}: offset {offset} has another history")
+    world.announce(Kind.EVENT, f"{node_id}: offset {offset} has another history")

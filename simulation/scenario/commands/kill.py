@@ -19,7 +19,7 @@ def run(world: World, args: Arguments) -> None:
     noticed = args.numbers("noticed") if given else ()
     args.finish()
     world.crash(node_id, KEEP_ALL)
-    world.say(Kind.EVENT, f"{node_id}: killed")
+    world.announce(Kind.EVENT, f"{node_id}: killed")
     world.outlet.end_step()
     for peer in noticed if given else world.up():
         if (peer, node_id) not in world.cut:

@@ -14,10 +14,10 @@ from quorum.log.election_store import ElectionFile
 from quorum.log.recovery import open_log
 from quorum.types import NO_NODE, ElectionState, EpochStart
 from simulation.invariants.mirror import LogMirror
-from simulation.invariants.witness import Witness
+from simulation.invariants.run_observer import RunObserver
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.items import item_batch, producer_batch
-from simulation.scenario.member import DIRECTORY, FOUNDED, key_of
+from simulation.scenario.member import BOOTSTRAPPED, DIRECTORY, key_of
 from simulation.scenario.world import World
 
 
@@ -32,7 +32,7 @@ def run(world: World, args: Arguments) -> None:
         key_of(voted) if voted >= 0 else None,
     )
     if state.epoch == 0:
-        state = replace(state, founding=FOUNDED.founding)
+        state = replace(state, bootstrap_state=BOOTSTRAPPED.bootstrap_state)
     high_watermark = args.number("hw", 0)
     producer = args.text("producer")
     args.finish()
@@ -40,7 +40,7 @@ def run(world: World, args: Arguments) -> None:
     old.replica = None
     member = world.add(node_id, old.settings, old.share)
     member.clock = old.clock
-    world.witness.nodes.pop(node_id, None)
+    world.run_observer.nodes.pop(node_id, None)
     past = LogMirror()
     log, _ = open_log(member.fs, DIRECTORY, old.settings.log)
     epoch_before = 0
@@ -52,7 +52,7 @@ def run(world: World, args: Arguments) -> None:
             batch = item_batch(name or f"e{epoch}o{offset}", offset=offset, epoch=epoch)
         log.append(batch, base_offset=offset, end_offset=offset + 1, epochs=starts)
         epoch_before = epoch
-        _lay_down(world.witness, past, batch)
+        _lay_down(world.run_observer, past, batch)
     log.flush()
     if high_watermark:
         log.store_high_watermark(high_watermark)
@@ -62,14 +62,14 @@ def run(world: World, args: Arguments) -> None:
     world.start(node_id)
 
 
-def _lay_down(witness: Witness, past: LogMirror, data: bytes) -> None:
+def _lay_down(run_observer: RunObserver, past: LogMirror, data: bytes) -> None:
     """Let the invariants know of a batch that no leader of this run has written."""
-    for batch in witness.split(data):
+    for batch in run_observer.split(data):
         past.append(batch)
         key = (batch.end_offset, batch.epoch)
-        if witness.positions.setdefault(key, past.chain) != past.chain:
+        if run_observer.positions.setdefault(key, past.chain) != past.chain:
             raise ScenarioError(f"load: {key} has another history on another node")
-        witness.batches[key] = batch
+        run_observer.batches[key] = batch
 
 
 def _producer(args: Arguments, text: str) -> tuple[int, int]:

@@ -21,4 +21,4 @@ def run(world: World, args: Arguments) -> None:
         raise ScenarioError(f"lose: node {node_id} has no file named ...{suffix}")
     fs.unlink(DIRECTORY / names[-1])
     world.damaged.add(node_id)
-    world.say(Kind.EVENT, f"{node_id}: {names[-1]} is gone")
+    world.announce(Kind.EVENT, f"{node_id}: {names[-1]} is gone")

@@ -25,9 +25,9 @@ def run(world: World, args: Arguments) -> None:
     def answered(name: str, answer: Answer) -> None:
         found = "done" if answer.code is ErrorCode.NONE else answer.code.name
         at = f" at {answer.offset}/{answer.epoch}" if answer.offset >= 0 else ""
-        world.say(Kind.ANSWER, f"{node_id} answers {name}: {found}{at}")
+        world.announce(Kind.ANSWER, f"{node_id} answers {name}: {found}{at}")
         if answer.code is ErrorCode.NONE:
-            world.outcomes.append(lambda: world.witness.acknowledged(node_id, answer.offset))
+            world.outcomes.append(lambda: world.run_observer.acknowledged(node_id, answer.offset))
 
     def submit_all() -> None:
         if replica is not None:

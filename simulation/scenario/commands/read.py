@@ -15,13 +15,13 @@ def run(world: World, args: Arguments) -> None:
     args.finish()
     replica = world.running(node_id).replica
 
-    begun = world.witness.read_begins()
+    begun = world.run_observer.read_begins()
 
     def found(offset: int | None) -> None:
         outcome = "failed" if offset is None else f"confirmed at {offset}"
-        world.say(Kind.ANSWER, f"{node_id} read {outcome}")
+        world.announce(Kind.ANSWER, f"{node_id} read {outcome}")
         if offset is not None:
-            world.outcomes.append(lambda: world.witness.read_confirmed(node_id, begun, offset))
+            world.outcomes.append(lambda: world.run_observer.read_confirmed(node_id, begun, offset))
 
     def ask() -> None:
         if replica is not None:

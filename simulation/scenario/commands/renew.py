@@ -21,5 +21,5 @@ def run(world: World, args: Arguments) -> None:
     member.fs = MemoryFileSystem()
     member.disk += 1
     member.format()
-    world.witness.reformatted(node_id, is_empty=False)
-    world.say(Kind.EVENT, f"{node_id}: has disk {member.disk} now, an empty one")
+    world.run_observer.reformatted(node_id, is_empty=False)
+    world.announce(Kind.EVENT, f"{node_id}: has disk {member.disk} now, an empty one")

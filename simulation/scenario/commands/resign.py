@@ -16,8 +16,8 @@ def run(world: World, args: Arguments) -> None:
     replica = world.running(node_id).replica
     fact = ShutDown() if is_shutdown else Resign("asked to")
 
-    def notice() -> None:
+    def on_local_event() -> None:
         if replica is not None:
-            replica.notice(fact)
+            replica.on_local_event(fact)
 
-    world.step(node_id, notice)
+    world.step(node_id, on_local_event)

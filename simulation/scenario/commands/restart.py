@@ -25,4 +25,4 @@ def run(world: World, args: Arguments) -> None:
     world.member(node_id).host = host or world.member(node_id).host
     world.start(node_id)
     for line in boot_lines(world.member(node_id)):
-        world.say(Kind.EVENT, line)
+        world.announce(Kind.EVENT, line)

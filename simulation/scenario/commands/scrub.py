@@ -20,7 +20,7 @@ def run(world: World, args: Arguments) -> None:
         return
     findings = scrub(member.fs, target_of(replica))
     for finding in findings:
-        world.say(Kind.EVENT, f"{node_id}: scrub: {finding.cause}")
+        world.announce(Kind.EVENT, f"{node_id}: scrub: {finding.cause}")
 
     def act() -> None:
         for finding in findings:
@@ -28,4 +28,4 @@ def run(world: World, args: Arguments) -> None:
 
     world.step(node_id, act)
     if not findings:
-        world.say(Kind.EVENT, f"{node_id}: scrub: all files are sound")
+        world.announce(Kind.EVENT, f"{node_id}: scrub: all files are intact")

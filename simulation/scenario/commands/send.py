@@ -1,11 +1,11 @@
-"""send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5] [barred=yes]
+"""send 9->1 Fetch epoch=1 offset=3 last_epoch=1 [wait=0] [round=1/5] [disqualified=yes]
 send 9->1 FetchSnapshot epoch=1 snapshot=5/1 position=0 [bytes=100]
 send 2->1 Vote epoch=2 last=5/1 [voter=1]        (or PreVote)
 send 2->1 BeginQuorumEpoch epoch=2 [voter=1] [at=host] [port=9093]
 send 2->1 EndQuorumEpoch epoch=2 [successors=(1,3)] [stand=now]
 send 2->1 ReadPosition epoch=1
 send 2->1 ChainDigest epoch=1 offsets=(3,5)
-send 2->1 Founding epoch=0 [voter=1] [life=none]
+send 2->1 Bootstrap epoch=0 [voter=1] [life=none]
 send 9->1 AddVoter epoch=1 [voter=9] [disk=0] [at=host] [port=0]    (or UpdateVoter)
 send 9->1 RemoveVoter epoch=1 [voter=9] [disk=0] [own_disk=1]
 
@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from simulation.scenario.forged_requests import made_up
 from simulation.scenario.grammar import Arguments, ScenarioError
-from simulation.scenario.made_up import made_up
 from simulation.scenario.world import World
 
 

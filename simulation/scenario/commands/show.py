@@ -29,4 +29,4 @@ def run(world: World, args: Arguments) -> None:
     else:
         raise ScenarioError(f"show: one of {', '.join(sorted([*VIEWS, 'queue']))}")
     for line in lines:
-        world.say(Kind.RESULT, line)
+        world.announce(Kind.RESULT, line)

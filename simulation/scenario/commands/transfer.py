@@ -21,7 +21,7 @@ def run(world: World, args: Arguments) -> None:
 
     def settled(outcome: RequestSettled) -> None:
         world.coverage.told(TransferLeadership, outcome.error)
-        world.say(Kind.ANSWER, f"{node_id} says {outcome.error.name}: {outcome.message}")
+        world.announce(Kind.ANSWER, f"{node_id} says {outcome.error.name}: {outcome.message}")
 
     def ask() -> None:
         if replica is not None:

@@ -41,7 +41,9 @@ def run(world: World, args: Arguments) -> None:
         at = f" at {answer.offset}" if answer.offset >= 0 else ""
         unknown = " (outcome unknown)" if answer.is_outcome_unknown else ""
         world.coverage.told(_NOTICES[verb], answer.error)
-        world.say(Kind.ANSWER, f"{node_id} says {verb} {target}: {answer.error.name}{at}{unknown}")
+        world.announce(
+            Kind.ANSWER, f"{node_id} says {verb} {target}: {answer.error.name}{at}{unknown}"
+        )
 
     def ask() -> None:
         if replica is None:

@@ -19,7 +19,7 @@ def run(world: World, args: Arguments) -> None:
     member = world.member(node_id)
     if member.replica is not None:
         raise ScenarioError(f"wipe: node {node_id} is running")
-    member.settings = replace(member.settings, found_without=missing)
+    member.settings = replace(member.settings, bootstrap_without=missing)
     member.wipe()
-    world.witness.reformatted(node_id, is_empty=not missing)
-    world.say(Kind.EVENT, f"{node_id}: disk wiped and formatted again")
+    world.run_observer.reformatted(node_id, is_empty=not missing)
+    world.announce(Kind.EVENT, f"{node_id}: disk wiped and formatted again")

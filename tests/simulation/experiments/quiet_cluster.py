@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from quorate.controller.requests import Answer, RequestContext
 from quorum.errors import ErrorCode
-from simulation.dice import Dice
 from simulation.member import Member
 from simulation.options import Options
 from simulation.plan import FaultPlan
 from simulation.population import Population
+from simulation.seeded_random import SeededRandom
 from simulation.settings import Settings
 from simulation.trace import Trace
 from statemachine.commands import InitProducerId
@@ -24,12 +24,12 @@ class QuietCluster(Population):
     """All voters run from the beginning. Standing invariants watch every step."""
 
     def __init__(self, seed: int, settings: Settings, voters: tuple[int, ...]) -> None:
-        root = Dice(seed)
+        root = SeededRandom(seed)
         super().__init__(root, Trace(is_kept=False), Options(voters=voters, observers=(0,)))
         self.plan = _CALM
         self.settings = settings
-        self.witness.config = settings.quorum
-        self.rng = Dice(root.getrandbits(64))
+        self.run_observer.config = settings.quorum
+        self.rng = SeededRandom(root.getrandbits(64))
         self.settle(root)
         for member in self.members.values():
             member.boot()
@@ -61,9 +61,9 @@ class QuietCluster(Population):
             if answers and answers[-1].code == ErrorCode.NONE:
                 return True
             leader = self.leader()
-            is_open = asked is not None and asked[0].life == asked[1] and not answers
-            if leader is not None and (not is_open or asked != (leader, leader.life)):
-                asked = leader, leader.life
+            is_open = asked is not None and asked[0].incarnation == asked[1] and not answers
+            if leader is not None and (not is_open or asked != (leader, leader.incarnation)):
+                asked = leader, leader.incarnation
                 answers = []
                 leader.serve(
                     "write",

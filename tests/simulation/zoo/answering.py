@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from quorate.controller.group import Group, GroupFormer, PendingAnswer
 from quorate.controller.proposer import Proposer
 from quorate.controller.requests import OnAnswer, RequestContext
-from quorate.controller.speculation import Speculation
+from quorate.controller.uncommitted_image import UncommittedImage
 from quorum.core.leadership import leadership_term
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
@@ -37,17 +37,17 @@ def answer_before_commit(patch: Patch) -> None:
 
 def duplicate_answered_before_commit(patch: Patch) -> None:
     """A command sent again gets its first answer at once, though that is not committed yet."""
-    judge = GroupFormer.judge
+    evaluate = GroupFormer.evaluate
 
-    def judge_and_repeat(
+    def evaluate_and_repeat(
         former: GroupFormer, command: Command, context: RequestContext, on_answer: OnAnswer
     ) -> None:
-        judge(former, command, context, on_answer)
+        evaluate(former, command, context, on_answer)
         if former.answers[-1].is_repeat:
             pending = former.answers.pop()
             pending.on_answer(pending.answer)
 
-    patch.setattr(GroupFormer, "judge", judge_and_repeat)
+    patch.setattr(GroupFormer, "evaluate", evaluate_and_repeat)
 
 
 def open_writes_called_done(patch: Patch) -> None:
@@ -60,7 +60,7 @@ def open_writes_called_done(patch: Patch) -> None:
     patch.setattr(Group, "survivors", survivors)
 
 
-def writes_judged_before_the_log_is_applied(patch: Patch) -> None:
+def writes_evaluated_before_the_log_is_applied(patch: Patch) -> None:
     """A new leader takes writes before what earlier epochs wrote is committed and applied."""
     establish = leadership_term.establish
 
@@ -72,27 +72,27 @@ def writes_judged_before_the_log_is_applied(patch: Patch) -> None:
     patch.setattr(leadership_term, "establish", establish_and_write)
 
 
-def expectations_kept_after_losing_office(patch: Patch) -> None:
+def expectations_kept_after_losing_leadership(patch: Patch) -> None:
     """A deposed leader keeps what it had expected to be committed."""
 
-    def keep(speculation: Speculation, *, is_replayed: bool) -> None:
-        del speculation, is_replayed
+    def keep(uncommitted_image: UncommittedImage, *, is_replayed: bool) -> None:
+        del uncommitted_image, is_replayed
 
-    patch.setattr(Speculation, "drop", keep)
+    patch.setattr(UncommittedImage, "drop", keep)
 
 
 def only_the_last_sequence_known(patch: Patch) -> None:
     """Of a producer only the newest answer is known; an older command sent again counts as new."""
-    judge_in_epoch = producers._judge_in_epoch
+    evaluate_in_epoch = producers._evaluate_in_epoch
 
-    def judge_by_last(
+    def evaluate_by_last(
         state: ProducerState, claim: SequenceClaim, window: int, unused: Container[int]
     ) -> Fresh | Duplicate:
         if claim.sequence < state.last_sequence:
             return Fresh()
-        return judge_in_epoch(state, claim, window, unused)
+        return evaluate_in_epoch(state, claim, window, unused)
 
-    patch.setattr(producers, "_judge_in_epoch", judge_by_last)
+    patch.setattr(producers, "_evaluate_in_epoch", evaluate_by_last)
 
 
 def stamps_follow_the_wall_clock(patch: Patch) -> None:
@@ -132,15 +132,15 @@ BUGS = (
         "Redpanda 21.10 (Jepsen)",
     ),
     Bug(
-        "writes-judged-before-the-log-is-applied",
-        writes_judged_before_the_log_is_applied,
+        "writes-evaluated-before-the-log-is-applied",
+        writes_evaluated_before_the_log_is_applied,
         ("confirmed-reads", "no-crash", "acknowledged-survives", "unique-ids", "history"),
         "Raft 8: a leader must commit in its term first",
         seeds=1_000,
     ),
     Bug(
-        "expectations-kept-after-losing-office",
-        expectations_kept_after_losing_office,
+        "expectations-kept-after-losing-leadership",
+        expectations_kept_after_losing_leadership,
         ("acknowledged-survives", "no-crash", "equal-images", "liveness", "dedupe-table"),
         "ADR 10",
         seeds=1_000,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from quorate.controller.controller import Controller
 from quorate.replica import boot, checkpoints
-from quorate.replica.checkpoints import CheckpointKeeper
+from quorate.replica.checkpoints import CheckpointManager
 from quorum import control
 from quorum.core.following import snapshot_install
 from quorum.core.messages.received_records import VotersAt
@@ -65,12 +65,12 @@ def next_producer_id_not_in_checkpoints(patch: Patch) -> None:
 
 def uncommitted_records_in_checkpoints(patch: Patch) -> None:
     """A leader's checkpoint holds what it expects to be committed."""
-    write_now = CheckpointKeeper.write_now
+    write_now = CheckpointManager.write_now
 
-    def write_ahead(keeper: CheckpointKeeper) -> SnapshotId | None:
-        groups = keeper._controller._speculation.groups
+    def write_ahead(manager: CheckpointManager) -> SnapshotId | None:
+        groups = manager._controller._uncommitted_image.groups
         if not groups:
-            return write_now(keeper)
+            return write_now(manager)
         ahead = groups[-1].image
         digested = checkpoints.DigestedValues
 
@@ -79,11 +79,11 @@ def uncommitted_records_in_checkpoints(patch: Patch) -> None:
 
         try:
             checkpoints.DigestedValues = values  # type: ignore[assignment, misc]
-            return write_now(keeper)
+            return write_now(manager)
         finally:
             checkpoints.DigestedValues = digested  # type: ignore[misc]
 
-    patch.setattr(CheckpointKeeper, "write_now", write_ahead)
+    patch.setattr(CheckpointManager, "write_now", write_ahead)
 
 
 def trimmed_beyond_the_checkpoint(patch: Patch) -> None:
@@ -98,7 +98,7 @@ def trimmed_beyond_the_checkpoint(patch: Patch) -> None:
     patch.setattr(trimming, "trim_target", trim_target)
 
 
-def unheard_observers_passed_over(patch: Patch) -> None:
+def silent_observers_passed_over(patch: Patch) -> None:
     """A new leader trims its log by those it has heard, and waits for nobody else."""
     needed_from = trimming._needed_from
 
@@ -208,8 +208,8 @@ BUGS = (
         seeds=1_000,
     ),
     Bug(
-        "unheard-observers-passed-over",
-        unheard_observers_passed_over,
+        "silent-observers-passed-over",
+        silent_observers_passed_over,
         ("trim-waits", "subtree-reported"),
         "requirement 630.5: nobody who is live is passed over",
         options=Options("network", observers=(3,)),

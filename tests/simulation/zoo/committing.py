@@ -37,7 +37,7 @@ def watermark_beyond_log(patch: Patch) -> None:
 
 def duplicates_not_recognised(patch: Patch) -> None:
     """Every command counts as new, also one sent again."""
-    patch.setattr(group, "judge_sequence", lambda *arguments, **options: Fresh())
+    patch.setattr(group, "check_sequence", lambda *arguments, **options: Fresh())
 
 
 def epoch_forgotten_at_log_start(patch: Patch) -> None:

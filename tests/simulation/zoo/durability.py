@@ -52,7 +52,7 @@ def flush_does_nothing(patch: Patch) -> None:
 
 
 def vote_floor_not_stored(patch: Patch) -> None:
-    """A replica that lost acknowledged records to rot votes as if it had never had them."""
+    """A replica that lost acknowledged records to corruption votes as if it had never had them."""
     save = ElectionFile.save
 
     def save_without_floor(self: ElectionFile, state: ElectionState) -> None:
@@ -92,6 +92,6 @@ BUGS = (
         ("losses-known", "leader-completeness", "committed-stays", "liveness"),
         "ADR 7",
         seeds=400,
-        options=Options("rot"),
+        options=Options("corruption"),
     ),
 )

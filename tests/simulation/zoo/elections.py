@@ -17,14 +17,14 @@ def candidacy_again(patch: Patch) -> None:
     """A node that had voted for itself asks for votes again after a restart, in that epoch."""
     starting_role = startup.starting_role
 
-    def stands_again(core: CoreState) -> tuple[Role, ElectionState]:
+    def campaigns_again(core: CoreState) -> tuple[Role, ElectionState]:
         role, found = starting_role(core)
         if found.voted == core.me and found.leader_id == NO_NODE:
             deadline = core.random_election_deadline()
             return Candidate(deadline, new_ballots(core), fail_fast=False), found
         return role, found
 
-    patch.setattr(startup, "starting_role", stands_again)
+    patch.setattr(startup, "starting_role", campaigns_again)
 
 
 def vote_without_looking(patch: Patch) -> None:

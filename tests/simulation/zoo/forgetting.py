@@ -117,7 +117,7 @@ BUGS = (
         ),
         "KIP-853: a directory id per disk; Jepsen, TigerBeetle",
         seeds=1_000,
-        options=Options("rot", voters=(3,)),
+        options=Options("corruption", voters=(3,)),
     ),
     Bug(
         "bootstrap-server-waited-for",

@@ -15,7 +15,7 @@ from statemachine.commands import (
     RegisterBroker,
 )
 from statemachine.prepare import brokers
-from statemachine.prepare.context import JudgeContext, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
 from statemachine.records import (
     BrokerFencedEvent,
@@ -39,9 +39,9 @@ def fenced_broker_kept_in_sync(patch: Patch) -> None:
 
 def topic_id_made_from_its_name(patch: Patch) -> None:
     """A topic that is created again gets the id that it had before."""
-    create = group.JUDGES[CreateTopic]
+    create = group.EVALUATORS[CreateTopic]
 
-    def create_by_name(view: View, command: Command, context: JudgeContext) -> Prepared:
+    def create_by_name(view: View, command: Command, context: EvaluationContext) -> Prepared:
         assert isinstance(command, CreateTopic)
         name = hashlib.blake2b(command.name.encode(), digest_size=16).digest()
 
@@ -56,17 +56,17 @@ def topic_id_made_from_its_name(patch: Patch) -> None:
 
         return create(view, command, replace(context, rng=Named()))
 
-    patch.setattr(group, "JUDGES", {**group.JUDGES, CreateTopic: create_by_name})
+    patch.setattr(group, "EVALUATORS", {**group.EVALUATORS, CreateTopic: create_by_name})
 
 
 def producer_ids_not_written_down(patch: Patch) -> None:
     """A broker is told a block of producer ids that no record takes away from the others."""
-    allocate = group.JUDGES[AllocateProducerIds]
+    allocate = group.EVALUATORS[AllocateProducerIds]
 
-    def allocate_only(view: View, command: Command, context: JudgeContext) -> Prepared:
+    def allocate_only(view: View, command: Command, context: EvaluationContext) -> Prepared:
         return replace(allocate(view, command, context), records=[])
 
-    patch.setattr(group, "JUDGES", {**group.JUDGES, AllocateProducerIds: allocate_only})
+    patch.setattr(group, "EVALUATORS", {**group.EVALUATORS, AllocateProducerIds: allocate_only})
 
 
 def broker_epoch_begins_anew(patch: Patch) -> None:
@@ -116,7 +116,7 @@ BUGS = (
         "broker-epoch-begins-anew",
         broker_epoch_begins_anew,
         ("broker-epochs",),
-        "KIP-380: control requests of a former life",
+        "KIP-380: control requests of a former incarnation",
     ),
     Bug(
         "replay-reads-a-clock",

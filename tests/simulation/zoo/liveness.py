@@ -67,12 +67,12 @@ def leader_without_replay(patch: Patch) -> None:
 
 def observer_refuses_for_ever(patch: Patch) -> None:
     """An observer that has fetched refuses pre-votes of its epoch, however silent its leader is."""
-    hears_leader = voting.hears_leader
+    has_leader_contact = voting.has_leader_contact
 
     def hears(core: CoreState, role: Follower) -> bool:
-        return hears_leader(core, role) or (role.has_fetched and not core.may_campaign)
+        return has_leader_contact(core, role) or (role.has_fetched and not core.may_campaign)
 
-    patch.setattr(voting, "hears_leader", hears)
+    patch.setattr(voting, "has_leader_contact", hears)
 
 
 def leader_does_not_count_its_followers(patch: Patch) -> None:
@@ -99,7 +99,7 @@ BUGS = (
     Bug(
         "leader-without-a-majority-stays",
         leader_without_a_majority_stays,
-        ("leader-heard", "liveness"),
+        ("leader-contact", "liveness"),
         "Raft dissertation 6.2; the Cloudflare outage of November 2020",
         options=Options("network"),
     ),

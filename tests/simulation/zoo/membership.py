@@ -18,7 +18,7 @@ CHURN = Options("membership")
 
 def reformatted_voter_votes(patch: Patch) -> None:
     """A freshly formatted voter votes at once, though its directory id may have voted before."""
-    patch.setattr(CoreState, "has_agreed_to_found", property(lambda core: True))
+    patch.setattr(CoreState, "has_agreed_to_bootstrap", property(lambda core: True))
 
 
 def rolled_back_disk_accepted(patch: Patch) -> None:
@@ -97,7 +97,7 @@ BUGS = (
     Bug(
         "reformatted-voter-votes",
         reformatted_voter_votes,
-        ("second-life", "leader-completeness"),
+        ("second-incarnation", "leader-completeness"),
         "KIP-853: a wiped disk with the same directory id; Jepsen, TigerBeetle",
         options=Options("detection"),
     ),

@@ -53,7 +53,7 @@ BUGS = (
     Bug(
         "gaps-accepted",
         gaps_accepted,
-        ("judged-in-order",),
+        ("evaluated-in-order",),
         "found from outside: numbers 0, 1, 5; KIP-98",
     ),
     Bug(

@@ -19,11 +19,11 @@ from tests.simulation.zoo.bug import Bug, Patch
 def may_stop_by_last_contact(patch: Patch) -> None:
     """``may-stop`` counts every voter that the leader has not yet given up."""
 
-    def judged_at_once(session: Session, node: int, spare: int) -> _Finding:
+    def evaluated_at_once(session: Session, node: int, spare: int) -> _Finding:
         answer = quorum_may_stop._asked(session)
-        return quorum_may_stop._judge(answer, node, spare, probed_at_ms=-1)
+        return quorum_may_stop._evaluate(answer, node, spare, probed_at_ms=-1)
 
-    patch.setattr(quorum_may_stop, "_probed", judged_at_once)
+    patch.setattr(quorum_may_stop, "_probed", evaluated_at_once)
 
 
 def idle_records_change_nothing(patch: Patch) -> None:

@@ -28,7 +28,7 @@ def read_from_cached_leadership(patch: Patch) -> None:
     """A leader answers reads at once, without asking whether it still leads."""
 
     def add(core: CoreState, leader: Leader, read: PendingRead) -> None:
-        read_confirmation._tell(core, read)
+        read_confirmation._notify(core, read)
 
     patch.setattr(read_confirmation, "_add", add)
 
@@ -40,7 +40,7 @@ def read_by_lease(patch: Patch) -> None:
     def add_by_lease(core: CoreState, leader: Leader, read: PendingRead) -> None:
         since_ms = leader.reads.as_of_ms
         if since_ms >= 0 and core.now_ms - since_ms < core.config.fetch_timeout_ms:
-            read_confirmation._tell(core, read)
+            read_confirmation._notify(core, read)
         else:
             add(core, leader, read)
 

@@ -51,7 +51,7 @@ def subtree_forgotten_in_a_restart(patch: Patch) -> None:
     report = Relay.report
 
     def forgetful(relay: Relay, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
-        relay.unheard_until_ms = 0
+        relay.silent_until_ms = 0
         return report(relay, now_ms, epoch, log_start)
 
     patch.setattr(Relay, "report", forgetful)
@@ -82,10 +82,10 @@ def log_trimmed_under_a_subtree(patch: Patch) -> None:
 def held_fetch_answered_in_a_circle(patch: Patch) -> None:
     """A relay answers a Fetch that it has held, though it fetches through the asker by now."""
 
-    def judge(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
-        relay_serving._judge(core, relay, fetch.sender, fetch.request, deadline_ms)
+    def evaluate(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
+        relay_serving._evaluate(core, relay, fetch.sender, fetch.request, deadline_ms)
 
-    patch.setattr(relay_serving, "_judge_held", judge)
+    patch.setattr(relay_serving, "_evaluate_held", evaluate)
 
 
 def silent_relays_asked_by_turns(patch: Patch) -> None:

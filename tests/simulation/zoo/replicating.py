@@ -73,8 +73,8 @@ def cut(core: CoreState, end_offset: int) -> None:
 def divergence_keeps_too_much(patch: Patch) -> None:
     """A follower cuts to where the leader's epoch ends, even where its own ended earlier."""
 
-    def by_leaders_end(log: LogView, leader_said: OffsetAndEpoch) -> int:
-        return min(leader_said.offset, log.end_offset)
+    def by_leaders_end(log: LogView, leader_reported: OffsetAndEpoch) -> int:
+        return min(leader_reported.offset, log.end_offset)
 
     patch.setattr(fetching, "truncation_point", by_leaders_end)
 

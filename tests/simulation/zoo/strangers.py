@@ -21,7 +21,7 @@ def fresh_voter_takes_an_epoch(patch: Patch) -> None:
     why_not_raise = epoch_claims._why_not_raise
 
     def believes(core: CoreState, epoch: Epoch) -> str:
-        return "" if core.is_founding else why_not_raise(core, epoch)
+        return "" if core.is_bootstrapping else why_not_raise(core, epoch)
 
     patch.setattr(epoch_claims, "_why_not_raise", believes)
 
@@ -70,7 +70,7 @@ BUGS = (
     Bug(
         "fresh-voter-takes-an-epoch",
         fresh_voter_takes_an_epoch,
-        ("rightly-barred", "epochs", "liveness"),
+        ("rightly-disqualified", "epochs", "liveness"),
         "this project: a vote request before the bootstrap disqualifies every disk",
         options=_FORGED,
     ),
@@ -84,15 +84,15 @@ BUGS = (
     Bug(
         "any-leader-is-followed",
         any_leader_is_followed,
-        ("committed-on-majority", "rightly-barred"),
+        ("committed-on-majority", "rightly-disqualified"),
         "this project: forged records of a stranger were served",
         options=_FORGED,
     ),
     Bug(
         "endpoints-from-messages",
         endpoints_from_messages,
-        ("no-crash", "committed-on-majority", "rightly-barred"),
-        "this project: made-up answers set a sound log aside, forged records were served",
+        ("no-crash", "committed-on-majority", "rightly-disqualified"),
+        "this project: made-up answers set a intact log aside, forged records were served",
         options=_FORGED,
     ),
     Bug(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from quorate.replica import boot, condemned
+from quorate.replica import boot, quarantined_log
 from quorum.core.contract.output import Send
 from quorum.core.election import voting
 from quorum.core.messages.message_types import Message
@@ -97,7 +97,7 @@ def vote_floor_bounded_by_the_epoch_file(patch: Patch) -> None:
     ) -> Loss:
         return quarantine(fs, directory, damage, **{**rest, "epoch_max": None})
 
-    for module in (boot, condemned):
+    for module in (boot, quarantined_log):
         patch.setattr(module, "quarantine", believe_the_file)
 
 

@@ -23,46 +23,46 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 def checkpoint_taken_without_a_word(patch: Patch) -> None:
     """Watchers are not told that a checkpoint has replaced the image."""
-    tell = Subscribers.tell
+    notify = Subscribers.notify
 
-    def tell_records_only(subscribers: Subscribers, published: Published) -> None:
+    def report_records_only(subscribers: Subscribers, published: Published) -> None:
         if published.snapshot_id is None:
-            tell(subscribers, published)
+            notify(subscribers, published)
 
-    patch.setattr(Subscribers, "tell", tell_records_only)
+    patch.setattr(Subscribers, "notify", report_records_only)
 
 
 def progress_ahead_of_records(patch: Patch) -> None:
     """Watchers are told of a position before they are handed the last record below it."""
-    tell = Subscribers.tell
+    notify = Subscribers.notify
 
-    def tell_early(subscribers: Subscribers, published: Published) -> None:
+    def report_early(subscribers: Subscribers, published: Published) -> None:
         data = b"".join(published.data)
         headers = scan_batches(data)
         if len(headers) > 1:
             published = replace(published, data=(data[: -headers[-1].size],))
-        tell(subscribers, published)
+        notify(subscribers, published)
 
-    patch.setattr(Subscribers, "tell", tell_early)
+    patch.setattr(Subscribers, "notify", report_early)
 
 
-def records_told_twice(patch: Patch) -> None:
+def records_reported_twice(patch: Patch) -> None:
     """Watchers are handed the last committed records a second time when leadership changes."""
     on_leadership = Controller.on_leadership
-    tell = Subscribers.tell
+    notify = Subscribers.notify
     newest: dict[int, Published] = {}
 
     def remember(subscribers: Subscribers, published: Published) -> None:
         newest[id(subscribers)] = published
-        tell(subscribers, published)
+        notify(subscribers, published)
 
     def repeat(controller: Controller, change: LeadershipChanged) -> None:
         on_leadership(controller, change)
         last = newest.get(id(controller._subscribers))
         if last is not None:
-            tell(controller._subscribers, last)
+            notify(controller._subscribers, last)
 
-    patch.setattr(Subscribers, "tell", remember)
+    patch.setattr(Subscribers, "notify", remember)
     patch.setattr(Controller, "on_leadership", repeat)
 
 
@@ -93,18 +93,18 @@ def watch_goes_on_behind_an_install(patch: Patch) -> None:
     patch.setattr(WatchCursor, "check_kept", jump)
 
 
-def replaced_leader_judges_watchers(patch: Patch) -> None:
+def replaced_leader_evaluates_watchers(patch: Patch) -> None:
     """A leader calls records of an epoch it never heard of a history that is not the log's."""
     check_position = LogRange.check_position
 
-    def judge(range_: LogRange, offset: int, last_epoch: int) -> DivergenceHint | None:
+    def evaluate(range_: LogRange, offset: int, last_epoch: int) -> DivergenceHint | None:
         node = range_._node
         if node.is_leader and last_epoch > node.leadership.epoch:
             end = node.log_end
             return DivergenceHint(epoch=end.epoch, offset=min(end.offset, offset))
         return check_position(range_, offset, last_epoch)
 
-    patch.setattr(LogRange, "check_position", judge)
+    patch.setattr(LogRange, "check_position", evaluate)
 
 
 def replaced_leader_answers_lookups(patch: Patch) -> None:
@@ -168,8 +168,8 @@ BUGS = (
         "etcd #17529, #18089: a watch skips what was compacted",
     ),
     Bug(
-        "replaced-leader-judges-watchers",
-        replaced_leader_judges_watchers,
+        "replaced-leader-evaluates-watchers",
+        replaced_leader_evaluates_watchers,
         ("history",),
         "KIP-320: a stale leader's answer taken for a truncation",
         options=Options("network"),
@@ -215,8 +215,8 @@ BUGS = (
         "etcd #15220",
     ),
     Bug(
-        "records-told-twice",
-        records_told_twice,
+        "records-reported-twice",
+        records_reported_twice,
         ("watch-is-prefix",),
         "etcd #18089; Jepsen, NATS: repeated deliveries",
     ),

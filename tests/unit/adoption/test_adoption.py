@@ -231,7 +231,7 @@ def test_what_kafka_cannot_read_or_would_forget_is_not_released(tmp_path: Path) 
         plan_release(fs, folder)
     stores.election.save(replace(election, vote_floor=end))
     assert not plan_release(fs, folder).is_done
-    stores.election.save(replace(election, barred="removed"))
+    stores.election.save(replace(election, disqualified="removed"))
     with pytest.raises(AdoptionRefusedError, match="never votes again: removed"):
         plan_release(fs, folder)
     stores.election.save(election)

@@ -85,7 +85,7 @@ def test_a_damaged_foreign_log_is_exported_before_the_damage_only_on_demand(
     end = json.loads(captured.out)["end_offset"]
     assert 0 < end < 43
     assert f"exported below offset {end} only" in captured.err
-    # What was exported is the beginning of the log all the same: a sound replica continues it.
+    # What was exported is the beginning of the log all the same: an intact replica continues it.
     assert main(["export", str(SAMPLE), "--to", str(target), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["end_offset"] == 43
 

@@ -82,7 +82,7 @@ def test_a_bound_without_its_measurement_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("scale", ["quick", "full"])
-def test_the_lane_of_the_evidence_is_judged_by_them(scale: str) -> None:
+def test_the_lane_of_the_evidence_is_evaluated_by_them(scale: str) -> None:
     assert "--kills 50 --fail-over-p50-max 225 --fail-over-max 600" in (
         BY_NAME["failover"].command(scale)
     )

@@ -196,15 +196,15 @@ def test_a_document_names_its_kind_and_version(
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-@pytest.mark.parametrize("sound", [0, 3])
+@pytest.mark.parametrize("intact", [0, 3])
 def test_a_document_is_whole_after_damage(
-    tmp_path: Path, output: str, sound: int, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, output: str, intact: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = segment(tmp_path, tail=b"torn")
-    if not sound:
+    if not intact:
         path.write_bytes(b"\x00" + path.read_bytes()[2:])
     status, (found,) = document(capsys, output, "log", "dump", str(path))
-    assert (status, found["kind"], len(found["rows"])) == (8, "LogDump", sound)
+    assert (status, found["kind"], len(found["rows"])) == (8, "LogDump", intact)
     assert path.name in found["error"]
 
 
@@ -236,7 +236,7 @@ def test_checkpoints_are_listed_and_proven(
     capsys.readouterr()
     assert main(["snapshot", "list", "--verify", "-o", "json", str(data_dir)]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert (row["end_offset"], row["epoch"], row["state"], row["records"]) == (0, 0, "frozen", 1)
+    assert (row["end_offset"], row["epoch"], row["state"], row["records"]) == (0, 0, "sealed", 1)
 
 
 def test_a_damaged_checkpoint_is_reported(

@@ -14,7 +14,7 @@ from quorate.config.sections import BootstrapConfig, NodeConfig
 from quorate.config.server_config import ServerConfig
 from quorate.doctor import checks as doctor_module
 from quorate.doctor.checks import examine_node, foreign_packages, measure_disk
-from quorate.doctor.finding import Verdict
+from quorate.doctor.finding import CheckResult
 from quorum.batch import scan_batches
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
@@ -30,36 +30,36 @@ def data_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def verdicts(config: ServerConfig) -> dict[str, Verdict]:
-    return {finding.check: finding.verdict for finding in examine_node(config)}
+def check_results(config: ServerConfig) -> dict[str, CheckResult]:
+    return {finding.check: finding.check_result for finding in examine_node(config)}
 
 
-def test_a_sound_node(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_intact_node(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     before = sorted(path.name for path in data_dir.rglob("*"))
     settings = ["--set", "node.id=1", "--set", f"node.data_dir={data_dir}"]
     status = main(["doctor", "--disk", "--deep", "-o", "json", *settings])
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert status == 0
-    assert {row["verdict"] for row in rows} <= {"ok", "warning"}
+    assert {row["check_result"] for row in rows} <= {"ok", "warning"}
     assert {"packages", "data directory", "disk sync"} <= {row["check"] for row in rows}
     assert sorted(path.name for path in data_dir.rglob("*")) == before
 
 
 def test_a_directory_of_another_node(data_dir: Path) -> None:
     config = ServerConfig(node=NodeConfig(id=2, data_dir=data_dir))
-    assert verdicts(config)["data directory"] is Verdict.FAILED
+    assert check_results(config)["data directory"] is CheckResult.FAILED
 
 
 def test_an_unformatted_directory(tmp_path: Path) -> None:
     config = ServerConfig(node=NodeConfig(id=2, data_dir=tmp_path))
-    assert verdicts(config)["data directory"] is Verdict.FAILED
+    assert check_results(config)["data directory"] is CheckResult.FAILED
 
 
 def test_files_set_aside_are_shown(data_dir: Path) -> None:
     (data_dir / "__cluster_metadata-0" / "00000000000000000000.log.damaged").write_bytes(b"")
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
-    assert verdicts(config)["quarantine"] is Verdict.WARNING
+    assert check_results(config)["quarantine"] is CheckResult.WARNING
 
 
 @pytest.mark.parametrize("with_marks", [True, False])
@@ -84,7 +84,7 @@ def test_deep_finds_an_epoch_that_rotted(
     assert main(["doctor", "--deep", "-o", "json", *settings]) == 3
     rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     check = "log digest" if with_marks else f"content of {path.name}"
-    assert rows[check]["verdict"] == "failed"
+    assert rows[check]["check_result"] == "failed"
 
 
 def test_deep_misses_no_beginning(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +100,7 @@ def test_deep_misses_no_beginning(data_dir: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
     assert main(["doctor", "--deep", "-o", "json", *settings]) == 3
     rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert rows["log digest"]["verdict"] == "failed"
+    assert rows["log digest"]["check_result"] == "failed"
     assert "no segment is left" in rows["log digest"]["seen"]
 
 
@@ -116,42 +116,44 @@ def test_an_election_state_that_no_start_takes(
     capsys.readouterr()
     assert main(["doctor", "-o", "json", *settings]) == 3
     rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert rows["quorum-state"]["verdict"] == "failed"
+    assert rows["quorum-state"]["check_result"] == "failed"
     assert "section Election-state" in rows["quorum-state"]["remedy"]
 
 
 def test_an_election_state_that_is_missing_or_older(data_dir: Path) -> None:
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
     partition = data_dir / "__cluster_metadata-0"
-    assert verdicts(config)["quorum-state"] is Verdict.OK
+    assert check_results(config)["quorum-state"] is CheckResult.OK
     file = HighWatermarkFile(OsFileSystem(), partition)
     file.store_durably(Watermarks(0, 0, 7))
     file.close()
-    assert verdicts(config)["quorum-state"] is Verdict.FAILED
+    assert check_results(config)["quorum-state"] is CheckResult.FAILED
     (partition / "quorum-state").unlink()
-    assert verdicts(config)["quorum-state"] is Verdict.FAILED
+    assert check_results(config)["quorum-state"] is CheckResult.FAILED
 
 
 @pytest.mark.parametrize(
-    ("name", "check", "verdict"),
+    ("name", "check", "check_result"),
     [
-        ("log-start", "log-start", Verdict.FAILED),
-        ("partition.metadata", "partition.metadata", Verdict.FAILED),
-        ("condemned", "condemned", Verdict.FAILED),
-        ("high-watermark", "high-watermark", Verdict.WARNING),
-        ("high-watermark-copy", "high-watermark", Verdict.WARNING),
-        ("leader-epoch-checkpoint", "leader-epoch-checkpoint", Verdict.WARNING),
-        ("00000000000000000000.digest", "digests", Verdict.WARNING),
+        ("log-start", "log-start", CheckResult.FAILED),
+        ("partition.metadata", "partition.metadata", CheckResult.FAILED),
+        ("quarantined-log", "quarantined-log", CheckResult.FAILED),
+        ("high-watermark", "high-watermark", CheckResult.WARNING),
+        ("high-watermark-copy", "high-watermark", CheckResult.WARNING),
+        ("leader-epoch-checkpoint", "leader-epoch-checkpoint", CheckResult.WARNING),
+        ("00000000000000000000.digest", "digests", CheckResult.WARNING),
     ],
 )
-def test_every_side_file_is_read(data_dir: Path, name: str, check: str, verdict: Verdict) -> None:
+def test_every_side_file_is_read(
+    data_dir: Path, name: str, check: str, check_result: CheckResult
+) -> None:
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
     HighWatermarkFile(OsFileSystem(), data_dir / "__cluster_metadata-0").close()
-    assert verdicts(config)[check] is Verdict.OK
+    assert check_results(config)[check] is CheckResult.OK
     (data_dir / "__cluster_metadata-0" / name).write_bytes(b"nonsense")
-    found = verdicts(config)
-    assert found[check] is verdict
-    assert [other for other, seen in found.items() if seen is not Verdict.OK] == [check]
+    found = check_results(config)
+    assert found[check] is check_result
+    assert [other for other, seen in found.items() if seen is not CheckResult.OK] == [check]
 
 
 def test_names_that_do_not_resolve_and_even_voters(data_dir: Path) -> None:
@@ -162,17 +164,17 @@ def test_names_that_do_not_resolve_and_even_voters(data_dir: Path) -> None:
             voters=("1@127.0.0.1:1", "2@127.0.0.1:2"),
         ),
     )
-    found = verdicts(config)
-    assert found["address no-such-host.invalid:1"] is Verdict.FAILED
-    assert found["address 127.0.0.1:9190"] is Verdict.OK
-    assert found["voters"] is Verdict.WARNING
+    found = check_results(config)
+    assert found["address no-such-host.invalid:1"] is CheckResult.FAILED
+    assert found["address 127.0.0.1:9190"] is CheckResult.OK
+    assert found["voters"] is CheckResult.WARNING
 
 
 def test_too_little_space(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(data_dir)
     monkeypatch.setattr(doctor_module.shutil, "disk_usage", lambda _path: usage._replace(free=0))
     config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
-    assert verdicts(config)["disk space"] is Verdict.FAILED
+    assert check_results(config)["disk space"] is CheckResult.FAILED
 
 
 def test_a_foreign_package_of_our_name_is_found(
@@ -193,4 +195,4 @@ def test_a_foreign_package_of_our_name_is_found(
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    assert measure_disk(tmp_path / "missing").verdict is Verdict.FAILED
+    assert measure_disk(tmp_path / "missing").check_result is CheckResult.FAILED

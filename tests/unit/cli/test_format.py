@@ -45,7 +45,7 @@ def test_all_initial_voters_get_the_same_checkpoint(tmp_path: Path) -> None:
     assert identity.directory_id == bytes([9] * 16)
 
 
-def test_a_lone_founder_draws_its_directory_id(
+def test_a_lone_bootstrap_voter_draws_its_directory_id(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given one, the same command would make the same voter again, without its votes."""

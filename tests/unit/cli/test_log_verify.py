@@ -1,4 +1,4 @@
-"""``quorate log verify``: a sound log, rot anywhere in it, and files that are gone."""
+"""``quorate log verify``: an intact log, corruption anywhere in it, and files that are gone."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def verified(
     return status, json.loads(captured.out) if captured.out else {}, captured.err
 
 
-def test_a_sound_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_intact_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, found, _ = verified(capsys, folder)
     assert status == 0
-    assert (found["kind"], found["is_sound"]) == ("LogVerification", True)
+    assert (found["kind"], found["is_intact"]) == ("LogVerification", True)
     assert (found["end_offset"], found["batches"], found["damaged_offset"]) == (
         BATCHES,
         BATCHES,
@@ -60,18 +60,18 @@ def test_any_flipped_byte_of_any_segment_ends_with_8(
 ) -> None:
     """Goal: header fields that no batch checksum covers are seen as well."""
     for path in segments(folder):
-        sound = path.read_bytes()
-        for position in range(0, len(sound), 7):
+        intact = path.read_bytes()
+        for position in range(0, len(intact), 7):
             path.write_bytes(
-                sound[:position] + bytes([sound[position] ^ 1]) + sound[position + 1 :]
+                intact[:position] + bytes([intact[position] ^ 1]) + intact[position + 1 :]
             )
             status, found, error = verified(capsys, folder)
             assert status == 8, (path.name, position)
-            assert found["is_sound"] is False
+            assert found["is_intact"] is False
             assert isinstance(found["damaged_offset"], int)
             assert 0 <= found["damaged_offset"] < BATCHES
             assert "section Damage" in error
-        path.write_bytes(sound)
+        path.write_bytes(intact)
 
 
 @pytest.mark.parametrize("gone", ["first", "last", "all"])
@@ -83,7 +83,7 @@ def test_segments_that_are_gone(
         path.unlink()
     status, found, _ = verified(capsys, folder)
     assert status == 8
-    assert found["is_sound"] is False
+    assert found["is_intact"] is False
 
 
 def test_without_marks_it_says_what_else_there_is(

@@ -11,10 +11,10 @@ from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.main import main
 from quorate.cli.quorum import replication_rows, status_fields
-from quorate.cli.quorum_barred import advise
+from quorate.cli.quorum_disqualified import advise
 from quorate.cli.quorum_replay import advise_replay
 from quorate.cli.quorum_support import unsupported_levels, warnings_about_versions
-from quorate.cli.quorum_tree import way_of
+from quorate.cli.quorum_tree import route_of
 from quorate.cli.session import Session
 from quorate.cli.topic import parse_assignment, parse_pair
 from quorum.errors import ErrorCode
@@ -98,7 +98,7 @@ def test_every_observer_is_shown_with_its_way() -> None:
     for observer, source in ((20, 9), (21, 20)):
         answer.observers[0].below.add(observer_id=observer, fetches_from=source)
     rows = {row["node_id"]: row for row in replication_rows(answer)}
-    assert {each: (row["fetches_from"], row["way"]) for each, row in rows.items()} == {
+    assert {each: (row["fetches_from"], row["route"]) for each, row in rows.items()} == {
         2: (None, []),
         9: (2, []),
         20: (9, [9]),
@@ -128,13 +128,13 @@ def test_a_relay_shows_the_way_of_its_own_observers_up_to_the_leader() -> None:
     answer.observers[0].replica_id = 21
     answer.observers[0].below.add(observer_id=22, fetches_from=21)
     rows = {row["node_id"]: row for row in replication_rows(answer)}
-    assert (rows[21]["fetches_from"], rows[21]["way"]) == (20, [20, 9])
-    assert (rows[22]["fetches_from"], rows[22]["way"]) == (21, [21, 20, 9])
+    assert (rows[21]["fetches_from"], rows[21]["route"]) == (20, [20, 9])
+    assert (rows[22]["fetches_from"], rows[22]["route"]) == (21, [21, 20, 9])
 
 
 def test_reports_that_contradict_each_other_end_somewhere() -> None:
     """One observer moved from relay to relay while both reports were under way."""
-    assert len(way_of(1, {1: 2, 2: 1}, top=9)) == 64
+    assert len(route_of(1, {1: 2, 2: 1}, top=9)) == 64
 
 
 def test_refusals_of_a_newer_server_are_plain_failures() -> None:
@@ -172,10 +172,10 @@ def test_listeners() -> None:
 
 def test_what_is_known_of_differing_logs_is_shown() -> None:
     answer = quorum(replica(1, 70), replica(2, 100))
-    assert status_fields(answer)["dispute"] is None
+    assert status_fields(answer)["divergence_resolution"] is None
     answer.voters[0].compared_end_offset = 60
-    answer.dispute = "the log differs from that of node 1: asking the other voters"
-    assert status_fields(answer)["dispute"] == answer.dispute
+    answer.divergence_resolution = "the log differs from that of node 1: asking the other voters"
+    assert status_fields(answer)["divergence_resolution"] == answer.divergence_resolution
     assert [row["compared_end"] for row in replication_rows(answer)] == [-1, 60, 0]
 
 
@@ -201,13 +201,17 @@ def test_a_pending_change_and_removed_voters_are_shown(
     assert directory in shown
 
 
-def test_a_barred_voter_is_marked_and_the_way_back_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disqualified_voter_is_marked_and_the_way_back_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Its directory id is in the commands, so that they can be copied."""
-    barred = QuorumReplica(replica_id=3, directory_id=b"d" * 16, log_end_offset=-1, is_barred=True)
-    answer = quorum(replica(1, 90), replica(2, 90), barred)
+    disqualified = QuorumReplica(
+        replica_id=3, directory_id=b"d" * 16, log_end_offset=-1, is_disqualified=True
+    )
+    answer = quorum(replica(1, 90), replica(2, 90), disqualified)
     statuses = {row["node_id"]: row["status"] for row in replication_rows(answer)}
-    assert statuses == {1: "Follower", 2: "Leader", 3: "Barred", 9: "Observer"}
-    assert status_fields(answer)["barred_voters"] == [3]
+    assert statuses == {1: "Follower", 2: "Leader", 3: "Disqualified", 9: "Observer"}
+    assert status_fields(answer)["disqualified_voters"] == [3]
     advise(Session(), answer)
     said = capsys.readouterr().err
     assert f"remove-voter 3 --directory-id {uuid_to_text(b'd' * 16)}" in said

@@ -128,7 +128,7 @@ def test_a_run_without_a_seed_proves_nothing(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "log_problem"),
     [
         (("--seeds", "x"), "neither a number nor A..B"),
         (("--seeds", "9..9"), "has no seeds"),
@@ -139,10 +139,10 @@ def test_a_run_without_a_seed_proves_nothing(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_wrong_arguments_are_refused(
-    arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], log_problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sim", "run", *arguments]) == 2
-    assert complaint in capsys.readouterr().err
+    assert log_problem in capsys.readouterr().err
 
 
 def test_a_scenario_is_run() -> None:

@@ -77,11 +77,11 @@ def test_a_changed_byte_is_noticed(position, change):
 
 
 def test_garbage_never_escapes_as_another_error():
-    """Noise, and noise behind a sound header: refused, or as many records as it claims."""
+    """Noise, and noise behind an intact header: refused, or as many records as it claims."""
     outcomes = Counter()
 
     @given(st.binary(max_size=200))
-    def judge(data):
+    def evaluate(data):
         length = (len(data) + 49).to_bytes(4, "big")
         for candidate in (data, batch()[:8] + length + batch()[12:61] + data):
             try:
@@ -93,7 +93,7 @@ def test_garbage_never_escapes_as_another_error():
                 assert len(records) == sum(each.record_count for each in found)
                 outcomes["read"] += 1
 
-    judge()
+    evaluate()
     assert outcomes["refused"] >= 50, outcomes
 
 

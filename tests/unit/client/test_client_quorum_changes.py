@@ -140,7 +140,7 @@ def test_what_is_not_settled_stays_unknown(has_pending: bool) -> None:
 
 
 def test_a_repeat_that_meets_its_first_copy_is_done() -> None:
-    """Method: the first copy takes effect only when the second is judged."""
+    """Method: the first copy takes effect only when the second is evaluated."""
 
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         duplicate = Outcome(ErrorCode.DUPLICATE_VOTER, "is a voter already")

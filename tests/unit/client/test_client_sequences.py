@@ -12,11 +12,11 @@ from quorate.controller.requests import Answer
 from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2, metadata_pb2
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
-from tests.support.judged_node import JudgedNode
+from tests.support.judged_node import EvaluatedNode
 from tests.support.served_node import serving
 
 
-class SpiedNode(JudgedNode):
+class SpiedNode(EvaluatedNode):
     """Keeps what came under producers, and refuses the next with the codes in ``refusals``."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ def test_a_producer_that_others_have_used_is_replaced(code):
 def test_a_command_that_came_before_an_older_one_is_asked_again():
     async def scenario():
         node = SpiedNode()
-        async with serving(node), Client([node.address], lanes_max=1) as client:
+        async with serving(node), Client([node.address], producer_sessions_max=1) as client:
             await client.set_config(TOPIC, "t", "retention.ms", "0")
             # The first is not taken, so the ones behind it are out of order for a while.
             node.refusals = [ErrorCode.QUEUE_FULL]

@@ -137,7 +137,7 @@ def test_a_watch_that_begins_again_never_goes_back():
             del failure, address
 
     watch = Watch(None, Caller(), client_id="", from_offset=5)
-    watch._judge(OffsetOutOfRangeError("trimmed"), "here")
+    watch._evaluate(OffsetOutOfRangeError("trimmed"), "here")
     response = WatchResponse(state=StateChunk(offset=4, chunk=0, is_last=True))
     with pytest.raises(UnavailableError, match="a state at 4"):
         watch._events(response)

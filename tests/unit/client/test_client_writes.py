@@ -92,8 +92,8 @@ def test_every_write_is_applied_once_over_a_fail_over_with_open_commands():
             writes = asyncio.create_task(write_many(client, 100))
             await nodes[0].holds(32)
             # Some reach the log, but their answers do not leave before the server is gone.
-            for judge in nodes[0].held[:16]:
-                judge()
+            for evaluate in nodes[0].held[:16]:
+                evaluate()
             log.leader, log.epoch = 2, 2
             await servers[1].stop(None)
             offsets = await writes
@@ -151,7 +151,7 @@ def test_an_overloaded_leader_is_asked_again():
 def test_a_deadline_says_unknown_for_what_was_sent_and_never_sent_for_the_rest():
     async def scenario():
         _, nodes = cluster(1)
-        async with serving(*nodes), client_of(nodes, lanes_max=1) as client:
+        async with serving(*nodes), client_of(nodes, producer_sessions_max=1) as client:
             await client.set_config(TOPIC, "warm", "retention.ms", "0")
             nodes[0].held = []
             writes = [
@@ -236,7 +236,7 @@ def test_a_cancelled_write_frees_its_number():
     async def scenario():
         """Its number is open no longer, so that the window of the only producer moves on."""
         log, nodes = cluster(1)
-        async with serving(*nodes), client_of(nodes, lanes_max=1) as client:
+        async with serving(*nodes), client_of(nodes, producer_sessions_max=1) as client:
             await client.set_config(TOPIC, "warm", "retention.ms", "0")
             nodes[0].held = []
             stuck = asyncio.ensure_future(client.set_config(TOPIC, "never", "retention.ms", "1"))
@@ -339,8 +339,8 @@ def test_a_pause_that_outlives_its_client_begins_nothing(monkeypatch):
     async def scenario():
         refused = asyncio.Event()
 
-        def noted(writer, verdict, answer):
-            refusal(writer, verdict, answer)
+        def noted(writer, answer_class, answer):
+            refusal(writer, answer_class, answer)
             refused.set()
 
         monkeypatch.setattr(Writer, "_on_init_refused", noted)

@@ -102,7 +102,7 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
     [tls]
     cert_file = "a.pem"
     [controller]
-    waits_max = 0
+    purgatory_max = 0
     [logging]
     level = "loud"
     """
@@ -118,14 +118,14 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         "snapshot.min_changed_records_ratio",
         "tls.cert_file",
         "tls.ca_file",
-        "controller.waits_max",
+        "controller.purgatory_max",
         "logging.level",
     ):
         assert key in found
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "log_problem"),
     [
         ("id = 1.5", "must be a whole number"),
         ("id = true", "must be a whole number"),
@@ -133,11 +133,11 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         ("id = " + "9" * 5000, "not TOML|whole number"),
     ],
 )
-def test_wrong_types_are_named(tmp_path: Path, line: str, complaint: str) -> None:
+def test_wrong_types_are_named(tmp_path: Path, line: str, log_problem: str) -> None:
     import re
 
     found = problems_of(tmp_path, f"[node]\n{line}\n")
-    assert any(re.search(complaint, problem) for problem in found)
+    assert any(re.search(log_problem, problem) for problem in found)
 
 
 def test_a_file_that_is_missing_or_not_toml(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from quorate.logs import (
     log_event,
 )
 from quorate.visible_text import visible, visible_json
-from quorum.core.contract.events import OwnEntryAnswered
+from quorum.core.contract.events import SelfRegistrationAnswered
 from quorum.errors import ErrorCode
 
 FORGED = (
@@ -132,9 +132,9 @@ def test_an_entry_that_an_operator_has_to_change_is_warned_of(
 ) -> None:
     """What another attempt may bring about is not."""
     caplog.set_level(logging.INFO, "quorum.core")
-    log_event(OwnEntryAnswered(ErrorCode.INVALID_REQUEST, "not certain who asks"))
-    log_event(OwnEntryAnswered(ErrorCode.REQUEST_TIMED_OUT, "another change is under way"))
-    log_event(OwnEntryAnswered(ErrorCode.NONE, ""))
+    log_event(SelfRegistrationAnswered(ErrorCode.INVALID_REQUEST, "not certain who asks"))
+    log_event(SelfRegistrationAnswered(ErrorCode.REQUEST_TIMED_OUT, "another change is under way"))
+    log_event(SelfRegistrationAnswered(ErrorCode.NONE, ""))
     levels = [each.levelname for each in caplog.records]
     assert levels == ["WARNING", "INFO", "INFO"]
     assert 'message="not certain who asks"' in caplog.text

@@ -11,7 +11,7 @@ from quorum.types import OffsetAndEpoch
 from statemachine.commands import CreateTopic
 from statemachine.dump import dump_values
 from statemachine.machine import StateMachine
-from statemachine.prepare import JUDGES, Prepared
+from statemachine.prepare import EVALUATORS, Prepared
 from statemachine.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -44,7 +44,7 @@ def test_reads_of_a_turn_share_one_round_begun_after_they_came():
 
 
 def test_reads_fail_when_too_many_wait():
-    bench = Bench(waits_max=1)
+    bench = Bench(purgatory_max=1)
     outcomes = []
     bench.controller.confirm_read(outcomes.append)
     bench.controller.confirm_read(outcomes.append)
@@ -72,7 +72,7 @@ def test_reads_outlive_a_leadership_and_are_asked_for_elsewhere():
 
 
 def test_waits_are_released_in_order_and_can_be_given_up():
-    bench = Bench(waits_max=3)
+    bench = Bench(purgatory_max=3)
     seen = []
     end = bench.log.log_end
     bench.controller.wait_applied(end, lambda: seen.append("now"))
@@ -198,7 +198,7 @@ def test_records_that_do_not_replay_are_kept_out_of_the_log(monkeypatch):
         return Prepared([InitProducerRecord(500, 0), RemoveTopicRecord(b"x" * 16)])
 
     bench.submit(set_config(1), "good")
-    monkeypatch.setitem(JUDGES, CreateTopic, faulty)
+    monkeypatch.setitem(EVALUATORS, CreateTopic, faulty)
     bench.submit(CreateTopic("n"), "faulty")
     bench.submit(set_config(2), "good too")
     bench.flush()

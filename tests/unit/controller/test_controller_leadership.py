@@ -183,8 +183,10 @@ def test_a_deposed_leader_repeats_only_first_answers_that_are_committed():
 
 
 @pytest.mark.parametrize("is_confirmed", [False, True])
-def test_what_is_parked_without_a_commit_is_unknown_once_deposed(is_confirmed):
-    """Nothing appended: proof of leadership alone does not outlive the reign it rests on."""
+def test_what_is_held_without_a_commit_is_unknown_once_deposed(is_confirmed):
+    """Nothing appended: proof of leadership alone does not outlive the leadership term it rests
+    on.
+    """
     bench = Bench(groups_unflushed_max=9)
     bench.submit(set_config(6), "write")
     bench.flush()

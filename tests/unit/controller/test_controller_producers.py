@@ -1,4 +1,4 @@
-"""Whose a producer and its numbers are, and in which order its commands are judged (ADR 42)."""
+"""Whose a producer and its numbers are, and in which order its commands are evaluated (ADR 42)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_gap_is_refused_until_it_is_filled_or_needed_no_more():
     assert bench.value() == "5"
 
 
-def test_another_leader_asks_for_what_it_has_not_judged():
+def test_another_leader_asks_for_what_it_has_not_evaluated():
     bench = Bench()
     who = writer(bench, ANN)
     assert bench.ask(set_config("x"), sequence=0, **who).code is ErrorCode.INVALID_CONFIG

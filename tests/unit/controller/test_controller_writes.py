@@ -51,7 +51,7 @@ def test_answers_come_in_the_order_of_the_commands_whatever_they_are():
     assert bench.value() == "7"
 
 
-def test_commands_are_judged_on_what_is_not_yet_committed():
+def test_commands_are_evaluated_on_what_is_not_yet_committed():
     bench = Bench(groups_unflushed_max=9)
     bench.submit(CreateTopic("new", 1, 1), "create")
     bench.flush()

@@ -1,4 +1,4 @@
-"""Numbers that a leader has judged without taking them: told apart, bounded, forgotten."""
+"""Numbers that a leader has evaluated without taking them: told apart, bounded, forgotten."""
 
 from __future__ import annotations
 

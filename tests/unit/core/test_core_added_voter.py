@@ -12,7 +12,7 @@ from itertools import chain, combinations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.local_events import AddVoter, ConnectionRefused, Notice, RemoveVoter
+from quorum.core.contract.local_events import AddVoter, ConnectionRefused, LocalEvent, RemoveVoter
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -28,10 +28,10 @@ SILENT_MS = CONFIG.fetch_timeout_ms + 8 * CONFIG.election_timeout_ms
 ADDED = 9
 
 
-def change_voters(cluster: CoreCluster, fact: Notice, reached: tuple[NodeId, ...]) -> None:
+def change_voters(cluster: CoreCluster, fact: LocalEvent, reached: tuple[NodeId, ...]) -> None:
     """Leader 1 appends a voters record that gets to ``reached`` only."""
     others = [each for each in cluster.members if each not in (1, *reached)]
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
     cluster.deliver(ADDED, BeginQuorumEpochRequest)
     cluster.deliver(1, BeginQuorumEpochResponse)
     cluster.cut |= {(1, each) for each in others} | {(each, 1) for each in others}
@@ -78,7 +78,7 @@ def test_whoever_is_left_elects(
     cluster = CoreCluster(tuple(range(1, count + 1)), (ADDED,), config=AT_ONCE)
     cluster.elect(1)
     cluster.advance(1_500)
-    fact: Notice = AddVoter(7, voter(ADDED)) if kind == "add" else RemoveVoter(7, key(count))
+    fact: LocalEvent = AddVoter(7, voter(ADDED)) if kind == "add" else RemoveVoter(7, key(count))
     change_voters(cluster, fact, reached)
     cluster.heal()
     alive = [each for each in cluster.members if each != 1]
@@ -89,7 +89,7 @@ def test_whoever_is_left_elects(
     if death == "killed":
         refused = ConnectionRefused(1)
         for each in alive:
-            cluster.call(each, lambda node: node.notice(cluster.now_ms, refused))
+            cluster.call(each, lambda node: node.on_local_event(cluster.now_ms, refused))
     is_expected = can_elect(cluster, alive)
     cluster.advance(GONE_MS if death == "killed" else SILENT_MS)
     leaders = [each for each in cluster.leaders() if each != 1]
@@ -131,7 +131,7 @@ def test_an_observer_grants_pre_votes_at_once_when_the_leaders_process_is_gone()
     cluster.elect(1)
     cluster.advance(5_000)
     cluster.isolate(1)
-    cluster.call(ADDED, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    cluster.call(ADDED, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(1)))
     assert asks_for_a_pre_vote(cluster, 2, of=ADDED)
     assert cluster[ADDED].role_name == "Follower"
 
@@ -143,7 +143,7 @@ def test_a_process_that_stood_still_as_an_observer_gives_its_leader_a_moment() -
     cluster.isolate(ADDED)
     late_ms = CONFIG.fetch_timeout_ms
     cluster.advance(late_ms)
-    cluster.call(ADDED, lambda node: node.stood_still(cluster.now_ms, late_ms))
+    cluster.call(ADDED, lambda node: node.process_paused(cluster.now_ms, late_ms))
     assert not asks_for_a_pre_vote(cluster, 2, of=ADDED)
     cluster.advance(CONFIG.fetch_timeout_ms // 4)
     assert asks_for_a_pre_vote(cluster, 2, of=ADDED)
@@ -183,7 +183,7 @@ def test_a_fetch_that_comes_after_the_record_does_not_wait_for_it_either() -> No
     (fetch,) = [each for _, _, each in cluster.queue if isinstance(each, FetchRequest)]
     assert fetch.replica == key(ADDED)
     cluster.hold.clear()
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(7, voter(ADDED))))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(7, voter(ADDED))))
     cluster.deliver(ADDED, BeginQuorumEpochRequest)
     cluster.deliver(1, BeginQuorumEpochResponse)
     cluster.deliver(2)

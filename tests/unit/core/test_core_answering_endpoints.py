@@ -36,18 +36,18 @@ def endpoints(cluster: CoreCluster, node_id: int) -> tuple[Endpoint, ...]:
 def test_a_leader_is_where_its_record_says_until_it_has_been_told_itself() -> None:
     cluster = led()
     assert endpoints(cluster, 1) == voter(1).endpoints
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, ListenerEndpoints(MOVED)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(MOVED)))
     assert endpoints(cluster, 1) == MOVED
 
 
 def test_a_follower_says_where_its_leader_is_and_not_where_itself() -> None:
     cluster = led()
-    cluster.call(2, lambda node: node.notice(cluster.now_ms, ListenerEndpoints(MOVED)))
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(MOVED)))
     assert endpoints(cluster, 2) == voter(1).endpoints
 
 
 def test_without_a_leader_nothing_is_said() -> None:
     cluster = CoreCluster()
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, ListenerEndpoints(MOVED)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(MOVED)))
     assert cluster[1].leader_id == -1
     assert endpoints(cluster, 1) == ()

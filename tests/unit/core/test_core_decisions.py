@@ -13,7 +13,7 @@ from quorum.core.contract.output import VerifyLog
 from quorum.core.integrity.quarantine import vote_floor_of
 from quorum.core.leadership.resignation import successor_backoff_ms
 from quorum.core.membership.voter_change_checks import why_not_supported
-from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.positions.snapshot_index import SnapshotIndex
 from quorum.core.protocol.epoch_claims import _is_called_voter
 from quorum.core.state.peers import PeerTable, backoff_ms
 from quorum.core.state.pending_change import ChangeKind
@@ -75,7 +75,9 @@ def test_a_follower_with_damage_is_verified_where_others_are_left(
     cluster.elect(1)
     cluster.settle()
     node_id = voters
-    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, DamageFound("a bad batch")))
+    cluster.call(
+        node_id, lambda node: node.on_local_event(cluster.now_ms, DamageFound("a bad batch"))
+    )
     seen = [each for each in cluster.members[node_id].progress if isinstance(each, VerifyLog)]
     assert bool(seen) is is_verified
 
@@ -141,32 +143,32 @@ def test_a_peer_is_left_alone_after_failures_until_it_answers() -> None:
     assert (peers.failures(3), peers.ready_ms(3)) == (0, 0)
 
 
-def test_a_shelf_keeps_the_newest_checkpoint_and_those_being_read() -> None:
+def test_a_index_keeps_the_newest_checkpoint_and_those_being_read() -> None:
     ids = [SnapshotId(each, 1) for each in (10, 20, 30)]
-    shelf = SnapshotShelf([ids[1], ids[0], ids[2]], {ids[0]: 7}, {ids[0]: 40}, now_ms=100)
-    assert shelf.ids == tuple(ids)
-    assert shelf.latest == ids[2]
-    known = shelf.get(ids[0])
+    snapshot_index = SnapshotIndex([ids[1], ids[0], ids[2]], {ids[0]: 7}, {ids[0]: 40}, now_ms=100)
+    assert snapshot_index.ids == tuple(ids)
+    assert snapshot_index.latest == ids[2]
+    known = snapshot_index.get(ids[0])
     assert known is not None
     assert (known.size, known.since_ms) == (7, 60)
-    assert shelf.deletable_below(OffsetAndEpoch(20, 1)) == (ids[0],)
-    assert shelf.deletable_below(OffsetAndEpoch(99, 1)) == (ids[0], ids[1])
-    shelf.leased = (ids[1],)
-    assert shelf.deletable_below(OffsetAndEpoch(99, 1)) == (ids[0],)
-    shelf.add(ids[0], 0, now_ms=500)
+    assert snapshot_index.deletable_below(OffsetAndEpoch(20, 1)) == (ids[0],)
+    assert snapshot_index.deletable_below(OffsetAndEpoch(99, 1)) == (ids[0], ids[1])
+    snapshot_index.leased = (ids[1],)
+    assert snapshot_index.deletable_below(OffsetAndEpoch(99, 1)) == (ids[0],)
+    snapshot_index.add(ids[0], 0, now_ms=500)
     assert (known.size, known.since_ms) == (7, 60), "an unknown size changes nothing"
-    shelf.add(ids[0], 9, now_ms=500)
+    snapshot_index.add(ids[0], 9, now_ms=500)
     assert known.size == 9
-    shelf.remove(ids[2])
-    shelf.remove(ids[2])
-    assert shelf.latest == ids[1]
+    snapshot_index.remove(ids[2])
+    snapshot_index.remove(ids[2])
+    assert snapshot_index.latest == ids[1]
 
 
 def test_checkpoints_of_one_offset_are_ordered_by_epoch_and_the_bootstrap_one_is_none() -> None:
     early, late = SnapshotId(10, 1), SnapshotId(10, 2)
-    assert SnapshotShelf([late, early]).ids == (early, late)
-    assert SnapshotShelf([BOOTSTRAP_SNAPSHOT_ID]).latest is None
-    assert SnapshotShelf().latest is None
+    assert SnapshotIndex([late, early]).ids == (early, late)
+    assert SnapshotIndex([BOOTSTRAP_SNAPSHOT_ID]).latest is None
+    assert SnapshotIndex().latest is None
 
 
 def test_caught_up_is_who_has_the_leaders_end_of_now_or_of_its_last_fetch() -> None:

@@ -115,7 +115,7 @@ def test_leadership_is_not_handed_to_a_hung_disk() -> None:
     cluster.settle()
     cluster.advance(LIMIT_MS + 100)
     fact = TransferLeadership(7, 3)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
     cluster.advance(1_000)
     assert cluster.leaders() == [1]
 

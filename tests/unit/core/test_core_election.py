@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.contract.events import StandingRefused, VoteDecided
+from quorum.core.contract.events import CampaignRefused, VoteDecided
 from quorum.core.contract.local_events import ShutDown
 from quorum.core.contract.output import Output, Promise, SaveElectionState
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -160,7 +160,7 @@ def test_below_the_vote_floor_a_node_neither_stands_nor_grants_to_those_below() 
     cluster.advance(10_000)
     assert cluster[1].role_name == "Unattached"
     assert cluster[1].epoch == 2
-    assert any(isinstance(each, StandingRefused) for each in cluster.members[1].events)
+    assert any(isinstance(each, CampaignRefused) for each in cluster.members[1].events)
 
 
 def test_the_vote_floor_is_lifted_once_the_log_is_flushed_up_to_it() -> None:
@@ -239,7 +239,7 @@ def test_a_node_that_shuts_down_does_not_stand() -> None:
     """Goal: no leadership on the way out. Method: shut down a follower, lose the leader."""
     cluster = CoreCluster()
     cluster.elect(1)
-    cluster.call(2, lambda node: node.notice(cluster.now_ms, ShutDown()))
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     cluster.crash(1)
     cluster.advance(8_000)
     assert cluster.leaders() == [3]

@@ -49,7 +49,7 @@ def leaderless() -> CoreCluster:
     cluster = led()
     cluster.crash(1)
     cluster.crash(3)
-    cluster.call(2, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(1)))
     return cluster
 
 
@@ -60,7 +60,9 @@ def receive(cluster: CoreCluster, node_id: int, sender: int, request: Request) -
 @pytest.mark.parametrize("author", [STRANGER, key(3)], ids=["stranger", "voter"])
 @pytest.mark.parametrize("ahead", [1, 50, EPOCH_MAX - 2, EPOCH_MAX - 1])
 def test_a_live_leader_is_not_argued_away(author: ReplicaKey, ahead: int) -> None:
-    """Goal: no request ends a reign. Method: every kind, to the leader and to a follower."""
+    """Goal: no request ends a leadership term. Method: every kind, to the leader and to a
+    follower.
+    """
     cluster = led()
     for node_id in (1, 2):
         for request in requests(author, 1 + ahead):
@@ -110,7 +112,7 @@ def test_an_observer_is_moved_by_who_names_it_or_is_a_known_voter(pre_vote: bool
     cluster.advance(1_000)
     for each in (1, 2, 3):
         cluster.crash(each)
-    cluster.call(9, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    cluster.call(9, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(1)))
     asked = replace(vote(STRANGER, 2, pre_vote=pre_vote), voter=key(9))
     for idle in (
         replace(asked, voter=ReplicaKey(-1)),

@@ -18,7 +18,9 @@ from tests.support.core_cluster import CoreCluster
 
 def refuse_connections(cluster: CoreCluster, dead: int, noticing: list[int]) -> None:
     for node_id in noticing:
-        cluster.call(node_id, lambda node: node.notice(cluster.now_ms, ConnectionRefused(dead)))
+        cluster.call(
+            node_id, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(dead))
+        )
 
 
 def time_to_next_leader(seed: int, voters: tuple[int, ...], late_ms: int) -> int:

@@ -208,7 +208,9 @@ def test_an_unreachable_leader_is_looked_for_elsewhere_and_asked_again_soon() ->
     cluster = following()
     cluster.queue.clear()
     request = last_fetch(cluster)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, RequestFailed(2, request.request_id)))
+    cluster.call(
+        1, lambda node: node.on_local_event(cluster.now_ms, RequestFailed(2, request.request_id))
+    )
     ((_, to, _),) = cluster.queue
     assert to == 3
     cluster.queue.clear()

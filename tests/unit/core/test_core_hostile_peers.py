@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from quorum.core.contract.events import MessageIgnored
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -27,7 +27,7 @@ from quorum.core.messages.voter_messages import (
     UpdateVoterRequest,
     VoterChangeResponse,
 )
-from quorum.core.state.bootstrap_inquiry import Roster
+from quorum.core.state.bootstrap_inquiry import VoterList
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, EpochStart, OffsetAndEpoch, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster
@@ -137,7 +137,7 @@ class Nonsense:
                     self.request_id(), self.cluster(), self.voter(), self.small()
                 )
             case 8 | 9:
-                return self._about_founding()
+                return self._about_bootstrap()
             case 10:
                 return RemoveVoterRequest(
                     self.request_id(), self.cluster(), self.replica(), self.replica(), self.small()
@@ -147,34 +147,34 @@ class Nonsense:
                     self.request_id(), self.error(), self.small(), self.number()
                 )
 
-    def _about_founding(self) -> Message:
+    def _about_bootstrap(self) -> Message:
         if self.rng.random() < 0.5:
-            return FoundingRequest(
+            return BootstrapRequest(
                 self.request_id(),
                 self.cluster(),
                 self.replica(),
                 self.replica(),
                 self.small(),
-                self.life(),
-                self.roster(),
+                self.incarnation(),
+                self.voter_list(),
             )
-        return FoundingResponse(
+        return BootstrapResponse(
             self.request_id(),
             self.error(),
             self.small(),
             self.small(),
-            self.life(),
-            self.roster(),
+            self.incarnation(),
+            self.voter_list(),
         )
 
-    def life(self) -> bytes:
+    def incarnation(self) -> bytes:
         return self.rng.choice([bytes(16), b"a" * 16, b"b" * 16, *self.lives])
 
-    def roster(self) -> Roster:
+    def voter_list(self) -> VoterList:
         if self.lives and self.rng.random() < 0.5:
             return tuple((each, self.rng.choice(self.lives)) for each in (1, 2, 3))
         ids = [self.rng.choice([1, 2, 3, self.number()]) for _ in range(self.rng.randrange(5))]
-        return tuple((each, self.life()) for each in self.rng.choice([ids, sorted(ids)]))
+        return tuple((each, self.incarnation()) for each in self.rng.choice([ids, sorted(ids)]))
 
     def voter(self) -> Voter:
         entry = voter(self.small() % 5)
@@ -205,7 +205,7 @@ class Nonsense:
                     self.number(),
                     self.number(),
                     self.round(),
-                    is_barred=self.rng.random() < 0.2,
+                    is_disqualified=self.rng.random() < 0.2,
                     has_lost_records=self.rng.random() < 0.2,
                 )
             case 1:
@@ -231,7 +231,7 @@ class Nonsense:
                     self.number(),
                     self.number(),
                     self.round(),
-                    is_barred=self.rng.random() < 0.2,
+                    is_disqualified=self.rng.random() < 0.2,
                 )
             case _:
                 return FetchSnapshotResponse(
@@ -284,18 +284,22 @@ def test_no_message_crashes_a_node_or_breaks_its_invariants(seed: int) -> None:
 def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
     """Goal: what a fresh disk agreed to stays. Method: nonsense in epoch 0, with real lives in it.
 
-    A roster is agreed to once, nobody votes without one, and a bar is for ever.
+    A voter list is agreed to once, nobody votes without one, and a bar is for ever.
     """
     rng = random.Random(seed)
     cluster = CoreCluster(seed=seed, disks={each: Disk(is_fresh=True) for each in (1, 2, 3)})
     if seed % 3 == 0:
         cluster.deliver(count=rng.randrange(12))
-    agreed: dict[int, Roster] = {}
-    barred: set[int] = set()
+    agreed: dict[int, VoterList] = {}
+    disqualified: set[int] = set()
     for _ in range(300):
         node_id = rng.choice([1, 2, 3])
         elections = {each: cluster.members[each].disk.election for each in (1, 2, 3)}
-        lives = [each.founding.life_id for each in elections.values() if each.founding]
+        lives = [
+            each.bootstrap_state.incarnation_id
+            for each in elections.values()
+            if each.bootstrap_state
+        ]
         waiting = [
             message.request_id
             for sender, _, message in cluster.queue[-8:]
@@ -307,16 +311,19 @@ def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
         if rng.random() < 0.3:
             # Well-formed, so that what it says of lives is listened to.
             asker = key(rng.choice([each for each in (1, 2, 3) if each != node_id]))
-            life, roster = nonsense.life(), nonsense.roster()
-            message = FoundingRequest(7, CLUSTER, asker, key(node_id), 0, life, roster)
+            incarnation, voter_list = nonsense.incarnation(), nonsense.voter_list()
+            message = BootstrapRequest(7, CLUSTER, asker, key(node_id), 0, incarnation, voter_list)
         cluster.call(node_id, lambda n, s=sender, m=message: n.receive(cluster.now_ms, s, m))
         election = cluster.members[node_id].disk.election
-        if election.founding is not None and election.founding.roster:
-            assert agreed.setdefault(node_id, election.founding.roster) == election.founding.roster
-        if election.barred:
-            barred.add(node_id)
-        assert bool(election.barred) == (node_id in barred)
-        if node_id not in agreed or node_id in barred:
+        if election.bootstrap_state is not None and election.bootstrap_state.voter_list:
+            assert (
+                agreed.setdefault(node_id, election.bootstrap_state.voter_list)
+                == election.bootstrap_state.voter_list
+            )
+        if election.disqualified:
+            disqualified.add(node_id)
+        assert bool(election.disqualified) == (node_id in disqualified)
+        if node_id not in agreed or node_id in disqualified:
             assert election.voted is None
             assert not cluster[node_id].is_leader
         if rng.random() < 0.1:

@@ -11,7 +11,7 @@ from quorum.config import QuorumConfig
 from quorum.core.leadership.transfer import why_not
 from quorum.core.membership.voter_change_checks import CAUGHT_UP_WITHIN_MS, why_not_caught_up
 from quorum.core.messages.fetch_messages import Subtree
-from quorum.core.positions.snapshot_index import SnapshotShelf
+from quorum.core.positions.snapshot_index import SnapshotIndex
 from quorum.core.replication.trimming import trim_target
 from quorum.core.state.relay_table import LINKS_MAX, LINKS_REPEAT_MS, Relay
 from quorum.core.state.replica_progress import ReplicaProgress
@@ -97,7 +97,7 @@ def trimmed_to(
         config=CONFIG,
         epoch=epoch,
         high_watermark=high_watermark,
-        snapshots=SnapshotShelf(ids, ages_ms=ages, now_ms=NOW_MS),
+        snapshots=SnapshotIndex(ids, ages_ms=ages, now_ms=NOW_MS),
         log=SimpleNamespace(start=OffsetAndEpoch(log_start, 1), end_offset=100),
     )
     leader: Any = SimpleNamespace(since_ms=NOW_MS - led_ms, remote=remote, observers={})
@@ -194,11 +194,11 @@ def test_links_are_reported_when_they_are_news_and_now_and_then() -> None:
 
 def test_a_relay_that_started_again_holds_its_own_log_for_those_it_has_not_heard_of() -> None:
     made = relay(replica(11, end_offset=5))
-    made.unheard_until_ms = 50
+    made.silent_until_ms = 50
     assert made.reported(49, 2) == Subtree(2, 1, ((11, 9),), is_provisional=True)
     assert made.reported(49, 8) == Subtree(5, 1, ((11, 9),), is_provisional=True)
     assert made.reported(50, 2) == Subtree(5, 1, ((11, 9),))
-    alone = Relay(9, unheard_until_ms=50)
+    alone = Relay(9, silent_until_ms=50)
     assert alone.reported(49, 2) == Subtree(2, 0, is_provisional=True)
     assert alone.report(49, 1, 2) == Subtree(2, 0, is_provisional=True)
 

@@ -1,4 +1,4 @@
-"""Taking up a reign, announcing it, losing touch, and handing over."""
+"""Taking up a leadership term, announcing it, losing touch, and handing over."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def test_leadership_takes_effect_only_when_it_is_durable() -> None:
 
 
 def test_a_leader_that_crashes_before_it_is_durable_was_never_one() -> None:
-    """Goal: nothing of the reign may have been seen. Method: crash in the gap and restart."""
+    """Goal: nothing of the leadership term may have been seen. Method: crash in the gap and
+    restart.
+    """
     cluster = won_but_not_durable()
     cluster.crash(1)
     cluster.restart(1)
@@ -68,7 +70,9 @@ def test_a_leader_that_crashes_before_it_is_durable_was_never_one() -> None:
 
 
 def test_the_epoch_opens_with_the_voters_that_no_log_has_yet() -> None:
-    """Goal: bootstrap voters enter the log. Method: first and second reign of a fresh cluster."""
+    """Goal: bootstrap voters enter the log. Method: first and second leadership term of a fresh
+    cluster.
+    """
     cluster = CoreCluster()
     cluster.elect(1)
     (opening,) = [each for each in cluster.members[1].effects if isinstance(each, Append)]
@@ -115,13 +119,15 @@ def test_a_silent_voter_is_reminded_and_a_fetching_one_is_not() -> None:
 
 
 def test_a_failed_announcement_is_repeated_soon() -> None:
-    """Goal: a new reign is not held up by one lost request. Method: fail it, wait the pause."""
+    """Goal: a new leadership term is not held up by one lost request. Method: fail it, wait the
+    pause.
+    """
     cluster = CoreCluster()
     cluster.cut = {(1, 3)}
     cluster.elect(1)
     first = cluster.sent_by(1, BeginQuorumEpochRequest)
     (request_id,) = [each.request_id for each in first if each.voter == key(3)]
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, RequestFailed(3, request_id)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, RequestFailed(3, request_id)))
     cluster.cut.clear()
     cluster.advance(25)
     assert cluster[3].leader_id == 1
@@ -158,10 +164,10 @@ def test_a_shut_down_leader_hands_over_to_the_best_successor_at_once() -> None:
     cluster.propose(1, 4)
     cluster.settle()
     cluster.cut.clear()
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, ShutDown()))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     (request,) = cluster.sent_by(1, EndQuorumEpochRequest)
     assert request.preferred_successors == (key(2), key(3))
-    assert request.stand_now
+    assert request.campaign_now
     assert cluster[1].is_leader  # until the successor's newer epoch
     began_ms = cluster.now_ms
     cluster.settle()
@@ -175,7 +181,7 @@ def test_a_resigned_leader_leaves_its_epoch_by_raising_it() -> None:
     cluster = CoreCluster()
     cluster.elect(1)
     cluster.isolate(1)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, Resign("operator")))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign("operator")))
     assert cluster[1].role_name == "Resigned"
     assert cluster[1].leader_id == 1
     cluster.advance(2_100)

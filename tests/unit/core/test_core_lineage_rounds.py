@@ -41,7 +41,8 @@ def rounds_to_converge(leader: str, follower: str) -> int:
         and message.epoch == cluster[1].epoch
     ]
     diverging = [each for each in answers if each.diverging is not None]
-    # Divergence is settled by the first Fetches of the reign, one question for each answer.
+    # Divergence is settled by the first Fetches of the leadership term, one question for each
+    # answer.
     assert answers[: len(diverging)] == diverging
     assert len({each.fetch_offset for each in asked[: len(diverging) + 1]}) == len(diverging) + 1
     return len(diverging)

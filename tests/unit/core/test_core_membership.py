@@ -9,7 +9,7 @@ import pytest
 from quorum.core.contract.events import VoterChangeEnded
 from quorum.core.contract.local_events import (
     AddVoter,
-    Notice,
+    LocalEvent,
     RemoveVoter,
     Resign,
     ShutDown,
@@ -23,8 +23,8 @@ from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import key, voter
 
 
-def ask(cluster: CoreCluster, node_id: NodeId, fact: Notice) -> None:
-    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, fact))
+def ask(cluster: CoreCluster, node_id: NodeId, fact: LocalEvent) -> None:
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
 
 
 def answers(cluster: CoreCluster, node_id: NodeId) -> list[VoterChangeAnswered]:
@@ -45,7 +45,7 @@ def led(*observers: NodeId, voters: tuple[NodeId, ...] = (1, 2, 3)) -> CoreClust
     return cluster
 
 
-def error_of(cluster: CoreCluster, fact: Notice, node_id: NodeId = 1) -> ErrorCode:
+def error_of(cluster: CoreCluster, fact: LocalEvent, node_id: NodeId = 1) -> ErrorCode:
     before = len(answers(cluster, node_id))
     ask(cluster, node_id, fact)
     new = answers(cluster, node_id)[before:]
@@ -129,7 +129,7 @@ def test_the_probe_goes_to_the_endpoint_given() -> None:
         (RemoveVoter(1, ReplicaKey(2, b"short")), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused_leaves_no_trace(change: Notice, error: ErrorCode) -> None:
+def test_what_is_refused_leaves_no_trace(change: LocalEvent, error: ErrorCode) -> None:
     cluster = led(4)
     before = (cluster[1].voters, cluster[1].log_end, cluster[1].epoch)
     assert error_of(cluster, change) == error
@@ -265,7 +265,7 @@ def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
     assert cluster[1].role_name == "Follower"
 
 
-def test_a_timed_out_removal_of_the_leader_still_ends_its_reign_on_commit() -> None:
+def test_a_timed_out_removal_of_the_leader_still_ends_its_leadership_term_on_commit() -> None:
     cluster = led()
     cluster.cut |= {(2, 1), (3, 1)}
     ask(cluster, 1, RemoveVoter(1, key(1), 200))

@@ -51,7 +51,7 @@ def test_its_vote_and_its_acknowledgement_make_a_majority(absent: int) -> None:
     assert commits(cluster, leader)
 
 
-def test_it_is_founded_with_the_others() -> None:
+def test_it_is_bootstrapped_with_the_others() -> None:
     cluster = CoreCluster(VOTERS, disks={each: Disk(is_fresh=True) for each in VOTERS})
     cluster.advance(10_000)
     assert len(cluster.leaders()) == 1
@@ -61,7 +61,9 @@ def test_it_is_founded_with_the_others() -> None:
 @pytest.mark.parametrize(("leader", "target"), [(1, 0), (0, 1)])
 def test_leadership_is_handed_to_it_and_by_it(leader: int, target: int) -> None:
     cluster = led(leader)
-    cluster.call(leader, lambda node: node.notice(cluster.now_ms, TransferLeadership(7, target)))
+    cluster.call(
+        leader, lambda node: node.on_local_event(cluster.now_ms, TransferLeadership(7, target))
+    )
     cluster.settle()
     assert cluster.leaders() == [target]
     assert cluster[target].epoch == 2, "at the first attempt"
@@ -71,7 +73,7 @@ def test_leadership_is_handed_to_it_and_by_it(leader: int, target: int) -> None:
 def test_its_resignation_is_heard(fact: Resign | ShutDown) -> None:
     """The others need not wait for their fetch timers."""
     cluster = led(0)
-    cluster.call(0, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(0, lambda node: node.on_local_event(cluster.now_ms, fact))
     cluster.advance(1_000)
     assert [each for each in cluster.leaders() if each != 0]
 

@@ -112,7 +112,7 @@ def test_a_downloading_voter_echoes_as_well() -> None:
     cluster.isolate(1)
     snapshot = OffsetAndEpoch(3, 1)
     created = SnapshotCreated(snapshot, 9)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, created))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, created))
     read(cluster, 7)
     echoed = ReadRound(1, stamp(cluster))
     request = FetchSnapshotRequest(5, CLUSTER, key(2), 1, snapshot, 0, 9, echoed)

@@ -135,10 +135,10 @@ def test_a_relay_judges_by_what_is_committed(
 ) -> None:
     """Goal: no point of divergence above the high watermark, no epoch that may yet be cut."""
     core = core_with("1@0 2@10 3@18", committed=15)
-    verdict = classify_committed(core, offset, last_epoch)
-    assert verdict == expected
-    if isinstance(verdict, Diverging):
-        assert verdict.point.offset <= core.high_watermark
+    classification = classify_committed(core, offset, last_epoch)
+    assert classification == expected
+    if isinstance(classification, Diverging):
+        assert classification.point.offset <= core.high_watermark
 
 
 def test_a_subtree_reports_its_lowest_position_over_all_levels() -> None:
@@ -162,7 +162,7 @@ def test_a_subtree_reports_its_lowest_position_over_all_levels() -> None:
 
 def test_a_relay_that_has_started_again_reports_its_log_start_for_one_session() -> None:
     """Goal: 630.5 for observers that come back to it. Method: report before, in and after."""
-    relay = Relay(7, unheard_until_ms=1_000)
+    relay = Relay(7, silent_until_ms=1_000)
     assert relay.report(999, 3, log_start=5) == Subtree(5, 0, is_provisional=True)
     late = ReplicaProgress(key(13), is_voter=False, live_since_ms=9, end_offset=80)
     relay.downstream[late.key] = late

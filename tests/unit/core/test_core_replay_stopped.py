@@ -12,7 +12,7 @@ STOPPED = ReplayStopped("offset 7: unknown record type")
 
 def stop_replay(cluster: CoreCluster, node_id: NodeId, fact: ReplayStopped = STOPPED) -> None:
     """The state machine of a node reports."""
-    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
 
 
 def roles_of(cluster: CoreCluster, node_id: NodeId) -> list[str]:
@@ -49,7 +49,7 @@ def test_it_refuses_a_transfer() -> None:
     cluster.propose(1)
     cluster.settle()
     stop_replay(cluster, 3)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, TransferLeadership(7, 3)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, TransferLeadership(7, 3)))
     cluster.settle()
     assert cluster.leaders() == [1]
     assert cluster[1].can_write
@@ -91,6 +91,6 @@ def test_it_may_lead_once_it_applies_again() -> None:
     stop_replay(cluster, 2)
     stop_replay(cluster, 2, ReplayStopped(""))
     cluster.isolate(3)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, TransferLeadership(7, 2)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, TransferLeadership(7, 2)))
     cluster.advance(1_000)
     assert cluster.leaders() == [2]

@@ -6,7 +6,7 @@ import pytest
 
 from quorum.core.contract.events import DownloadEnded, DownloadStarted
 from quorum.core.contract.local_events import SnapshotRejected
-from quorum.core.contract.output import AbandonDownload, BeginDownload, FreezeDownload, WriteChunk
+from quorum.core.contract.output import AbandonDownload, BeginDownload, SealDownload, WriteChunk
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
@@ -36,7 +36,7 @@ def test_it_waits_for_the_leader_and_goes_on_behind_what_was_found() -> None:
     assert asked(cluster).position == FOUND
     cluster.slow_disks.add(1)
     output = chunk(cluster)
-    assert output.persist == [WriteChunk(SNAPSHOT, FOUND, b"abcd"), FreezeDownload(SNAPSHOT, b"d")]
+    assert output.persist == [WriteChunk(SNAPSHOT, FOUND, b"abcd"), SealDownload(SNAPSHOT, b"d")]
     cluster.persist(1)
     assert cluster[1].log_start == cluster[1].log_end == SNAPSHOT
 
@@ -94,13 +94,13 @@ def test_a_rejected_one_begins_anew_at_once_and_then_pauses() -> None:
     chunk(cluster)
     rejected = SnapshotRejected(SNAPSHOT, "digest")
     fetches = _fetches_from_leader(cluster)
-    output = cluster.call(1, lambda node: node.notice(cluster.now_ms, rejected))
+    output = cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, rejected))
     assert DownloadEnded(SNAPSHOT, "digest") in output.events
     assert _fetches_from_leader(cluster) == fetches + 1
     output = name_snapshot(cluster)
     assert BeginDownload(SNAPSHOT) in output.persist
     assert asked(cluster).position == 0
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, rejected))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, rejected))
     assert _fetches_from_leader(cluster) == fetches + 1
 
 

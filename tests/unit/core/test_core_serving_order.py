@@ -172,7 +172,9 @@ def test_who_waited_until_the_log_was_trimmed_beyond_it_is_sent_to_the_snapshot(
     propose(cluster)
     snapshot_id = node.log_end
     assert node.high_watermark == snapshot_id.offset
-    cluster.call(1, lambda core: core.notice(cluster.now_ms, SnapshotCreated(snapshot_id, 40)))
+    cluster.call(
+        1, lambda core: core.on_local_event(cluster.now_ms, SnapshotCreated(snapshot_id, 40))
+    )
     assert node.log_start == snapshot_id
     assert wait(cluster, DELAY_MS) == [], "no records"
     told = [message for _, to, message in cluster.sent if to == OBSERVER]

@@ -7,7 +7,7 @@ import pytest
 from quorum.core.contract.local_events import RequestFailed
 from quorum.core.contract.output import Output, WriteChunk
 from quorum.core.following.chunk_requests import ask_ahead
-from quorum.core.following.snapshot_transfer import pursue_download
+from quorum.core.following.snapshot_transfer import poll_download
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.node.raft_node import RaftNode
@@ -49,7 +49,7 @@ def test_as_many_slices_are_under_way_as_allowed_and_none_behind_the_end(allowed
 
 @pytest.mark.parametrize("loss", ["overtaken", "failed", "short"])
 def test_a_slice_asked_for_ahead_that_comes_to_nothing_is_asked_for_again(loss: str) -> None:
-    """Goal: no gap and no standstill. Method: spoil the request behind the first; finish."""
+    """Goal: no gap and no process pause. Method: spoil the request behind the first; finish."""
     cluster = following(slices=2)
     name_snapshot(cluster)
     chunk(cluster, size=10)
@@ -60,7 +60,7 @@ def test_a_slice_asked_for_ahead_that_comes_to_nothing_is_asked_for_again(loss: 
         chunk(cluster, b"ij", request=ahead, size=10)
     elif loss == "failed":
         failure = RequestFailed(2, ahead.request_id)
-        cluster.call(1, lambda node: node.notice(cluster.now_ms, failure))
+        cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, failure))
     else:
         data = b"ab"
     output = chunk(cluster, data, request=first, size=10)
@@ -98,8 +98,8 @@ def test_an_answer_that_comes_too_early_does_not_ask_again_at_once() -> None:
 
 
 def disqualified(node: RaftNode, now_ms: int) -> Output:
-    """What a lost dispute does, amid whatever is under way."""
-    node._begin(now_ms).bar("told to")
+    """What a lost divergence does, amid whatever is under way."""
+    node._begin(now_ms).disqualify("told to")
     return node._finish()
 
 
@@ -111,7 +111,9 @@ def test_nothing_is_asked_ahead_of_a_slice_that_waits_for_the_disk() -> None:
     name_snapshot(cluster)
     chunk(cluster, size=100)
     lost = cluster.sent_by(1, FetchSnapshotRequest)[1]
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, RequestFailed(2, lost.request_id)))
+    cluster.call(
+        1, lambda node: node.on_local_event(cluster.now_ms, RequestFailed(2, lost.request_id))
+    )
     cluster.now_ms += cluster.config.retry_backoff_ms
     cluster.slow_disks.add(1)
     cluster.call(1, lambda node: disqualified(node, cluster.now_ms))
@@ -126,7 +128,7 @@ def test_nothing_is_asked_ahead_of_a_slice_that_waits_for_the_disk() -> None:
 
 def test_without_a_request_or_a_download_there_is_nothing_to_ask_for() -> None:
     core = following(slices=3)[1]._core
-    assert pursue_download(core, 2)
+    assert poll_download(core, 2)
     core.in_flight = None
-    ask_ahead(core, Download(SNAPSHOT, core.epoch, position=4, size=100, slice_bytes=4))
+    ask_ahead(core, Download(SNAPSHOT, core.epoch, position=4, size=100, chunk_bytes=4))
     assert core.in_flight is None

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from quorum.core.contract.events import DownloadEnded, MessageIgnored
-from quorum.core.contract.local_events import SnapshotFrozen, SnapshotRejected
+from quorum.core.contract.local_events import SnapshotRejected, SnapshotSealed
 from quorum.core.contract.output import AbandonDownload, BeginDownload, WriteChunk
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.read_messages import ReadRound
 from quorum.core.messages.received_records import VotersAt
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
-from quorum.core.positions.download import FrozenSnapshot
+from quorum.core.positions.download import SealedSnapshot
 from quorum.core.protocol.epoch_claims import RESPONSE_RAISE_MAX
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower
@@ -128,8 +128,8 @@ def test_a_chunk_after_the_end_of_its_download_is_dropped() -> None:
     """Here the file was found to name one voter twice while a request was under way."""
     cluster = begun()
     request = asked(cluster)
-    frozen = SnapshotFrozen(SNAPSHOT, (VotersAt(9, (voter(2), voter(2))),), 10)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, frozen))
+    frozen = SnapshotSealed(SNAPSHOT, (VotersAt(9, (voter(2), voter(2))),), 10)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, frozen))
     assert not cluster[1].is_downloading
     assert chunk(cluster, request=request).persist == []
     # Whose file it was is left alone.
@@ -191,7 +191,7 @@ def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_inst
     """It waited for the end of a campaign; the log would lose what it has beyond that file."""
     cluster = following(disk_with("1:a 1:b 1:c"))
     reached = OffsetAndEpoch(2, 1)
-    core_of(cluster).frozen = FrozenSnapshot(reached, (), 10)
+    core_of(cluster).sealed_snapshot = SealedSnapshot(reached, (), 10)
     cluster.tick(1)
     assert DownloadEnded(reached, "the log already reaches it") in cluster.members[1].events
     assert (cluster[1].log_end_offset, cluster[1].snapshots) == (3, (reached,))
@@ -207,6 +207,6 @@ def test_a_rejected_file_leaves_the_fetch_that_is_under_way_alone() -> None:
     assert last_sent(cluster) == (2, FetchRequest)
     before = len(cluster.sent)
     rejected = SnapshotRejected(SNAPSHOT, "checksum")
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, rejected))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, rejected))
     assert len(cluster.sent) == before
     assert BeginDownload(SNAPSHOT) in name_snapshot(cluster).persist

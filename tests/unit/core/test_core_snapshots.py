@@ -11,12 +11,12 @@ from quorum.core.contract.events import (
     MessageIgnored,
     TruncationRefused,
 )
-from quorum.core.contract.local_events import SnapshotCreated, SnapshotFrozen, SnapshotRejected
+from quorum.core.contract.local_events import SnapshotCreated, SnapshotRejected, SnapshotSealed
 from quorum.core.contract.output import (
     AbandonDownload,
     BeginDownload,
-    FreezeDownload,
     ReplaceLogWith,
+    SealDownload,
     SnapshotInstalled,
     WriteChunk,
 )
@@ -131,7 +131,7 @@ def test_chunks_are_fetched_one_after_the_other_and_acknowledge_nothing() -> Non
     assert len(cluster.sent_by(1, FetchRequest)) == fetches
     cluster.slow_disks.add(1)
     last = chunk(cluster, b"ab")
-    assert last.persist == [WriteChunk(SNAPSHOT, 8, b"ab"), FreezeDownload(SNAPSHOT, b"d")]
+    assert last.persist == [WriteChunk(SNAPSHOT, 8, b"ab"), SealDownload(SNAPSHOT, b"d")]
     assert len(cluster.sent_by(1, FetchRequest)) == fetches
 
 
@@ -154,8 +154,8 @@ def test_the_fetch_behind_a_snapshot_waits_until_the_log_has_been_replaced() -> 
     cluster = following()
     name_snapshot(cluster)
     cluster.slow_disks.add(1)
-    frozen = SnapshotFrozen(SNAPSHOT, (), 10)
-    output = cluster.call(1, lambda node: node.notice(cluster.now_ms, frozen))
+    frozen = SnapshotSealed(SNAPSHOT, (), 10)
+    output = cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, frozen))
     assert ReplaceLogWith(SNAPSHOT) in output.persist
     assert [type(each.message) for each in output.after_persist] == [FetchRequest]
     assert output.after_persist[0].ticket == output.ticket
@@ -166,8 +166,8 @@ def test_voters_come_from_the_snapshot() -> None:
     cluster = following()
     name_snapshot(cluster)
     carried = (VotersAt(9, (voter(2), voter(3), voter(4))),)
-    frozen = SnapshotFrozen(SNAPSHOT, carried, 10)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, frozen))
+    frozen = SnapshotSealed(SNAPSHOT, carried, 10)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, frozen))
     assert [each.key.id for each in cluster[1].voters] == [2, 3, 4]
 
 
@@ -266,7 +266,7 @@ def test_a_rejected_file_is_fetched_again() -> None:
     cluster = following()
     name_snapshot(cluster)
     rejected = SnapshotRejected(SNAPSHOT, "checksum")
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, rejected))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, rejected))
     assert DownloadEnded(SNAPSHOT, "checksum") in cluster.members[1].events
     cluster.now_ms += 20
     cluster.tick(1)
@@ -357,8 +357,8 @@ def test_a_candidate_installs_its_snapshot_only_when_it_is_one_no_longer() -> No
     granted = VoteResponse(asked_for.request_id, ErrorCode.NONE, 2, 5, granted=True)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 3, granted))
     assert cluster[1].role_name == "Candidate"
-    frozen = SnapshotFrozen(SNAPSHOT, (), 10)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, frozen))
+    frozen = SnapshotSealed(SNAPSHOT, (), 10)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, frozen))
     assert cluster[1].log_end_offset == 2
     assert cluster[1].snapshots == ()
     follow(cluster, 2, 7)
@@ -378,7 +378,7 @@ def test_a_replica_far_behind_is_brought_forward_through_a_snapshot_end_to_end()
         member = cluster.members[node_id]
         member.disk.snapshots[snapshot] = member.written.snapshots[snapshot] = 40
         cluster.call(
-            node_id, lambda node: node.notice(cluster.now_ms, SnapshotCreated(snapshot, 40))
+            node_id, lambda node: node.on_local_event(cluster.now_ms, SnapshotCreated(snapshot, 40))
         )
     cluster.advance(4_000)
     assert cluster[1].log_start == cluster[2].log_start == snapshot

@@ -17,7 +17,7 @@ from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoc
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import Disk, disk_with, key
 
-SOUND = {
+INTACT = {
     "election": ElectionState(),
     "log_start": LOG_BEGINNING,
     "log_end": OffsetAndEpoch(2, 1),
@@ -113,8 +113,8 @@ def test_a_contradicting_disk_state_is_refused_with_its_numbers(
     """Goal: a clear error instead of a strange life. Method: one contradiction at a time."""
     node = RaftNode(config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1))
     with pytest.raises(QuorumUsageError, match=words):
-        node.start(0, DurableState(**{**SOUND, **change}))  # type: ignore[arg-type]
-    node.start(0, DurableState(**SOUND))  # type: ignore[arg-type]
+        node.start(0, DurableState(**{**INTACT, **change}))  # type: ignore[arg-type]
+    node.start(0, DurableState(**INTACT))  # type: ignore[arg-type]
 
 
 def test_a_core_that_has_not_been_started_says_nothing() -> None:
@@ -123,12 +123,12 @@ def test_a_core_that_has_not_been_started_says_nothing() -> None:
         config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=(2,)
     )
     with pytest.raises(QuorumUsageError, match="not been started"):
-        node.notice(0, FeatureLevels((), {}))
+        node.on_local_event(0, FeatureLevels((), {}))
     with pytest.raises(QuorumUsageError, match="not been started"):
         node.tick(10_000)
     with pytest.raises(QuorumUsageError, match="not been started"):
-        node.stood_still(10_000, 5_000)
-    output = node.start(10_000, DurableState(**SOUND))  # type: ignore[arg-type]
+        node.process_paused(10_000, 5_000)
+    output = node.start(10_000, DurableState(**INTACT))  # type: ignore[arg-type]
     (asked,) = [each.message for each in [*output.immediate, *output.after_persist]]
     assert isinstance(asked, FetchRequest)
     assert asked.fetch_offset == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.events import GAVE_WAY, RoleChanged, TransferEnded, TransferStarted
+from quorum.core.contract.events import SUPERSEDED, RoleChanged, TransferEnded, TransferStarted
 from quorum.core.contract.local_events import RequestFailed, Resign, ShutDown, TransferLeadership
 from quorum.core.contract.output import Output, RequestSettled
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
@@ -28,7 +28,7 @@ def led_by_1(voters: tuple[NodeId, ...] = (1, 2, 3)) -> CoreCluster:
 
 def transfer(cluster: CoreCluster, target: NodeId = NO_NODE, *, token: int = 7) -> Output:
     fact = TransferLeadership(token, target)
-    return cluster.call(1, lambda node: node.notice(cluster.now_ms, fact))
+    return cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
 
 
 def settled(cluster: CoreCluster, node_id: NodeId = 1) -> list[RequestSettled]:
@@ -118,7 +118,9 @@ def test_a_connection_that_fails_ends_the_transfer_at_once() -> None:
     cluster = led_by_1()
     transfer(cluster, 3)
     (request,) = cluster.sent_by(1, EndQuorumEpochRequest)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, RequestFailed(3, request.request_id)))
+    cluster.call(
+        1, lambda node: node.on_local_event(cluster.now_ms, RequestFailed(3, request.request_id))
+    )
     assert cluster[1].can_write
     assert settled(cluster)[0].error == ErrorCode.BROKER_NOT_AVAILABLE
 
@@ -126,7 +128,7 @@ def test_a_connection_that_fails_ends_the_transfer_at_once() -> None:
 def test_a_target_that_may_not_stand_says_so() -> None:
     """Goal: a refusal ends it at once. Method: the target is shutting down."""
     cluster = led_by_1()
-    cluster.call(3, lambda node: node.notice(cluster.now_ms, ShutDown()))
+    cluster.call(3, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     transfer(cluster, 3)
     cluster.settle()
     assert cluster.leaders() == [1]
@@ -168,7 +170,7 @@ def test_only_a_leader_hands_over_and_only_once_at_a_time() -> None:
     """Goal: every request has an answer. Method: ask a follower, and ask twice."""
     cluster = led_by_1()
     fact = TransferLeadership(5, 3)
-    cluster.call(2, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, fact))
     assert [each.error for each in settled(cluster, 2)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     transfer(cluster, 3, token=6)
     transfer(cluster, 2, token=7)
@@ -185,16 +187,16 @@ def test_a_leader_that_resigns_meanwhile_has_not_handed_over() -> None:
     cluster = led_by_1()
     cluster.cut = {(1, 3)}
     transfer(cluster, 3)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, Resign("asked to")))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign("asked to")))
     assert settled(cluster)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_leader_that_shuts_down_resigns_when_nobody_took_over() -> None:
     """Goal: shutdown always ends. Method: the successor falls silent after it was chosen."""
     cluster = led_by_1()
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, ShutDown()))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     (request,) = cluster.sent_by(1, EndQuorumEpochRequest)
-    assert request.stand_now
+    assert request.campaign_now
     cluster.crash(2)
     cluster.advance(TIMEOUT_MS + 1)
     cluster.settle()
@@ -206,7 +208,7 @@ def test_a_leader_that_shuts_down_resigns_when_nobody_took_over() -> None:
 def test_a_lone_leader_that_shuts_down_resigns_at_once() -> None:
     """Goal: nobody to wait for. Method: one voter."""
     cluster = led_by_1((1,))
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, ShutDown()))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     assert cluster[1].role_name == "Resigned"
 
 
@@ -225,7 +227,7 @@ def test_only_the_first_named_stands_without_a_pre_vote(
         key(1),
         1,
         successors,
-        stand_now=True,  # type: ignore[arg-type]
+        campaign_now=True,  # type: ignore[arg-type]
     )
     output = cluster.call(2, lambda node: node.receive(cluster.now_ms, 1, request))
     (answer,) = [each.message for each in output.immediate]
@@ -258,4 +260,4 @@ def test_what_happened_is_told() -> None:
     (started,) = [each for each in events if isinstance(each, TransferStarted)]
     (ended,) = [each for each in events if isinstance(each, TransferEnded)]
     assert (started.target, started.epoch) == (key(3), 1)
-    assert (ended.target, ended.outcome) == (key(3), GAVE_WAY)
+    assert (ended.target, ended.outcome) == (key(3), SUPERSEDED)

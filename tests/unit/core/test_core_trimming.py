@@ -21,7 +21,7 @@ def checkpoint(cluster: CoreCluster, node_id: int, snapshot_id: SnapshotId) -> N
     member = cluster.members[node_id]
     member.disk.snapshots[snapshot_id] = member.written.snapshots[snapshot_id] = 40
     created = SnapshotCreated(snapshot_id, 40)
-    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, created))
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, created))
 
 
 def advances(cluster: CoreCluster, node_id: int) -> list[AdvanceLogStart]:
@@ -165,12 +165,12 @@ def test_older_snapshots_go_but_never_the_newest_or_a_leased_one() -> None:
     cluster.isolate(9)
     cluster.cut |= {(1, 2), (1, 3)}
     leased = LeaseChanged((snapshots[0],))
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, leased))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, leased))
     for each in snapshots:
         checkpoint(cluster, 1, each)
     assert advances(cluster, 1)[-1] == AdvanceLogStart(snapshots[2], (snapshots[1],))
     assert cluster[1].snapshots == (snapshots[0], snapshots[2])
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, LeaseChanged(())))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, LeaseChanged(())))
     assert advances(cluster, 1)[-1] == AdvanceLogStart(snapshots[2], (snapshots[0],))
     assert cluster[1].snapshots == (snapshots[2],)
 
@@ -217,7 +217,7 @@ def test_without_its_snapshot_a_trimmed_leader_says_so_instead_of_guessing() -> 
     """Goal: a quarantined checkpoint is survived. Method: remove the only one, fetch from 0."""
     cluster = led()
     checkpoint(cluster, 1, FIRST)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, SnapshotRemoved(FIRST)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, SnapshotRemoved(FIRST)))
     request = FetchRequest(5, CLUSTER, key(12), 1, 0, 0)
     output = cluster.call(1, lambda node: node.receive(cluster.now_ms, 12, request))
     (answer,) = [each.message for each in output.immediate if each.to == 12]
@@ -229,4 +229,4 @@ def test_a_snapshot_beyond_the_high_watermark_is_our_own_mistake() -> None:
     """Goal: 630.1. Method: report one that contains uncommitted records."""
     cluster = CoreCluster()
     with pytest.raises(QuorumUsageError, match="beyond high watermark"):
-        cluster[1].notice(cluster.now_ms, SnapshotCreated(OffsetAndEpoch(5, 1)))
+        cluster[1].on_local_event(cluster.now_ms, SnapshotCreated(OffsetAndEpoch(5, 1)))

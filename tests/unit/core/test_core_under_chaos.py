@@ -87,7 +87,10 @@ class Chaos:
             for other in cluster.members:
                 if other != node_id and cluster.members[other].is_up and rng.random() < 0.5:
                     cluster.call(
-                        other, lambda node: node.notice(cluster.now_ms, ConnectionRefused(node_id))
+                        other,
+                        lambda node: node.on_local_event(
+                            cluster.now_ms, ConnectionRefused(node_id)
+                        ),
                     )
         elif roll < 0.4:
             cluster.slow_disks ^= {node_id}
@@ -104,7 +107,7 @@ class Chaos:
         else:
             peer = rng.choice(sorted(cluster.members))
             failed = RequestFailed(peer, rng.getrandbits(8))
-            cluster.call(node_id, lambda node: node.notice(cluster.now_ms, failed))
+            cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, failed))
 
     def snapshot(self, node_id: int) -> None:
         cluster = self.cluster
@@ -115,7 +118,8 @@ class Chaos:
             snapshot_id = OffsetAndEpoch(offset, epochs[offset - 1])
             member.disk.snapshots[snapshot_id] = member.written.snapshots[snapshot_id] = 40
             cluster.call(
-                node_id, lambda node: node.notice(cluster.now_ms, SnapshotCreated(snapshot_id, 40))
+                node_id,
+                lambda node: node.on_local_event(cluster.now_ms, SnapshotCreated(snapshot_id, 40)),
             )
             self.counts["snapshots"] += 1
 

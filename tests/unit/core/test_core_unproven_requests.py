@@ -46,9 +46,9 @@ def begin(leader: int, epoch: int, *, is_unproven: bool = True) -> BeginQuorumEp
     return BeginQuorumEpochRequest(9, CLUSTER, ANYBODY, key(leader), epoch, is_unproven=is_unproven)
 
 
-def end(cluster: CoreCluster, *, stand_now: bool, is_unproven: bool = True) -> Request:
+def end(cluster: CoreCluster, *, campaign_now: bool, is_unproven: bool = True) -> Request:
     return EndQuorumEpochRequest(
-        9, CLUSTER, key(1), cluster[2].epoch, (key(2),), stand_now=stand_now,
+        9, CLUSTER, key(1), cluster[2].epoch, (key(2),), campaign_now=campaign_now,
         is_unproven=is_unproven,
     )  # fmt: skip
 
@@ -96,10 +96,10 @@ def test_a_voter_is_held_to_what_it_acknowledged_whatever_a_stranger_said_since(
     assert events[-1].fetch_offset == own_end
 
 
-@pytest.mark.parametrize("stand_now", [False, True])
-def test_no_stranger_ends_the_epoch_of_a_leader_that_is_heard(stand_now: bool) -> None:
+@pytest.mark.parametrize("campaign_now", [False, True])
+def test_no_stranger_ends_the_epoch_of_a_leader_that_is_heard(campaign_now: bool) -> None:
     cluster = led()
-    request = end(cluster, stand_now=stand_now)
+    request = end(cluster, campaign_now=campaign_now)
     receive(cluster, 2, 1, request)
     cluster.advance(5_000)
     assert cluster.leaders() == [1]
@@ -116,7 +116,7 @@ def test_no_stranger_calls_off_a_campaign() -> None:
     """The leader is gone; announcements in its name come at every step of the clock."""
     cluster = led()
     cluster.crash(1)
-    cluster.call(2, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(1)))
     for _ in range(200):
         for each in (2, 3):
             if cluster[each].epoch == 1:
@@ -171,7 +171,7 @@ def test_only_the_leader_itself_calls_off_a_campaign() -> None:
     cluster = led()
     cluster.crash(3)
     cluster.crash(1)
-    cluster.call(2, lambda node: node.notice(cluster.now_ms, ConnectionRefused(1)))
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(1)))
     cluster.advance(1_000)
     assert cluster[2].role_name == "Prospective"
     receive(cluster, 2, 1, begin(1, 1))

@@ -9,7 +9,7 @@ import pytest
 from quorum.core.contract.local_events import (
     AddVoter,
     FeatureLevels,
-    Notice,
+    LocalEvent,
     RequestFailed,
     UpdateVoter,
 )
@@ -29,13 +29,13 @@ FETCH_ANSWERED_MS = 1_100
 """So long a Fetch may be held that was sent before the node knew its own release, and one more."""
 
 
-def asked(*supported: VersionRange, change: Notice, level: int = 4) -> VoterChangeAnswered:
+def asked(*supported: VersionRange, change: LocalEvent, level: int = 4) -> VoterChangeAnswered:
     """How it ends when the replica at the endpoint answers with these versions."""
     cluster = led()
     cluster.call(
-        1, lambda node: node.notice(cluster.now_ms, FeatureLevels((FEATURE,), {"f": level}))
+        1, lambda node: node.on_local_event(cluster.now_ms, FeatureLevels((FEATURE,), {"f": level}))
     )
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, change))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, change))
     peer, request = probe_in(cluster)
     answer = BeginQuorumEpochResponse(request.request_id, ErrorCode.NONE, 1, 1, (), supported)
     cluster.queue.clear()
@@ -71,7 +71,7 @@ def moved(**versions: int) -> UpdateVoter:
 
 
 @pytest.mark.parametrize("change", [AddVoter(1, voter(4)), moved()])
-def test_one_that_supports_what_is_in_force_is_let_in(change: Notice) -> None:
+def test_one_that_supports_what_is_in_force_is_let_in(change: LocalEvent) -> None:
     answer = asked(*with_kraft_version((FEATURE,)), change=change)
     assert answer.error == ErrorCode.NONE
     assert answer.offset >= 0
@@ -96,7 +96,7 @@ def test_one_that_supports_what_is_in_force_is_let_in(change: Notice) -> None:
     ],
 )
 def test_one_that_cannot_take_part_is_refused_with_words(
-    change: Notice, supported: tuple[VersionRange, ...], error: ErrorCode, words: str
+    change: LocalEvent, supported: tuple[VersionRange, ...], error: ErrorCode, words: str
 ) -> None:
     answer = asked(*supported, change=change)
     assert (answer.error, answer.offset) == (error, -1)
@@ -113,7 +113,7 @@ def test_an_update_must_say_what_the_replica_itself_says() -> None:
 def test_other_versions_at_the_same_place_are_asked_for_too() -> None:
     cluster = led()
     wider = UpdateVoter(1, replace(voter(2), max_supported_version=2))
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, wider))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, wider))
     assert probe_in(cluster)[0] == 2
     cluster.settle()
     assert answered(cluster).error == ErrorCode.INVALID_REQUEST
@@ -122,7 +122,7 @@ def test_other_versions_at_the_same_place_are_asked_for_too() -> None:
 def test_the_entry_carries_what_the_new_voter_says_of_itself() -> None:
     cluster = led()
     wrong = replace(voter(4), min_supported_version=1, max_supported_version=7)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(1, wrong)))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(1, wrong)))
     cluster.settle()
     assert answered(cluster).error == ErrorCode.NONE
     (entry,) = (each for each in cluster[2].voters if each.key.id == 4)
@@ -131,12 +131,12 @@ def test_the_entry_carries_what_the_new_voter_says_of_itself() -> None:
 
 def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
     cluster = led()
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(1, voter(4))))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(1, voter(4))))
     peer, request = probe_in(cluster)
     cluster.cut |= {(1, 4)}
     cluster.queue.clear()
     why = RequestFailed(peer, request.request_id, "it understands frame versions 3 to 4")
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, why))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, why))
     cluster.hold |= {(1, 4)}
     for _ in range(300):
         if any(isinstance(each, VoterChangeAnswered) for each in cluster.members[1].progress):
@@ -145,7 +145,7 @@ def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
         for _, to, each in cluster.sent[-4:]:
             if to == peer and isinstance(each, BeginQuorumEpochRequest):
                 again = RequestFailed(peer, each.request_id, why.refusal)
-                cluster.call(1, lambda node, fact=again: node.notice(cluster.now_ms, fact))
+                cluster.call(1, lambda node, fact=again: node.on_local_event(cluster.now_ms, fact))
     answer = answered(cluster)
     assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
     assert "frame versions 3 to 4" in answer.message
@@ -169,7 +169,7 @@ def versions(cluster: CoreCluster) -> dict[NodeId, int | None]:
 
 def runs(cluster: CoreCluster, node_id: NodeId, highest: int) -> None:
     fact = FeatureLevels((VersionRange("f", 0, highest),), {})
-    cluster.call(node_id, lambda node: node.notice(cluster.now_ms, fact))
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
 
 
 def test_a_leader_asks_voters_that_say_nothing_by_themselves(
@@ -177,7 +177,7 @@ def test_a_leader_asks_voters_that_say_nothing_by_themselves(
 ) -> None:
     """Goal: levels rise only where all can follow. Method: one down at first, then replaced, of
     releases whose Fetch does not tell."""
-    monkeypatch.setattr(fetching, "versions_to_tell", lambda core, peer: ())
+    monkeypatch.setattr(fetching, "versions_to_advertise", lambda core, peer: ())
     cluster = CoreCluster((1, 2, 3))
     for node_id, highest in ((1, 5), (2, 4), (3, 3)):
         runs(cluster, node_id, highest)
@@ -197,8 +197,8 @@ def test_a_leader_asks_voters_that_say_nothing_by_themselves(
 
 
 def test_a_release_that_was_replaced_is_known_from_its_first_fetches() -> None:
-    """Goal: no level is judged by a release that is gone. Method: restart one with other ranges,
-    both ways, within the same reign and far from the time when the leader asks again."""
+    """Goal: no level is evaluated by a release that is gone. Method: restart one with other ranges,
+    both ways, within the same leadership term and far from the time when the leader asks again."""
     cluster = CoreCluster((1, 2, 3))
     for node_id in (1, 2, 3):
         runs(cluster, node_id, 4)
@@ -272,7 +272,7 @@ def test_the_answer_to_a_probe_counts_as_well() -> None:
     """Goal: a voter that was just added is known at once. Method: before any upkeep."""
     cluster = led()
     runs(cluster, 4, 6)
-    cluster.call(1, lambda node: node.notice(cluster.now_ms, AddVoter(1, voter(4))))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(1, voter(4))))
     cluster.settle()
     assert answered(cluster).error is ErrorCode.NONE
     assert versions(cluster)[4] == 6

@@ -13,7 +13,7 @@ from tests.support.core_disk import Disk, key
 EPOCH = 1
 
 
-def with_a_vanished_log(*, records: int = 5) -> CoreCluster:
+def with_a_missing_log(*, records: int = 5) -> CoreCluster:
     """Node 1 leads epoch 1; node 3 has lost its log and remembers the epoch."""
     cluster = CoreCluster()
     cluster.elect(1)
@@ -46,7 +46,7 @@ def answer(cluster: CoreCluster, **fields: object) -> None:
 
 def test_the_leaders_end_lifts_a_floor_of_an_epoch_to_come() -> None:
     """And from then on the replica helps to elect somebody who has everything."""
-    cluster = with_a_vanished_log()
+    cluster = with_a_missing_log()
     cluster.advance(cluster.config.fetch_max_wait_ms + 100)
     cluster.settle()
     assert cluster.members[3].disk.end == cluster.members[1].disk.end
@@ -63,7 +63,7 @@ def test_the_leaders_end_lifts_a_floor_of_an_epoch_to_come() -> None:
 
 def test_records_on_their_way_do_not_lift_it() -> None:
     """The answer that brings them says nothing about what lies behind them."""
-    cluster = with_a_vanished_log()
+    cluster = with_a_missing_log()
     cluster.hold |= {(3, 1)}
     cluster.advance(50)
     assert floor_of(cluster) == OffsetAndEpoch(0, EPOCH + 1)
@@ -82,7 +82,7 @@ def test_records_on_their_way_do_not_lift_it() -> None:
     ],
 )
 def test_no_other_answer_lifts_it(fields: dict[str, object]) -> None:
-    cluster = with_a_vanished_log()
+    cluster = with_a_missing_log()
     cluster.queue.clear()
     answer(cluster, **fields)
     assert floor_of(cluster) == OffsetAndEpoch(0, EPOCH + 1)
@@ -90,7 +90,7 @@ def test_no_other_answer_lifts_it(fields: dict[str, object]) -> None:
 
 def test_an_empty_answer_to_this_life_lifts_it() -> None:
     """The control of the test above: the very same answer without a flaw."""
-    cluster = with_a_vanished_log()
+    cluster = with_a_missing_log()
     cluster.queue.clear()
     answer(cluster)
     assert floor_of(cluster) is None

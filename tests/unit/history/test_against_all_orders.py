@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from history import real_time
 from history.model import Model
 from history.operation import Action, Level, Operation, Outcome
-from history.search import Verdict
+from history.search import CheckResult
 
 SIZE_MAX = 6
 T = "topic:t"
@@ -89,7 +89,7 @@ def details(action: Action, outcome: Outcome) -> st.SearchStrategy[dict[str, obj
     if action is Action.ALTER:
         how = st.sampled_from(["set", "delete", "append"])
         return st.builds(
-            lambda way, value: {"arguments": {"changes": [["a", way, value]]}}, how, values
+            lambda route, value: {"arguments": {"changes": [["a", route, value]]}}, how, values
         )
     seen = st.fixed_dictionaries(
         {"exists": st.just(True)},
@@ -105,14 +105,14 @@ def details(action: Action, outcome: Outcome) -> st.SearchStrategy[dict[str, obj
 @settings(max_examples=400, deadline=None)
 @given(histories())
 def test_both_checkers_agree(operations: list[Operation]) -> None:
-    expected = Verdict.VALID if brute_force(T, operations) else Verdict.INVALID
-    assert real_time.find_order(T, operations).verdict is expected
+    expected = CheckResult.VALID if brute_force(T, operations) else CheckResult.INVALID
+    assert real_time.find_order(T, operations).check_result is expected
 
 
 @settings(max_examples=100, deadline=None)
 @given(histories())
 def test_an_explanation_names_a_prefix_that_fails(operations: list[Operation]) -> None:
-    if real_time.find_order(T, operations).verdict is Verdict.INVALID:
+    if real_time.find_order(T, operations).check_result is CheckResult.INVALID:
         violation = real_time.explain(T, operations)
         assert violation.operations
         assert "no order of the first" in violation.message

@@ -8,7 +8,7 @@ import pytest
 
 from history.check import check
 from history.operation import Action, Level
-from history.search import Verdict
+from history.search import CheckResult
 from tests.unit.history.bad import BAD
 from tests.unit.history.histories import UNKNOWN, B, Script, T
 
@@ -21,7 +21,7 @@ def test_a_bad_history(name: str) -> None:
 
     report = script.check()
 
-    assert report.verdict is Verdict.INVALID
+    assert report.check_result is CheckResult.INVALID
     assert rule in {violation.rule for violation in report.violations}
     assert report.explanation()
 
@@ -130,7 +130,7 @@ def test_a_good_history(write: Callable[[Script], None]) -> None:
     write(script)
     report = script.check()
     assert report.explanation() == []
-    assert report.verdict is Verdict.VALID
+    assert report.check_result is CheckResult.VALID
 
 
 def test_what_exceeds_the_budget_is_called_so() -> None:
@@ -138,9 +138,9 @@ def test_what_exceeds_the_budget_is_called_so() -> None:
     for value in range(8):
         script.set("c1", str(value), (0, 100))
     script.get("c2", "no such value", (101, 102))
-    assert check(script.history, steps_max=50).verdict is Verdict.UNKNOWN
+    assert check(script.history, steps_max=50).check_result is CheckResult.UNKNOWN
     assert check(script.history, steps_max=50).undecided == [B]
-    assert check(script.history).verdict is Verdict.INVALID
+    assert check(script.history).check_result is CheckResult.INVALID
 
 
 def test_the_shortest_failing_prefix_is_explained() -> None:
@@ -168,7 +168,7 @@ def test_many_writes_of_unknown_outcome_stay_cheap() -> None:
             script.get("c2", str(value), (moment + 2, moment + 3))
         moment += 5
     report = script.check()
-    assert report.verdict is Verdict.VALID
+    assert report.check_result is CheckResult.VALID
     assert report.steps < 20_000
 
 
@@ -181,7 +181,7 @@ def test_of_what_was_trimmed_unread_nothing_is_said_and_it_is_counted() -> None:
 
     report = script.check()
 
-    assert report.verdict is Verdict.VALID, report.explanation()
+    assert report.check_result is CheckResult.VALID, report.explanation()
     assert (report.gaps, report.unread) == (1, 3)
 
 

@@ -11,7 +11,7 @@ from history import log_order, real_time
 from history.check import check
 from history.hints import narrowed, places_in
 from history.operation import Action
-from history.search import FOREVER, Timed, Verdict
+from history.search import FOREVER, CheckResult, Timed
 from tests.unit.history.histories import UNKNOWN, B, Script
 from tests.unit.history.test_against_all_orders import T, brute_force, histories
 
@@ -38,14 +38,14 @@ def test_a_history_with_many_open_writes_is_decided() -> None:
     script = appended_by_many(16)
     operations = script.history.by_key()[B]
     bare = real_time.find_order(B, operations, steps_max=5_000)
-    assert bare.verdict is Verdict.UNKNOWN
+    assert bare.check_result is CheckResult.UNKNOWN
     report = check(script.history, steps_max=5_000)
-    assert report.verdict is Verdict.VALID
+    assert report.check_result is CheckResult.VALID
 
 
 @settings(max_examples=300, deadline=None)
 @given(histories(), st.data())
-def test_no_hint_however_wrong_changes_a_verdict(operations, data) -> None:
+def test_no_hint_however_wrong_changes_a_check_result(operations, data) -> None:
     operations = [
         replace(each, offset=data.draw(st.integers(-1, 9)), mark=f"m{each.number}")
         for each in operations
@@ -53,19 +53,21 @@ def test_no_hint_however_wrong_changes_a_verdict(operations, data) -> None:
     numbers = [each.number for each in operations]
     places = data.draw(st.dictionaries(st.sampled_from(numbers), st.integers(0, 9)))
     found = real_time.find_order(T, operations, places=places)
-    expected = Verdict.VALID if brute_force(T, operations) else Verdict.INVALID
-    assert found.verdict is expected
+    expected = CheckResult.VALID if brute_force(T, operations) else CheckResult.INVALID
+    assert found.check_result is expected
 
 
 @settings(max_examples=200, deadline=None)
 @given(histories(), st.data())
-def test_no_hint_changes_a_verdict_about_the_log(operations, data) -> None:
+def test_no_hint_changes_a_check_result_about_the_log(operations, data) -> None:
     operations = [replace(each, offset=data.draw(st.integers(0, 5))) for each in operations]
     numbers = [each.number for each in operations]
     floor = {number: data.draw(st.integers(-1, 5)) for number in numbers}
     places = data.draw(st.dictionaries(st.sampled_from(numbers), st.integers(0, 7)))
     bare = log_order.find_order(T, operations, floor)
-    assert log_order.find_order(T, operations, floor, places=places).verdict is bare.verdict
+    assert (
+        log_order.find_order(T, operations, floor, places=places).check_result is bare.check_result
+    )
 
 
 def test_what_the_log_shows_once_has_a_place() -> None:

@@ -1,4 +1,4 @@
-"""A rotten epoch in a directory without a log digest is told by what else names the epochs."""
+"""A corrupt epoch in a directory without a log digest is told by what else names the epochs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from quorate.importer.source import open_source
 from quorum.batch import encode_batch, scan_batches
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange, Voters
+from quorum.log.epoch_evidence import LogFacts, epoch_problems
 from quorum.log.epoch_file import encode_epochs
-from quorum.log.epoch_witnesses import LogFacts, epoch_problems
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
 from quorum.log.layout import segment_path
 from quorum.log.log_start_file import LogStart, LogStartFile
-from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_judge
+from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_evaluate
 from quorum.log.segment import Segment
-from quorum.log.trail import Trail
+from quorum.log.segment_tail import SegmentTail
 from quorum.types import EpochStart, OffsetAndEpoch
 from simulation.memory_filesystem import MemoryFileSystem
 from tests.support.kafka_directory import PARTITION, SEGMENT, whole_sample
@@ -79,12 +79,12 @@ def opened(fs: MemoryFileSystem) -> ReadOnlyLog:
     return log
 
 
-def rotten(batch: bytes, epoch: int) -> bytes:
+def corrupt(batch: bytes, epoch: int) -> bytes:
     """The batch with another epoch, which its checksum does not cover."""
     return batch[:EPOCH_AT] + epoch.to_bytes(EPOCH_BYTES, "big") + batch[EPOCH_AT + EPOCH_BYTES :]
 
 
-def test_a_sound_log_contradicts_nobody() -> None:
+def test_a_intact_log_contradicts_nobody() -> None:
     assert opened(directory(*BATCHES)).epoch_problems == ()
 
 
@@ -103,9 +103,9 @@ def test_no_bit_of_any_epoch_passes_silently(batch: int) -> None:
     assert silent == []
 
 
-LAST_IS_DATA = (*BATCHES[:-1], rotten(BATCHES[-1], 5))
-LAST_IS_LEADER_CHANGE = (*BATCHES[:-2], rotten(BATCHES[-2], 5))
-LAST_OF_THE_EPOCH_BEFORE = (*BATCHES[:-2], rotten(BATCHES[-2], 3))
+LAST_IS_DATA = (*BATCHES[:-1], corrupt(BATCHES[-1], 5))
+LAST_IS_LEADER_CHANGE = (*BATCHES[:-2], corrupt(BATCHES[-2], 5))
+LAST_OF_THE_EPOCH_BEFORE = (*BATCHES[:-2], corrupt(BATCHES[-2], 3))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ LAST_OF_THE_EPOCH_BEFORE = (*BATCHES[:-2], rotten(BATCHES[-2], 3))
         (BATCHES, (*EPOCHS[:2], EpochStart(4, 7)), 4, "(offset 7): the batch is of epoch 4"),
     ],
 )
-def test_each_witness_by_itself(
+def test_each_piece_of_evidence_by_itself(
     batches: tuple[bytes, ...],
     epochs: tuple[EpochStart, ...] | None,
     state_epoch: int | None,
@@ -134,7 +134,7 @@ def test_each_witness_by_itself(
     assert set(log.epoch_problems) <= set(log.problems)
 
 
-def test_what_no_witness_can_tell() -> None:
+def test_what_no_evidence_can_tell() -> None:
     """The last leader change, where the file ends before it and the quorum has gone on."""
     log = opened(directory(*LAST_IS_LEADER_CHANGE, epochs=EPOCHS[:2], state_epoch=5))
     assert log.epoch_problems == ()
@@ -185,8 +185,8 @@ def test_the_log_of_a_topic_has_no_leader_changes() -> None:
     assert opened(directory(*batches, epochs=epochs, state_epoch=None)).epoch_problems == ()
     of_quorum = opened(directory(*batches, epochs=epochs, state_epoch=3)).epoch_problems
     assert ["with no leader change" in each for each in of_quorum] == [True, True]
-    rotten_epochs = (EpochStart(1, 0), EpochStart(3, 1))
-    said = opened(directory(*batches, epochs=rotten_epochs, state_epoch=None)).epoch_problems
+    corrupt_epochs = (EpochStart(1, 0), EpochStart(3, 1))
+    said = opened(directory(*batches, epochs=corrupt_epochs, state_epoch=None)).epoch_problems
     assert ["leader-epoch-checkpoint says that epoch 3" in each for each in said] == [True]
 
 
@@ -196,8 +196,11 @@ def test_what_is_cut_while_it_is_read_is_no_contradiction(left: int) -> None:
     fs = directory(*BATCHES)
     path = segment_path(HOME, 0)
     file = fs.open(path, writable=True)
-    whole, trail = scan_and_judge(file, path, Trail(0, 0, 0, b""))[0], Trail(0, 0, 0, b"")
-    segment = Segment(file, path, trail, whole.index, whole.trail)
+    whole, tail = (
+        scan_and_evaluate(file, path, SegmentTail(0, 0, 0, b""))[0],
+        SegmentTail(0, 0, 0, b""),
+    )
+    segment = Segment(file, path, tail, whole.index, whole.tail)
     begun = {entry.start_offset: entry.epoch for entry in whole.epochs}
     file.truncate(sum(map(len, BATCHES[:left])) + 30)
     facts = LogFacts([segment], begun, whole.controls)
@@ -223,7 +226,7 @@ def test_beside_a_log_digest_nobody_is_asked() -> None:
 def test_the_last_batch_of_a_real_controller(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Dumps and exports warn with the position, an import is refused; sound, none says a word."""
+    """Dumps and exports warn with the position, an import is refused; intact, none says a word."""
     source = whole_sample(tmp_path)
     dump = ["log", "dump", "--no-records", "-o", "jsonl", str(source)]
     assert main(dump) == 0

@@ -127,7 +127,7 @@ def test_the_stored_durable_end_counts_where_the_data_is_gone():
     [(12, 6), (15, 5), (1, 3), (7, 6)],
     ids=["epoch-high", "epoch-low", "offset-high", "offset-low"],
 )
-def test_a_rotten_header_cannot_raise_the_vote_floor(field, bit):
+def test_a_corrupt_header_cannot_raise_the_vote_floor(field, bit):
     """Epoch and offset are outside the checksum; a floor from them would silence us for ever."""
     for batch in (0, 2, 4):
         bench = LogBench()
@@ -193,12 +193,12 @@ def test_an_unreadable_log_start_without_a_checkpoint_sets_the_whole_log_aside()
 @pytest.mark.parametrize("start", [OffsetAndEpoch(10, 2), OffsetAndEpoch(13, 3)])
 def test_a_checkpoint_takes_the_place_of_an_unreadable_log_start(start):
     bench, second = without_start(start)
-    rotten = bench.fs.read_bytes(HOME / "log-start")
+    corrupt = bench.fs.read_bytes(HOME / "log-start")
     bench.open()
     assert (bench.log.start, bench.log.end) == (start, OffsetAndEpoch(20, 4))
     assert [offset for offset, _, _ in contents(bench.log)] == list(range(start.offset, 20))
     assert "unusable log start" in bench.report.restored_start
-    assert bench.fs.read_bytes(HOME / "log-start.damaged") == rotten
+    assert bench.fs.read_bytes(HOME / "log-start.damaged") == corrupt
     digest = bench.log.digest_at(20)
     assert digest
     bench.reopen()

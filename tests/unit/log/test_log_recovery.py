@@ -294,7 +294,7 @@ def test_a_digest_that_cannot_be_read_today_is_not_written_over():
     assert bench.log.digest_at(end) == known != b""
 
 
-@pytest.mark.parametrize("loss", ["missing", "rotten"])
+@pytest.mark.parametrize("loss", ["missing", "corrupt"])
 @pytest.mark.parametrize("source", ["log start", "checkpoint"])
 def test_a_lost_digest_is_known_again_from_another_file(source, loss):
     """The log start and checkpoints hold digests too: none behind the first of them is lost."""
@@ -310,7 +310,7 @@ def test_a_lost_digest_is_known_again_from_another_file(source, loss):
         start.save(LogStart(OffsetAndEpoch(base, 1)))
     bench.log.close()
     path = HOME / f"{base:020d}.digest"
-    if loss == "rotten":
+    if loss == "corrupt":
         bench.fs.flip_bit(path, 30)
     else:
         bench.fs.unlink(path)

@@ -153,23 +153,23 @@ def test_a_tail_below_the_stored_durable_end_is_damage():
 
 
 def test_what_is_being_appended_is_no_damage(kafka, monkeypatch):
-    """The first look ends inside a batch; by the time it is judged, more has been written."""
+    """The first look ends inside a batch; by the time it is evaluated, more has been written."""
     path = kafka / "__cluster_metadata-0" / SAMPLE.name
     whole = SAMPLE.read_bytes()
     path.write_bytes(whole[:2000])
-    judged = []
+    evaluated = []
 
-    def judge_later(problem, *rest, **facts):
+    def evaluate_later(problem, *rest, **facts):
         path.write_bytes(whole)
-        judged.append(original(problem, *rest, **facts))
-        return judged[-1]
+        evaluated.append(original(problem, *rest, **facts))
+        return evaluated[-1]
 
-    original = readonly.judge
-    monkeypatch.setattr(readonly, "judge", judge_later)
+    original = readonly.evaluate
+    monkeypatch.setattr(readonly, "evaluate", evaluate_later)
     log = open_readonly(kafka)
     log.close()
     assert (log.end.offset, log.damage, log.problems) == (43, None, [])
-    assert [found is not None for found in judged] == [True]
+    assert [found is not None for found in evaluated] == [True]
 
 
 def test_an_empty_directory_is_a_problem_not_an_error(tmp_path):

@@ -210,7 +210,7 @@ def test_reading_far_into_a_segment_does_not_read_what_lies_before():
     segment.file = Spy()
     bench.log.read(1900, 500)
     bench.log.digest_at(1900)
-    assert min(position for position, _ in reads) > segment.trail.position * 0.94
+    assert min(position for position, _ in reads) > segment.tail.position * 0.94
     assert sum(size for _, size in reads) < 40_000
 
 

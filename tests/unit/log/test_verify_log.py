@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from quorum.errors import CorruptBatchError, LogDamagedError
-from quorum.log.condemned_file import (
-    Condemnation,
-    read_condemnation,
-    remove_condemnation,
-    write_condemnation,
-)
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks, load_watermarks
-from quorum.log.layout import CONDEMNED_NAME, WATERMARK_NAMES
+from quorum.log.layout import QUARANTINED_NAME, WATERMARK_NAMES
+from quorum.log.quarantine_mark_file import (
+    QuarantineMark,
+    read_quarantine_mark,
+    remove_quarantine_mark,
+    write_quarantine_mark,
+)
 from quorum.log.recent_digests import BOUNDARIES_PER_GENERATION, RecentDigests
 from quorum.log.verify import verify_log
 from quorum.types import DigestAt
@@ -42,7 +42,7 @@ def end_of(bench: LogBench) -> DigestAt:
     return DigestAt(end.offset, digest)
 
 
-def test_a_sound_log_verifies_while_it_is_open(bench: LogBench) -> None:
+def test_a_intact_log_verifies_while_it_is_open(bench: LogBench) -> None:
     found = verify_log(bench.fs, HOME, end_of(bench))
     assert found.damage is None
     assert found.batches == 20
@@ -50,7 +50,7 @@ def test_a_sound_log_verifies_while_it_is_open(bench: LogBench) -> None:
 
 
 def test_every_flipped_byte_of_every_segment_is_found(bench: LogBench) -> None:
-    """Goal: rot under a running log is seen, header fields outside the CRC included."""
+    """Goal: corruption under a running log is seen, header fields outside the CRC included."""
     end = end_of(bench)
     names = [name for name in bench.names() if name.endswith(".log")]
     assert len(names) > 2
@@ -133,21 +133,21 @@ def test_recent_digests_are_bounded() -> None:
     assert recent.get(last) is None
 
 
-def test_a_condemnation_survives_and_is_forgotten(bench: LogBench) -> None:
-    assert read_condemnation(bench.fs, HOME) is None
-    bench.log.condemn(7, "another history")
+def test_a_quarantine_mark_survives_and_is_forgotten(bench: LogBench) -> None:
+    assert read_quarantine_mark(bench.fs, HOME) is None
+    bench.log.quarantine(7, "another history")
     bench.fs.crash(random.Random(1), LOSE_ALL)
-    assert read_condemnation(bench.fs, HOME) == Condemnation(7, "another history")
-    remove_condemnation(bench.fs, HOME)
+    assert read_quarantine_mark(bench.fs, HOME) == QuarantineMark(7, "another history")
+    remove_quarantine_mark(bench.fs, HOME)
     bench.fs.crash(random.Random(1), LOSE_ALL)
-    assert read_condemnation(bench.fs, HOME) is None
+    assert read_quarantine_mark(bench.fs, HOME) is None
 
 
-def test_a_condemnation_that_rotted_still_condemns(bench: LogBench) -> None:
-    write_condemnation(bench.fs, HOME, Condemnation(7, "x"))
-    bench.fs.flip_bit(bench.path(CONDEMNED_NAME), 12)
+def test_a_quarantine_mark_that_rotted_still_quarantines(bench: LogBench) -> None:
+    write_quarantine_mark(bench.fs, HOME, QuarantineMark(7, "x"))
+    bench.fs.flip_bit(bench.path(QUARANTINED_NAME), 12)
     with pytest.raises(LogDamagedError, match="not legibly"):
-        read_condemnation(bench.fs, HOME)
+        read_quarantine_mark(bench.fs, HOME)
 
 
 def test_secured_marks_survive_power_loss_and_later_writes(bench: LogBench) -> None:
@@ -180,7 +180,9 @@ def test_lowered_marks_leave_no_higher_slot(bench: LogBench) -> None:
 
 
 def test_a_digest_that_others_build_on_is_proven_by_what_it_is_made_of() -> None:
-    """Goal: no rot in a checkpoint's header. Method: a bit flips below a log that was opened."""
+    """Goal: no corruption in a checkpoint's header. Method: a bit flips below a log that was
+    opened.
+    """
     bench = filled(1 << 20)
     bench.reopen()
     right = bench.log.digest_at(15)

@@ -40,9 +40,9 @@ def fired(tmp_path: Path, alert: str, series: dict[str, str], minute: int) -> li
     done = promtool("test", "rules", str(file))
     if done.returncode == 0:
         return []
-    complaint = done.stderr.decode()
-    assert f"alertname: {alert}" in complaint, complaint
-    return re.findall(r"Labels:\{([^}]*)\}", complaint.partition("got:")[2])
+    log_problem = done.stderr.decode()
+    assert f"alertname: {alert}" in log_problem, log_problem
+    return re.findall(r"Labels:\{([^}]*)\}", log_problem.partition("got:")[2])
 
 
 def firing(tmp_path: Path, alert: str, series: dict[str, str], minute: int) -> bool:
@@ -75,7 +75,7 @@ class Case:
 
     alert: str
     changes: dict[str, str] = field(default_factory=dict)
-    """Series of the ill cluster, without its label; the sound one has none of these."""
+    """Series of the ill cluster, without its label; the intact one has none of these."""
     ended_minutes: int = 10
     """So long after the trouble the alert has ended."""
 
@@ -113,10 +113,10 @@ CASES = (
     Case("QuorateMetadataErrors", {node("quorate_metadata_errors_total", 2): rising(1)}, 15),
     Case("QuorateCheckpointStale", {node("quorate_snapshot_failures_total", 2): rising(1)}, 90),
     Case("QuorateDiskLow", {node("quorate_disk_free_bytes", 2): steps(2e9, 5e8)}),
-    Case("QuorateRotFound", {node("quorate_scrub_findings", 2): rising(1)}, 90),
+    Case("QuorateCorruptionFound", {node("quorate_scrub_findings", 2): rising(1)}, 90),
     Case("QuorateQuarantine", {node("quorate_quarantined_files", 2): steps(0, 1)}),
     Case("QuorateDigestMismatch", {node("quorate_digest_mismatches_total", 2): rising(1)}, 90),
-    Case("QuorateVoterBarred", {node("quorate_check_ok", 2, ',check="votes"'): steps(1, 0)}),
+    Case("QuorateVoterDisqualified", {node("quorate_check_ok", 2, ',check="votes"'): steps(1, 0)}),
     Case("QuorateClonesRefused", {node("quorate_raft_clones_refused", 2): rising(1)}, 30),
     Case("QuorateImpostorsRefused", {node("quorate_raft_impostors_refused", 2): rising(1)}, 30),
     Case("QuorateDiskHangs", {node("quorate_check_ok", 2, ',check="disk_writes"'): steps(1, 0)}),

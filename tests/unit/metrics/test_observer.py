@@ -9,7 +9,7 @@ from metrics import observer as observer_module
 from metrics.families import Families
 from metrics.observer import Observer
 from quorum.core.contract.events import (
-    GAVE_WAY,
+    SUPERSEDED,
     ChunkReceived,
     DiskStalled,
     DownloadEnded,
@@ -18,10 +18,10 @@ from quorum.core.contract.events import (
     LeaderLost,
     LogDiverged,
     MessageIgnored,
+    ProcessPaused,
     RecordsAppended,
     RequestRefused,
     RoleChanged,
-    StoodStill,
     TransferEnded,
     TruncationRefused,
     VoteDecided,
@@ -59,9 +59,9 @@ SNAPSHOT = OffsetAndEpoch(10, 1)
     ("event", "name", "labels", "value"),
     [
         (VoteDecided(ReplicaKey(2), 3, True, True, ""), "raft_votes_total",
-         {"kind": "pre_vote", "verdict": "granted"}, 1),
+         {"kind": "pre_vote", "decision": "granted"}, 1),
         (VoteDecided(ReplicaKey(2), 3, False, False, ""), "raft_votes_total",
-         {"kind": "vote", "verdict": "rejected"}, 1),
+         {"kind": "vote", "decision": "rejected"}, 1),
         (FetchClassified(ReplicaKey(2), 5, 1, "snapshot"), "raft_fetches_total",
          {"answer": "snapshot"}, 1),
         (RequestRefused(2, "Vote", ErrorCode.FENCED_LEADER_EPOCH), "raft_requests_refused_total",
@@ -73,10 +73,10 @@ SNAPSHOT = OffsetAndEpoch(10, 1)
         (LogDiverged(5, SNAPSHOT, SNAPSHOT), "raft_log_divergences_total", {}, 1),
         (TruncationRefused(5, 6), "raft_truncations_refused_total", {}, 1),
         (LeaderLost(1, 2), "raft_leader_lost_total", {}, 1),
-        (TransferEnded(ReplicaKey(2), 1, GAVE_WAY), "raft_transfers_total",
+        (TransferEnded(ReplicaKey(2), 1, SUPERSEDED), "raft_transfers_total",
          {"outcome": "gave_way"}, 1),
         (TransferEnded(ReplicaKey(2), 1, "no"), "raft_transfers_total", {"outcome": "given_up"}, 1),
-        (StoodStill(900), "raft_standstills_total", {}, 1),
+        (ProcessPaused(900), "raft_process_pauses_total", {}, 1),
         (DiskStalled(2000), "raft_disk_stalls_total", {}, 1),
         (ChunkReceived(SNAPSHOT, 0, 700, 900), "snapshot_downloaded_bytes_total", {}, 700),
         (DownloadEnded(SNAPSHOT, "installed"), "snapshot_downloads_total",
@@ -104,7 +104,7 @@ def test_commit_latency_runs_from_append_to_the_watermark_that_covers_it(world: 
     assert world.value("raft_commit_seconds_sum") == pytest.approx(2.5)
 
 
-def test_appends_of_a_lost_reign_are_not_timed(world: World) -> None:
+def test_appends_of_a_lost_leadership_term_are_not_timed(world: World) -> None:
     world.see(role("leader", 1))
     world.see(RecordsAppended(0, 2, 1), at=1.0)
     world.see(role("follower", 2, epoch=2), at=2.0)
@@ -131,7 +131,7 @@ def test_election_latency_runs_from_the_first_campaign_to_a_known_leader(world: 
     assert world.value("raft_election_seconds_sum") == pytest.approx(0.75)
 
 
-def test_leader_changes_count_reigns_not_repetitions(world: World) -> None:
+def test_leader_changes_count_leadership_terms_not_repetitions(world: World) -> None:
     world.see(role("follower", 1, epoch=1))
     world.see(role("follower", 1, epoch=1))
     world.see(role("unattached", -1, epoch=2))
@@ -156,7 +156,7 @@ def test_facts_of_the_runtime_reach_their_metrics(world: World) -> None:
     watcher.digest_compared(equal=None)
     watcher.queue_refused("commands")
     watcher.metadata_failed()
-    watcher.command_judged("CreateTopic", "ok")
+    watcher.command_evaluated("CreateTopic", "ok")
     watcher.rpc_started("AdminService", "Describe")
     watcher.rpc_handled("AdminService", "Describe", "OK", seconds=0.2)
     watcher.rpc_handled("AdminService", "Watch", "CANCELLED")

@@ -74,7 +74,7 @@ def test_every_length_reads_alike(size: int, headers: tuple[tuple[str, bytes | N
     ],
     ids=["one", "several", "control"],
 )
-def test_damaged_records_are_judged_alike(data: bytes) -> None:
+def test_damaged_records_are_evaluated_alike(data: bytes) -> None:
     """Goal: damage is never read as something else. Method: change bytes, compare the parsers."""
     rng = random.Random(20)
     seen_damage = 0
@@ -114,7 +114,7 @@ def _start(data: bytes, index: int) -> int:
 
 
 def test_a_batch_in_its_place_is_not_copied() -> None:
-    """Goal: proposing what was judged costs no copy. Method: identity, then another place."""
+    """Goal: proposing what was evaluated costs no copy. Method: identity, then another place."""
     data = one_record(b"v", ())
     assert with_position(data, 7, 3) is data
     assert read_header(with_position(data, 7, 4)).epoch == 4

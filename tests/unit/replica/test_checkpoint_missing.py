@@ -30,7 +30,7 @@ def trimmed() -> LoneReplica:
 def withdraw(bench: LoneReplica) -> None:
     """What follows a chunk that could not be read."""
     for snapshot_id in bench.replica.driver.node.snapshots:
-        bench.replica.notice(SnapshotRemoved(snapshot_id))
+        bench.replica.on_local_event(SnapshotRemoved(snapshot_id))
 
 
 def test_a_checkpoint_that_cannot_be_read_is_replaced_without_a_further_write() -> None:

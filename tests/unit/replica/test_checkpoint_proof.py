@@ -32,7 +32,7 @@ def begin(bench: LoneReplica) -> None:
     bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
 
 
-def test_a_sound_file_is_read_once_a_minute_however_many_ask(
+def test_a_intact_file_is_read_once_a_minute_however_many_ask(
     readings: list[CheckpointReader],
 ) -> None:
     bench = trimmed()

@@ -155,7 +155,7 @@ def test_a_missing_checkpoint_waits_as_well(monkeypatch):
     bench.advance(10_000)
     tries = without_room_for_parts(monkeypatch)
     for snapshot_id in bench.replica.node.snapshots:
-        bench.replica.notice(SnapshotRemoved(snapshot_id))
+        bench.replica.on_local_event(SnapshotRemoved(snapshot_id))
     assert bench.replica.checkpoints.is_missing
     for _ in range(40):
         bench.advance(500)

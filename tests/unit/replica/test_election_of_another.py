@@ -18,7 +18,7 @@ OTHER = b"other disk's id."
 
 
 def test_the_file_of_another_disk_is_refused_and_left_alone() -> None:
-    """Goal: no foreign vote counts. Method: a sound file, written by a disk of another id."""
+    """Goal: no foreign vote counts. Method: an intact file, written by a disk of another id."""
     bench = LoneReplica().boot().lead()
     bench.crash(KEEP_ALL)
     ElectionFile(bench.fs, FOLDER, OTHER).save(ElectionState(epoch=9))

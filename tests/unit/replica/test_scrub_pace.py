@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorate.config.sections import ScrubConfig
-from quorate.replica.paced_files import PIECE_BYTES, Pace, PacedFiles, PacedStop
+from quorate.replica.paced_files import CHUNK_BYTES, Pace, PacedFiles, PacedStop
 from quorate.server.scrubber import pause_s
 from quorum.errors import QuorumUsageError
 from simulation.memory_filesystem import MemoryFileSystem
@@ -63,8 +63,8 @@ def test_a_pace_keeps_the_rate_and_saves_nothing_up() -> None:
 
 def test_without_a_pace_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: somebody waits for the outcome. Method: 16 pieces, each asked for with no pause."""
-    files, clock = paced(bytes(PIECE_BYTES * 16), 0, monkeypatch)
-    assert len(files.open(PATH).read_at(0, PIECE_BYTES * 16)) == PIECE_BYTES * 16
+    files, clock = paced(bytes(CHUNK_BYTES * 16), 0, monkeypatch)
+    assert len(files.open(PATH).read_at(0, CHUNK_BYTES * 16)) == CHUNK_BYTES * 16
     assert clock.waits == [0] * 16
 
 
@@ -74,17 +74,17 @@ def test_a_large_read_is_many_small_ones(monkeypatch: pytest.MonkeyPatch) -> Non
     file = files.open(PATH)
     assert file.read_at(1, len(data)) == data[1:]
     assert files.read_bytes == len(data) - 1
-    assert len(clock.waits) == len(data) // PIECE_BYTES
-    assert clock.now_s == pytest.approx(100 + (len(data) - PIECE_BYTES) / (128 << 10))
+    assert len(clock.waits) == len(data) // CHUNK_BYTES
+    assert clock.now_s == pytest.approx(100 + (len(data) - CHUNK_BYTES) / (128 << 10))
     assert file.read_at(len(data), 10) == b""
 
 
 @pytest.mark.parametrize("rate", [0, 1 << 20])
 def test_it_stops_between_two_pieces(monkeypatch: pytest.MonkeyPatch, rate: int) -> None:
-    files, _ = paced(bytes(PIECE_BYTES * 4), rate, monkeypatch)
+    files, _ = paced(bytes(CHUNK_BYTES * 4), rate, monkeypatch)
     files.stop()
     with pytest.raises(PacedStop):
-        files.open(PATH).read_at(0, PIECE_BYTES * 4)
+        files.open(PATH).read_at(0, CHUNK_BYTES * 4)
     assert files.read_bytes == 0
 
 

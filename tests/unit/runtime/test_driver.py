@@ -93,7 +93,7 @@ def test_no_write_is_stamped_below_a_change_of_voters_that_is_not_committed() ->
     bench = LoneReplica().boot().lead()
     voter = replace(bench.voters[0], endpoints=(Endpoint("CONTROLLER", "elsewhere", 9009),))
     bench.now_ms += 100
-    bench.replica.notice(UpdateVoter(1, voter))
+    bench.replica.on_local_event(UpdateVoter(1, voter))
     wall_ms = bench.wall_ms() - 3_600_000
     bench.wall_ms = lambda: wall_ms  # type: ignore[method-assign]
     answers = bench.write(change("a"), persist=False)

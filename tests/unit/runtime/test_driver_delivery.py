@@ -15,7 +15,7 @@ from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.runtime.clock import SystemClock
-from quorum.runtime.put_off import GATHERED_RECORDS_MAX, PutOff
+from quorum.runtime.deferred_delivery import GATHERED_RECORDS_MAX, DeferredDelivery
 from statemachine.codec import encode_record
 from statemachine.records import NoOpRecord
 from tests.support.lone_replica import LoneReplica
@@ -26,7 +26,7 @@ def following() -> tuple[LoneReplica, list[str]]:
     bench = LoneReplica(voters=3).boot()
     bench.persist()
     due: list[str] = []
-    bench.replica.driver._put_off = PutOff(
+    bench.replica.driver._deferred = DeferredDelivery(
         lambda is_urgent: due.append("at once" if is_urgent else "due")
     )
     mine, leader = bench.voters[0].key, bench.voters[1].key

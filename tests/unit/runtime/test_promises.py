@@ -6,8 +6,8 @@ import pytest
 
 from quorum.core.contract.output import Promise
 from quorum.runtime.flushed_end import FlushedEnd
+from quorum.runtime.pause_detector import PauseDetector
 from quorum.runtime.promises import Promises
-from quorum.runtime.punctuality import Punctuality
 from tests.support.core_disk import key
 
 
@@ -28,17 +28,17 @@ def test_a_promise_leaves_with_its_ticket_and_in_order() -> None:
     ("limit_ms", "now_ms", "late_ms"), [(250, 1250, 0), (250, 1251, 251), (0, 9_000, 0)]
 )
 def test_late_is_what_exceeds_the_limit(limit_ms: int, now_ms: int, late_ms: int) -> None:
-    punctuality = Punctuality(limit_ms)
-    assert punctuality.late_by(10**9) == 0, "nothing was asked for"
-    punctuality.due_ms = 1000
-    assert punctuality.late_by(now_ms) == late_ms
+    pause_detector = PauseDetector(limit_ms)
+    assert pause_detector.late_by(10**9) == 0, "nothing was asked for"
+    pause_detector.due_ms = 1000
+    assert pause_detector.late_by(now_ms) == late_ms
 
 
 def test_lateness_is_told_once() -> None:
-    punctuality = Punctuality(250)
-    punctuality.due_ms = 0
-    assert punctuality.late_by(1000) == 1000
-    assert punctuality.late_by(2000) == 0
+    pause_detector = PauseDetector(250)
+    pause_detector.due_ms = 0
+    assert pause_detector.late_by(1000) == 1000
+    assert pause_detector.late_by(2000) == 0
 
 
 def test_what_a_cut_took_away_never_counts_as_flushed() -> None:

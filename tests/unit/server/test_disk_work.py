@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from quorate.config.sections import ScrubConfig
-from quorate.replica import log_keeper
+from quorate.replica import log_manager
 from quorate.replica.paced_files import PacedStop
 from quorate.replica.replica import Replica
 from quorate.server import disk_work, scrubber
@@ -85,10 +85,10 @@ async def begin_to_read(
         again.start()
         reading: Future[Any] | None = again.ended
     else:
-        monkeypatch.setattr(log_keeper, "verify_log", held)
-        keeper = node.replica.log_keeper
-        keeper.verify(VerifyLog(0, 0))
-        reading = keeper._last
+        monkeypatch.setattr(log_manager, "verify_log", held)
+        manager = node.replica.log_manager
+        manager.verify(VerifyLog(0, 0))
+        reading = manager._last
     assert reading is not None
     assert await asyncio.to_thread(held.begun.wait, PATIENCE_S)
     return reading

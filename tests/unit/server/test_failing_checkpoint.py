@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.replica.checkpoints import CheckpointKeeper
+from quorate.replica.checkpoints import CheckpointManager
 from quorate.server import scrubber
 from quorate.server.node import ServerNode
 from quorate.server.scrubber import Scrubber
@@ -184,20 +184,20 @@ def test_a_checkpoint_that_fails_when_it_is_asked_for_its_failure_is_no_clean_en
     """Goal: no moment in which a failure is lost. Method: fail the sync when the stop, having
     waited in vain, has been answered that nothing failed.
     """
-    asked = CheckpointKeeper.failure.fget
+    asked = CheckpointManager.failure.fget
     assert asked is not None
 
     async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
         last = node.replica.checkpoints._writing
         assert last is not None
 
-        def answer_and_fail(keeper: CheckpointKeeper) -> BaseException | None:
-            answer = asked(keeper)
+        def answer_and_fail(manager: CheckpointManager) -> BaseException | None:
+            answer = asked(manager)
             disk.released.set()
             assert isinstance(last.exception(PATIENCE_S), StorageError)
             return answer
 
-        monkeypatch.setattr(CheckpointKeeper, "failure", property(answer_and_fail))
+        monkeypatch.setattr(CheckpointManager, "failure", property(answer_and_fail))
         with pytest.raises(StorageError, match="the disk hangs"):
             await node.stop()
 

@@ -28,8 +28,8 @@ class Node:
     async def start(self) -> None:
         self._do("start")
 
-    async def hand_over(self) -> None:
-        self._do("hand_over")
+    async def transfer_leadership(self) -> None:
+        self._do("transfer_leadership")
 
     async def stop(self) -> None:
         self._do("stop")
@@ -45,7 +45,10 @@ class Node:
 
 @pytest.mark.parametrize(
     ("failure", "steps"),
-    [(None, ["start", "hand_over", "stop"]), (StorageError("cannot sync"), ["start", "stop"])],
+    [
+        (None, ["start", "transfer_leadership", "stop"]),
+        (StorageError("cannot sync"), ["start", "stop"]),
+    ],
 )
 def test_a_reason_to_end_during_the_start(
     failure: Exception | None, steps: list[str], caplog: pytest.LogCaptureFixture
@@ -64,7 +67,7 @@ def test_a_reason_to_end_during_the_start(
     assert "event=serving" not in caplog.text
 
 
-@pytest.mark.parametrize("at", ["hand_over", "stop"])
+@pytest.mark.parametrize("at", ["transfer_leadership", "stop"])
 def test_a_failure_after_the_request_is_kept(at: str) -> None:
     async def run() -> tuple[list[str], BaseException | None]:
         ending = Ending()
@@ -75,5 +78,5 @@ def test_a_failure_after_the_request_is_kept(at: str) -> None:
         return node.done, ending.failure
 
     done, failure = asyncio.run(run())
-    assert done == ["start", "hand_over", "stop"]
+    assert done == ["start", "transfer_leadership", "stop"]
     assert isinstance(failure, StorageError)

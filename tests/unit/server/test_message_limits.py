@@ -47,7 +47,7 @@ class NoPeers:
     def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
         return grpc.method_handlers_generic_handler("quorum.v1.RaftService", {})
 
-    async def say_goodbye(self) -> None:
+    async def send_goodbye(self) -> None:
         """Nobody is there."""
 
 

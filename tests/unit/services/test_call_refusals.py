@@ -220,8 +220,8 @@ def test_a_read_that_nobody_confirms_or_that_is_ahead_is_refused(
     ("method", "code"),
     [
         (method, code)
-        for notice, codes in OPERATOR_ANSWERS.items()
-        for method in [notice.__name__]
+        for on_local_event, codes in OPERATOR_ANSWERS.items()
+        for method in [on_local_event.__name__]
         for code in sorted(codes)
     ],
 )

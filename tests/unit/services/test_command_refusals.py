@@ -1,6 +1,6 @@
 """Every code that a command may be refused with, from the controller to a client, by both ways.
 
-The commands of one case are sent one after another to a fresh controller; the last is judged.
+The commands of one case are sent one after another to a fresh controller; the last is evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quorum.v1 import commands_pb2, common_pb2, metadata_pb2
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 from statemachine.commands import InitProducerId
 from statemachine.records import FeatureLevelRecord, ProducerIdsRecord
-from tests.support.judged_node import TOPIC, WRITER, JudgedNode
+from tests.support.judged_node import TOPIC, WRITER, EvaluatedNode
 from tests.support.served_node import serving
 
 ABSENT = b"z" * 16
@@ -145,10 +145,10 @@ def reason_of(error: grpc.aio.AioRpcError) -> str:
     return str(info.reason)
 
 
-async def answer_of(way: str, stub: Any, sent: Sent) -> tuple[str, commands_pb2.CommandResult]:
+async def answer_of(route: str, stub: Any, sent: Sent) -> tuple[str, commands_pb2.CommandResult]:
     """The code, and what a good answer holds."""
     numbers = {**sent.producer, "oldest_open": sent.oldest_open}
-    if way == "Write":
+    if route == "Write":
         request = metadata_pb2.WriteRequest(command=sent.command, **numbers)
         try:
             return "NONE", (await stub.Write(request, timeout=30)).answer.result
@@ -164,8 +164,8 @@ async def answer_of(way: str, stub: Any, sent: Sent) -> tuple[str, commands_pb2.
     return ErrorCode(answers[0].error_code).name, answers[0].result
 
 
-async def judged(way: str, case: Case) -> tuple[str, commands_pb2.CommandResult]:
-    node = JudgedNode(**case.node)
+async def evaluated(route: str, case: Case) -> tuple[str, commands_pb2.CommandResult]:
+    node = EvaluatedNode(**case.node)
     if case.is_deposed:
         node.bench.log.depose()
     node.loses = case.loses
@@ -175,14 +175,14 @@ async def judged(way: str, case: Case) -> tuple[str, commands_pb2.CommandResult]
         stub = MetadataServiceStub(channel)
         *before, last = case.sent
         for each in before:
-            assert (await answer_of(way, stub, each))[0] == "NONE"
-        return await answer_of(way, stub, last)
+            assert (await answer_of(route, stub, each))[0] == "NONE"
+        return await answer_of(route, stub, last)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("route", WAYS)
 @pytest.mark.parametrize("code", CASES)
-def test_a_command_is_refused(way: str, code: str) -> None:
-    assert asyncio.run(judged(way, CASES[code]))[0] == code
+def test_a_command_is_refused(route: str, code: str) -> None:
+    assert asyncio.run(evaluated(route, CASES[code]))[0] == code
 
 
 def alteration(partition: int, *isr: int, **more: Any) -> dict[str, Any]:
@@ -213,14 +213,14 @@ PARTS: dict[str, Case] = {
 
 
 def test_every_code_of_a_part_has_a_case() -> None:
-    for way in WAYS:
-        assert sorted(PARTS) == sorted(code.name for code in ANSWERS[way].parts)
+    for route in WAYS:
+        assert sorted(PARTS) == sorted(code.name for code in ANSWERS[route].parts)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("route", WAYS)
 @pytest.mark.parametrize("code", PARTS)
-def test_a_part_is_refused_in_a_good_answer(way: str, code: str) -> None:
-    answer, result = asyncio.run(judged(way, PARTS[code]))
+def test_a_part_is_refused_in_a_good_answer(route: str, code: str) -> None:
+    answer, result = asyncio.run(evaluated(route, PARTS[code]))
     assert answer == "NONE"
     kinds = (result.elect_leaders, *result.alter_partition.topics)
     (part,) = (each for kind in kinds for each in kind.partitions)

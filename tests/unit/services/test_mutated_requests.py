@@ -1,4 +1,4 @@
-"""Requests of every method with values that nobody means: judged, never raised, and no trace.
+"""Requests of every method with values that nobody means: evaluated, never raised, and no trace.
 
 Unlike random bytes these are messages of the right shape: known fields at and beyond their
 bounds, unknown fields, long lists. Seeded; a failure names the request.
@@ -30,7 +30,7 @@ NUMBERS = {
 RAISED = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
 UNKNOWN_FIELD = b"\xfa\xff\x7f\x03abc"
 """A field of a later release: it is skipped."""
-JUDGED = {
+EVALUATED = {
     grpc.StatusCode.OK,
     grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.FAILED_PRECONDITION,
@@ -106,7 +106,7 @@ def mutant(method: Any, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize(("path", "method"), METHODS, ids=NAMES)
-def test_a_mutated_request_is_judged(path: str, method: Any, caplog: Any) -> None:
+def test_a_mutated_request_is_evaluated(path: str, method: Any, caplog: Any) -> None:
     """No status that means "something was raised", none in the log, and no record without OK."""
     rng = random.Random(f"{SEED} {path}")
     leave_out_gone_callers()
@@ -120,7 +120,7 @@ def test_a_mutated_request_is_judged(path: str, method: Any, caplog: Any) -> Non
                     code, reason = await call(channel, path, method, data, timeout=0.25)
                     label = f"seed {SEED} mutant {number}: {code} for {data[:200]!r}"
                     # With a reason it is our own word, whatever the status.
-                    assert code in JUDGED or reason is not None, label
+                    assert code in EVALUATED or reason is not None, label
                     assert code not in RAISED, label
                     if code is grpc.StatusCode.INVALID_ARGUMENT:
                         assert log.end == end, label

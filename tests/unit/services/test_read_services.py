@@ -157,7 +157,7 @@ def test_a_lost_confirmation_is_asked_again_at_the_new_leader():
 
 def test_waiting_reads_leave_room_for_others(monkeypatch):
     """Of the places of calls half are for reads that wait; the others are answered at once."""
-    monkeypatch.setattr(registration, "PARKED_SHARE", 1024)
+    monkeypatch.setattr(registration, "HELD_SHARE", 1024)
 
     async def scenario(log, nodes, client):
         first = asyncio.create_task(client.list_topics(read=at_least(log.end + 1)))

@@ -83,7 +83,7 @@ def test_a_watch_is_told_where_to_go_on():
 
 
 def test_a_write_stream_hands_out_what_is_answered_and_ends():
-    """Method: of two commands one is judged when the node stops; its answer comes first."""
+    """Method: of two commands one is evaluated when the node stops; its answer comes first."""
 
     async def scenario(log, node, metadata, admin, server):
         stream = metadata.WriteStream()
@@ -106,7 +106,7 @@ def test_a_write_stream_hands_out_what_is_answered_and_ends():
 
 @pytest.mark.parametrize("has_closed", [False, True])
 def test_a_silent_write_stream_ends_too(has_closed):
-    """Method: no hello at all; or a half-close while a command is still being judged."""
+    """Method: no hello at all; or a half-close while a command is still being evaluated."""
 
     async def scenario(log, node, metadata, admin, server):
         stream = metadata.WriteStream()

@@ -356,7 +356,9 @@ def test_a_log_trimmed_while_it_is_read_leaves_no_gap(monkeypatch, answers_with)
 
 
 def test_a_watch_goes_through_a_change_of_leader_without_a_gap():
-    """Goal: every change once, in order. Method: two reigns, with each one's control batch."""
+    """Goal: every change once, in order. Method: two leadership terms, with each one's control
+    batch.
+    """
 
     async def scenario(log, nodes, stub, servers):
         stream = stub.Watch(WatchRequest(from_offset=log.end, from_epoch=1))

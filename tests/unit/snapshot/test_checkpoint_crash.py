@@ -1,4 +1,4 @@
-"""Power lost at any step: a final name is either absent or holds a whole, sound checkpoint."""
+"""Power lost at any step: a final name is either absent or holds a whole, intact checkpoint."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def download(_fs: MemoryFileSystem, store: DirectorySnapshotStore) -> None:
     store.begin_download(NEW)
     for position in range(0, len(WHOLE), 200_000):
         store.write_chunk(NEW, position, WHOLE[position : position + 200_000])
-    store.freeze_download(NEW)
+    store.seal_download(NEW)
 
 
 def go_on(store: DirectorySnapshotStore, *, is_finished: bool) -> None:
@@ -61,7 +61,7 @@ def go_on(store: DirectorySnapshotStore, *, is_finished: bool) -> None:
     assert found.size_bytes + found.cut_bytes <= len(WHOLE)
     for position in range(found.size_bytes, len(WHOLE), 200_000):
         store.write_chunk(NEW, position, WHOLE[position : position + 200_000])
-    store.freeze_download(NEW, DIGEST)
+    store.seal_download(NEW, DIGEST)
 
 
 def retire(_fs: MemoryFileSystem, store: DirectorySnapshotStore) -> None:

@@ -76,7 +76,7 @@ def test_a_reader_given_up_half_way_leaves_no_file_open(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, len(WHOLE)), max_size=12))
-def test_verdict_does_not_depend_on_how_the_bytes_are_cut(cuts: list[int]) -> None:
+def test_check_result_does_not_depend_on_how_the_bytes_are_cut(cuts: list[int]) -> None:
     verifier = CheckpointVerifier(snapshot_id=ID)
     found = []
     edges = [0, *sorted(cuts), len(WHOLE)]

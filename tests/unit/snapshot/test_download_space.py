@@ -7,8 +7,8 @@ import pytest
 from quorum.core.contract.output import (
     BeginDownload,
     Effect,
-    FreezeDownload,
     ReplaceLogWith,
+    SealDownload,
     WriteChunk,
 )
 from quorum.errors import DiskFullError
@@ -50,7 +50,7 @@ def download(bench: LoneReplica, snapshot_id: OffsetAndEpoch, data: bytes) -> li
         WriteChunk(snapshot_id, at, data[at : at + CHUNK_BYTES])
         for at in range(0, len(data), CHUNK_BYTES)
     ]
-    return [BeginDownload(snapshot_id), *chunks, FreezeDownload(snapshot_id)]
+    return [BeginDownload(snapshot_id), *chunks, SealDownload(snapshot_id)]
 
 
 def test_a_download_does_not_take_the_last_of_a_disk() -> None:

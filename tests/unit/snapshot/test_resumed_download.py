@@ -71,7 +71,7 @@ def test_it_goes_on_behind_the_last_whole_batch(site: Site, *, graceful: bool) -
         site.store.close()
     assert site.restart() == FoundDownload(ID, TWO, 1000, "")
     site.fill(TWO, len(WHOLE))
-    site.store.freeze_download(ID, digest_of(WHOLE))
+    site.store.seal_download(ID, digest_of(WHOLE))
     assert site.store.path(ID).read_bytes() == WHOLE
     assert not site.part.exists()
     assert site.restart() is None
@@ -84,7 +84,7 @@ def test_a_complete_file_lacks_its_footer_only(site: Site) -> None:
     body = len(WHOLE) - len(BATCHES[-1])
     assert site.restart() == FoundDownload(ID, body, len(BATCHES[-1]), "")
     site.fill(body, len(WHOLE))
-    site.store.freeze_download(ID, digest_of(WHOLE))
+    site.store.seal_download(ID, digest_of(WHOLE))
     assert site.store.path(ID).read_bytes() == WHOLE
 
 
@@ -100,18 +100,18 @@ def test_a_complete_file_lacks_its_footer_only(site: Site) -> None:
 def test_a_flipped_bit_ends_what_is_kept(site: Site, at: int, kept: int) -> None:
     site.store.begin_download(ID)
     site.fill(0, len(WHOLE) - 10)
-    rotten = bytearray(site.part.read_bytes())
-    rotten[at] ^= 4
-    site.part.write_bytes(rotten)
+    corrupt = bytearray(site.part.read_bytes())
+    corrupt[at] ^= 4
+    site.part.write_bytes(corrupt)
     found = site.restart()
     assert found is not None
-    assert (found.size_bytes, found.cut_bytes) == (kept, len(rotten) - kept)
+    assert (found.size_bytes, found.cut_bytes) == (kept, len(corrupt) - kept)
     assert "corrupt" in found.damage
     assert site.part.exists() == (kept > 0)
     if not kept:
         site.store.begin_download(ID)
     site.fill(kept, len(WHOLE))
-    site.store.freeze_download(ID, digest_of(WHOLE))
+    site.store.seal_download(ID, digest_of(WHOLE))
     assert site.store.path(ID).read_bytes() == WHOLE
 
 
@@ -144,7 +144,7 @@ def test_nothing_whole_leaves_nothing(site: Site) -> None:
 
 
 def test_the_rest_of_another_file_is_found_out(site: Site) -> None:
-    """Goal: two files are never mixed. Method: every batch is sound, and the digest is not."""
+    """Goal: two files are never mixed. Method: every batch is intact, and the digest is not."""
     other = [b"%04d" % (n + (n > 1500)) * 100 for n in range(2000)]
     second = b"".join(b for b, _ in checkpoint_batches(ID, CheckpointHead(9), other))
     assert second[:TWO] == WHOLE[:TWO]
@@ -153,7 +153,7 @@ def test_the_rest_of_another_file_is_found_out(site: Site) -> None:
     assert site.restart() == FoundDownload(ID, TWO, 0, "")
     site.store.write_chunk(ID, TWO, second[TWO:])
     with pytest.raises(SnapshotCorruptError, match="digest"):
-        site.store.freeze_download(ID, digest_of(WHOLE))
+        site.store.seal_download(ID, digest_of(WHOLE))
     assert site.store.list() == ()
     assert [each.snapshot_id for each in site.store.quarantined] == [ID]
     assert site.restart() is None
@@ -165,7 +165,7 @@ def test_one_whose_sync_failed_is_not_gone_on_with(site: Site, fs: RecordingFile
     site.fill(0, len(WHOLE))
     fs.fail_at = "sync"
     with pytest.raises(StorageError):
-        site.store.freeze_download(ID)
+        site.store.seal_download(ID)
     fs.fail_at = None
     assert site.restart() is None
     assert not site.part.exists()

@@ -30,7 +30,7 @@ def test_round_trip(offset: int, epoch: int, state: FileState) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("00000000000000000005-00000000000000000002.checkpoint", FileState.FROZEN),
+        ("00000000000000000005-00000000000000000002.checkpoint", FileState.SEALED),
         ("00000000000000000005-0000000002-8233423.checkpoint.part", FileState.PART),
         ("00000000000000000005-0000000002-own.checkpoint.part", FileState.PART),
         ("00000000000000000005-00000000000000000002.checkpoint.deleted", FileState.DELETED),

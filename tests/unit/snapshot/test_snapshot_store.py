@@ -166,7 +166,7 @@ def test_download_freezes_to_the_same_bytes(
     download(store, A, whole)
     assert names(directory) == [file_name(A, FileState.PART)]
     fs.steps.clear()
-    assert store.freeze_download(A).voters == VOTERS
+    assert store.seal_download(A).voters == VOTERS
     part = file_name(A, FileState.PART)
     assert fs.steps == [
         f"sync {part}",
@@ -179,7 +179,7 @@ def test_download_freezes_to_the_same_bytes(
     assert fs.steps == [], "the digest was computed on the way"
     assert store.list() == (A,)
     with pytest.raises(QuorumUsageError):
-        store.freeze_download(A)
+        store.seal_download(A)
     assert fs.open_files == 0
 
 
@@ -203,7 +203,7 @@ def test_a_corrupt_download_is_quarantined(
     download(store, target, bytes(whole))
     quarantined = directory / file_name(target, FileState.CORRUPT)
     with pytest.raises(SnapshotCorruptError, match="position") as caught:
-        store.freeze_download(target)
+        store.seal_download(target)
     assert str(quarantined) in str(caught.value)
     assert store.list() == ()
     assert quarantined.read_bytes() == bytes(whole)
@@ -332,5 +332,5 @@ def test_a_failing_disk_at_the_freeze_shows_no_final_name(
     download(store, A, whole)
     fs.fail_at = "sync"
     with pytest.raises(StorageError, match="told to fail"):
-        store.freeze_download(A)
+        store.seal_download(A)
     assert store.list() == ()

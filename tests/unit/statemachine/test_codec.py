@@ -260,10 +260,10 @@ def test_no_bytes_raise_anything_else():
 
     @given(st.binary(max_size=60), heads)
     @settings(max_examples=1500, deadline=None)
-    def judge(tail, head):
+    def evaluate(tail, head):
         outcomes[_outcome(head + tail)] += 1
 
-    judge()
+    evaluate()
     assert outcomes["refused"] >= 500, outcomes
 
 
@@ -273,7 +273,7 @@ def test_no_mutation_raises_anything_else():
 
     @given(records(), st.data())
     @settings(max_examples=600, deadline=None)
-    def judge(record, data):
+    def evaluate(record, data):
         value = encode_record(record)
         if not isinstance(record, BrokerEvent) and data.draw(st.booleans()):
             value = encode_kafka(record)
@@ -282,7 +282,7 @@ def test_no_mutation_raises_anything_else():
         mutant = value[:start] + data.draw(st.binary(max_size=6)) + value[end:]
         outcomes[_outcome(mutant)] += 1
 
-    judge()
+    evaluate()
     assert outcomes["refused"] >= 100, outcomes
     assert outcomes["understood"] >= 10, outcomes
 

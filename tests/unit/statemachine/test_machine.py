@@ -218,7 +218,7 @@ def test_an_error_inside_a_transaction_keeps_it_open():
     assert machine.image.topics.id_of("a") == A
 
 
-def test_speculation_sees_an_open_transaction_and_may_abort_it():
+def test_uncommitted_image_sees_an_open_transaction_and_may_abort_it():
     log, machine = Log(), StateMachine()
     machine.apply(log.batch(BeginTransactionRecord(), TopicRecord("a", A)))
     delta = machine.speculate()

@@ -35,8 +35,8 @@ def state(**fields):
     return PartitionState((1, 2, 3), (1, 2, 3), leader=1)._replace(**fields)
 
 
-def build(partition, wanted, judge):
-    return build_change(partition, wanted, judge, topic_id=TOPIC, partition_id=0)
+def build(partition, wanted, evaluate):
+    return build_change(partition, wanted, evaluate, topic_id=TOPIC, partition_id=0)
 
 
 def change(**fields):
@@ -44,7 +44,7 @@ def change(**fields):
 
 
 @pytest.mark.parametrize(
-    ("partition", "wanted", "judge", "expected"),
+    ("partition", "wanted", "evaluate", "expected"),
     [
         pytest.param(state(), WantedChange(), rules(1, 2, 3), None, id="nothing to do"),
         pytest.param(
@@ -157,8 +157,8 @@ def change(**fields):
         ),
     ],
 )
-def test_what_a_change_comes_to(partition, wanted, judge, expected):
-    assert build(partition, wanted, judge) == expected
+def test_what_a_change_comes_to(partition, wanted, evaluate, expected):
+    assert build(partition, wanted, evaluate) == expected
 
 
 def test_directories_follow_their_replicas():

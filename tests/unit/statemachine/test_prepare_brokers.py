@@ -30,9 +30,9 @@ from tests.support.image_builder import (
     END_OFFSET,
     after,
     directory,
+    evaluation,
     fenced,
     incarnation,
-    judging,
     registration,
     replayed,
     shutting_down,
@@ -43,11 +43,11 @@ from tests.support.image_builder import (
 FEATURES = (FeatureRange("metadata.version", 7, 33),)
 
 
-def register(broker_id=4, *, life=None, **fields):
+def register(broker_id=4, *, number=None, **fields):
     command = RegisterBroker(
         broker_id=broker_id,
         cluster_id=CLUSTER_ID,
-        incarnation_id=incarnation(100 + broker_id if life is None else life),
+        incarnation_id=incarnation(100 + broker_id if number is None else number),
         listeners=(Listener("PLAINTEXT", "host", 9092),),
         features=FEATURES,
         rack="r",
@@ -58,12 +58,12 @@ def register(broker_id=4, *, life=None, **fields):
 
 def refusal(image, command, context=None):
     with pytest.raises(CommandError) as caught:
-        prepare(image, command, context or judging())
+        prepare(image, command, context or evaluation())
     return caught.value.code
 
 
 def test_a_new_broker_is_born_fenced_with_the_next_offset_as_epoch():
-    prepared = prepare(small_cluster(), register(), judging())
+    prepared = prepare(small_cluster(), register(), evaluation())
     (record,) = prepared.records
     assert type(record) is RegisterBrokerRecord
     assert (record.broker_epoch, record.fenced) == (END_OFFSET, True)
@@ -72,7 +72,7 @@ def test_a_new_broker_is_born_fenced_with_the_next_offset_as_epoch():
 
 def test_an_epoch_is_above_every_epoch_ever_seen():
     image = small_cluster(registration(9, broker_epoch=5_000), UnregisterBrokerRecord(9, 5_000))
-    assert prepare(image, register(), judging()).result == {"broker_epoch": 5_001}
+    assert prepare(image, register(), evaluation()).result == {"broker_epoch": 5_001}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_registration_refusals(command, code):
 
 
 def test_checks_come_in_their_order():
-    context = judging()
+    context = evaluation()
     context.sessions.touch(1, 11, 0)
     command = register(1, log_dirs=(), features=(), is_migrating_zk_broker=True)
     image = small_cluster()
@@ -125,7 +125,7 @@ def test_a_finalised_feature_must_be_offered():
 
 def test_a_bounced_broker_fails_first_and_starts_then():
     image = small_cluster()
-    records = prepare(image, register(1), judging()).records
+    records = prepare(image, register(1), evaluation()).records
     assert records[0] == BrokerFencedEvent(1, 11)
     assert records[1].broker_epoch == END_OFFSET
     changed = after(image, records)
@@ -135,7 +135,7 @@ def test_a_bounced_broker_fails_first_and_starts_then():
 
 
 def test_a_bounced_broker_in_kafkas_codec_is_cleaned_up_record_by_record():
-    records = prepare(small_cluster(), register(1), judging(native=False)).records
+    records = prepare(small_cluster(), register(1), evaluation(native=False)).records
     assert [type(record) for record in records] == [PartitionChangeRecord] * 3 + [
         RegisterBrokerRecord
     ]
@@ -150,14 +150,14 @@ def test_an_unclean_bounce_also_leaves_every_elr():
     )
     offered = (*FEATURES, FeatureRange("eligible.leader.replicas.version", 0, 1))
     clean = register(1, features=offered, previous_broker_epoch=11)
-    assert len(prepare(image, clean, judging()).records) == 1
-    records = prepare(image, replace(clean, previous_broker_epoch=-1), judging()).records
+    assert len(prepare(image, clean, evaluation()).records) == 1
+    records = prepare(image, replace(clean, previous_broker_epoch=-1), evaluation()).records
     assert records[0] == BrokerFencedEvent(1, 11, unclean=True)
     assert after(image, records).topics.partition(topic_id(1), 0).elr == ()
 
 
 def test_the_same_incarnation_keeps_its_epoch_and_may_amend():
-    context = judging()
+    context = evaluation()
     context.sessions.touch(1, 11, 0)
     same = RegisterBroker(
         1, CLUSTER_ID, incarnation(1), features=FEATURES, rack="r1", log_dirs=(directory(1),)
@@ -172,7 +172,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_may_amend():
 @pytest.mark.parametrize("native", [True, False])
 def test_unregistering_leaves_nothing_behind(native):
     image = small_cluster()
-    records = prepare(image, UnregisterBroker(1), judging(native=native)).records
+    records = prepare(image, UnregisterBroker(1), evaluation(native=native)).records
     assert records[-1] == UnregisterBrokerRecord(1, 11)
     changed = after(image, records)
     assert changed.cluster.broker(1) is None
@@ -223,7 +223,7 @@ def test_another_life_is_stale(command):
 
 
 def test_a_quiet_heartbeat_yields_nothing_but_its_answer():
-    prepared = prepare(small_cluster(), heartbeat(), judging())
+    prepared = prepare(small_cluster(), heartbeat(), evaluation())
     assert prepared.records == []
     assert prepared.result == {
         "is_caught_up": True,
@@ -239,9 +239,9 @@ def test_unfencing_gives_leaderless_partitions_a_leader():
         PartitionChangeRecord(0, topic_id(1), isr=(1,), leader=-1),
         PartitionChangeRecord(1, topic_id(1), isr=(2,), leader=-1),
     )
-    native = prepare(image, heartbeat(), judging())
+    native = prepare(image, heartbeat(), evaluation())
     assert native.records == [BrokerUnfencedEvent(1, 11)]
-    kafka = prepare(image, heartbeat(), judging(native=False)).records
+    kafka = prepare(image, heartbeat(), evaluation(native=False)).records
     assert kafka == [
         BrokerRegistrationChangeRecord(1, 11, fenced=-1),
         PartitionChangeRecord(0, topic_id(1), leader=1),
@@ -251,7 +251,7 @@ def test_unfencing_gives_leaderless_partitions_a_leader():
 
 def test_a_broker_behind_its_registration_stays_fenced():
     image = small_cluster(fenced(1))
-    prepared = prepare(image, heartbeat(offset=10), judging())
+    prepared = prepare(image, heartbeat(offset=10), evaluation())
     assert prepared.records == []
     assert prepared.result["is_caught_up"] is False
     assert prepared.result["is_fenced"] is True
@@ -259,8 +259,8 @@ def test_a_broker_behind_its_registration_stays_fenced():
 
 def test_fencing_on_request_in_both_codecs_comes_to_the_same():
     image = small_cluster()
-    native = prepare(image, heartbeat(want_fence=True), judging()).records
-    kafka = prepare(image, heartbeat(want_fence=True), judging(native=False)).records
+    native = prepare(image, heartbeat(want_fence=True), evaluation()).records
+    kafka = prepare(image, heartbeat(want_fence=True), evaluation(native=False)).records
     assert native == [BrokerFencedEvent(1, 11)]
     assert kafka[-1] == BrokerRegistrationChangeRecord(1, 11, fenced=1)
     assert after(image, native).has_content_of(after(image, kafka))
@@ -268,7 +268,7 @@ def test_fencing_on_request_in_both_codecs_comes_to_the_same():
 
 def test_a_controlled_shutdown_waits_until_others_know():
     image = small_cluster()
-    context = judging()
+    context = evaluation()
     for broker in (2, 3):
         context.sessions.touch(broker, 10 + broker, 0).metadata_offset = END_OFFSET - 5
     prepared = prepare(image, heartbeat(want_shutdown=True), context)
@@ -292,7 +292,7 @@ def test_a_controlled_shutdown_waits_until_others_know():
 def test_leaders_that_have_not_moved_are_moved_with_the_next_heartbeat():
     """A foreign log may hold the shutdown mark without its partition changes."""
     image = small_cluster(shutting_down(1))
-    prepared = prepare(image, heartbeat(), judging())
+    prepared = prepare(image, heartbeat(), evaluation())
     assert prepared.records[0] == PartitionChangeRecord(0, topic_id(1), isr=(2, 3), leader=2)
     assert prepared.session.shutdown_offset == END_OFFSET + 2
     assert not after(image, prepared.records).topics.leads_any(1)
@@ -303,7 +303,7 @@ def test_with_no_active_broker_left_a_shutdown_is_granted():
     image = replayed(
         *(PartitionChangeRecord(i, topic_id(1), leader=-1) for i in range(3)), base=image
     )
-    context = judging()
+    context = evaluation()
     first = prepare(image, heartbeat(want_shutdown=True), context)
     context.sessions.update(first.session, 0)
     assert prepare(image, heartbeat(want_shutdown=True), context).result["should_shut_down"]
@@ -317,9 +317,9 @@ def test_an_offline_directory_takes_its_replicas_out_of_the_isr():
         ),
     )
     command = heartbeat(offline_log_dirs=(directory(1, 1),))
-    records = prepare(image, command, judging()).records
+    records = prepare(image, command, evaluation()).records
     assert records == [
         PartitionChangeRecord(0, topic_id(1), isr=(2, 3), leader=2),
         BrokerRegistrationChangeRecord(1, 11, log_dirs=(directory(1, 0),)),
     ]
-    assert prepare(after(image, records), command, judging()).records == []
+    assert prepare(after(image, records), command, evaluation()).records == []

@@ -9,7 +9,7 @@ from statemachine.commands import ConfigChange, ConfigOperation, IncrementalAlte
 from statemachine.config_catalog import CATALOG, check_value
 from statemachine.prepare import prepare
 from statemachine.records import ClearElrRecord, ConfigRecord
-from tests.support.image_builder import judging, small_cluster, topic_config
+from tests.support.image_builder import evaluation, small_cluster, topic_config
 
 SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
 APPEND, SUBTRACT = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
@@ -17,7 +17,7 @@ APPEND, SUBTRACT = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
 
 def alter(image, *changes, resource=(2, "t")):
     command = IncrementalAlterConfigs(resource[0], resource[1], tuple(changes))
-    return prepare(image, command, judging()).records
+    return prepare(image, command, evaluation()).records
 
 
 def refusal(image, *changes, resource=(2, "t")):
@@ -141,13 +141,13 @@ def test_min_isr_changes_clear_the_elr_of_what_they_concern():
 
 def test_every_default_is_a_value_its_key_takes():
     """And no key of numbers takes a word, so that the check above says something."""
-    judged = 0
+    evaluated = 0
     for keys in CATALOG.values():
         for key in keys.values():
             if key.default is not None:
                 check_value(key, key.name, key.default)
                 assert key.check(key.default) is None, key.name
-                judged += 1
+                evaluated += 1
             if key.type_name in ("int", "long"):
                 assert key.check("many") is not None, key.name
-    assert judged >= 20
+    assert evaluated >= 20

@@ -17,8 +17,8 @@ from statemachine.records import (
 )
 from tests.support.image_builder import (
     after,
+    evaluation,
     fenced,
-    judging,
     registration,
     replayed,
     small_cluster,
@@ -31,7 +31,7 @@ DOWN, UNSAFE = UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
 
 def update(image, *updates, voters=None):
-    context = judging()
+    context = evaluation()
     context.voter_versions = lambda: voters or {}
     return prepare(image, UpdateFeatures(tuple(FeatureUpdate(*u) for u in updates)), context)
 

@@ -1,4 +1,4 @@
-"""Judging an import: where it may begin, what follows, what was done before, what is refused."""
+"""Evaluating an import: where it may begin, what follows, what was done before, what is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.support.image_builder import judging, replayed, small_cluster
+from tests.support.image_builder import evaluation, replayed, small_cluster
 
 LEVEL = FeatureLevelRecord("metadata.version", 19)
 TOPIC = TopicRecord("t", b"t" * 16)
@@ -57,15 +57,15 @@ def at(offset, *, is_finished=False, checkpoint=-1):
 
 def refusal(view, command, **context):
     with pytest.raises(CommandError) as caught:
-        prepare(view, command, judging(**context))
+        prepare(view, command, evaluation(**context))
     return caught.value
 
 
 def test_the_first_step_begins_the_import():
-    prepared = prepare(BLANK, step(0, 0), judging())
+    prepared = prepare(BLANK, step(0, 0), evaluation())
     assert prepared.records == [BeginImportRecord("source", -1, False, 0)]
     start = in_checkpoint(0)
-    prepared = prepare(BLANK, step(start, start, checkpoint_offset=7), judging())
+    prepared = prepare(BLANK, step(start, start, checkpoint_offset=7), evaluation())
     assert prepared.records == [BeginImportRecord("source", 7, True, 0)]
 
 
@@ -94,7 +94,7 @@ def test_a_cluster_that_is_not_empty_is_refused(image):
 
 
 def test_the_next_range_is_copied_as_it_is_with_its_place_in_headers():
-    prepared = prepare(at(3), step(3, 9, TOPIC, LEVEL), judging())
+    prepared = prepare(at(3), step(3, 9, TOPIC, LEVEL), evaluation())
     assert prepared.records == [TOPIC, LEVEL]
     assert dict(prepared.headers) == {"source-offset": b"3", "source-next": b"9"}
 
@@ -102,13 +102,13 @@ def test_the_next_range_is_copied_as_it_is_with_its_place_in_headers():
 def test_the_checkpoints_last_range_leads_into_the_log():
     view = at(in_checkpoint(4), checkpoint=100)
     command = step(in_checkpoint(4), 100, TOPIC, checkpoint_offset=100)
-    prepared = prepare(view, command, judging())
+    prepared = prepare(view, command, evaluation())
     assert dict(prepared.headers) == {"source-offset": b"checkpoint:4", "source-next": b"100"}
 
 
 @pytest.mark.parametrize("command", [step(0, 3, TOPIC), step(2, 5, TOPIC), step(0, 0), step(5, 5)])
 def test_what_was_copied_before_changes_nothing(command):
-    assert prepare(at(5), command, judging()).records == []
+    assert prepare(at(5), command, evaluation()).records == []
 
 
 @pytest.mark.parametrize("command", [step(6, 9, TOPIC), step(4, 9, TOPIC), step(9, 9)])
@@ -117,7 +117,7 @@ def test_gaps_and_overlaps_are_refused(command):
 
 
 def test_a_range_without_records_still_moves_the_position():
-    prepared = prepare(at(5), step(5, 8), judging())
+    prepared = prepare(at(5), step(5, 8), evaluation())
     assert prepared.records == [ImportStateRecord("source", -1, False, 8)]
 
 
@@ -125,17 +125,17 @@ def test_the_last_step_ends_it_with_the_highest_broker_epoch():
     view = replayed(
         RegisterBrokerRecord(1, broker_epoch=40), ImportStateRecord("source", -1, False, 5)
     )
-    prepared = prepare(view, step(5, 5, is_last=True), judging())
+    prepared = prepare(view, step(5, 5, is_last=True), evaluation())
     assert prepared.records == [ImportStateRecord("source", -1, False, 5, True, 40)]
     command = step(5, 7, RegisterBrokerRecord(2, broker_epoch=44), is_last=True)
-    assert prepare(view, command, judging()).records[-1] == ImportStateRecord(
+    assert prepare(view, command, evaluation()).records[-1] == ImportStateRecord(
         "source", -1, False, 7, True, 44
     )
 
 
 def test_the_end_is_repeated_without_effect_and_nothing_follows_it():
     done = at(5, is_finished=True)
-    assert prepare(done, step(5, 5, is_last=True), judging()).records == []
+    assert prepare(done, step(5, 5, is_last=True), evaluation()).records == []
     assert refusal(done, step(5, 6, TOPIC)).code is ErrorCode.POLICY_VIOLATION
 
 
@@ -170,7 +170,7 @@ def test_a_log_for_kafkas_readers_states_what_the_beginning_of_an_import_implies
     levels = (FeatureLevelRecord("metadata.version", 25), FeatureLevelRecord("group.version", 1))
     image = replayed(*levels)
     native, kafka = (
-        prepare(image, step(0, 0), judging(native=native)).records for native in (True, False)
+        prepare(image, step(0, 0), evaluation(native=native)).records for native in (True, False)
     )
     assert kafka == [FeatureLevelRecord("group.version", 0), *native]
     assert replayed(*kafka, base=image).features == replayed(*native, base=image).features

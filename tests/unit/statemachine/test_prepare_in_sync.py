@@ -10,8 +10,8 @@ from statemachine.prepare import prepare
 from statemachine.records import PartitionChangeRecord
 from tests.support.image_builder import (
     after,
+    evaluation,
     fenced,
-    judging,
     shutting_down,
     small_cluster,
     topic_id,
@@ -29,7 +29,7 @@ def alter(image, *changes, broker=1, epoch=None, topic=None):
         10 + broker if epoch is None else epoch,
         (TopicAlteration(topic_id(1) if topic is None else topic, changes),),
     )
-    return prepare(image, command, judging())
+    return prepare(image, command, evaluation())
 
 
 def code_of(image, change, **options):

@@ -20,11 +20,11 @@ from statemachine.records import (
     TransactionalIdRecord,
     TransactionPartitions,
 )
-from tests.support.image_builder import after, judging, replayed, small_cluster
+from tests.support.image_builder import after, evaluation, replayed, small_cluster
 
 
 def init(image, name=None, pid=-1, epoch=-1, **fields):
-    return prepare(image, InitProducerId(name, pid, epoch, **fields), judging())
+    return prepare(image, InitProducerId(name, pid, epoch, **fields), evaluation())
 
 
 def run(image, name=None, pid=-1, epoch=-1):
@@ -57,23 +57,23 @@ def exhausted(name="n", *, last=-1, previous=-1):
 
 def test_blocks_and_writers_share_one_counter():
     image = small_cluster()
-    prepared = prepare(image, AllocateProducerIds(1, 11), judging())
+    prepared = prepare(image, AllocateProducerIds(1, 11), evaluation())
     assert prepared.records == [ProducerIdsRecord(1, 11, 1_000)]
     assert prepared.result == {"first_producer_id": 0, "producer_id_count": 1_000}
     image, identity = run(after(image, prepared.records))
     assert identity == (1_000, 0)
-    prepared = prepare(image, AllocateProducerIds(1, 11), judging())
+    prepared = prepare(image, AllocateProducerIds(1, 11), evaluation())
     assert prepared.result["first_producer_id"] == 1_001
 
 
 def test_a_block_needs_the_present_life_of_the_broker_and_ids_that_are_left():
     for command in (AllocateProducerIds(1, 12), AllocateProducerIds(9, 19)):
         with pytest.raises(CommandError) as caught:
-            prepare(small_cluster(), command, judging())
+            prepare(small_cluster(), command, evaluation())
         assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
     image = small_cluster(ProducerIdsRecord(1, 11, 2**63 - 1_000))
     with pytest.raises(CommandError) as caught:
-        prepare(image, AllocateProducerIds(1, 11), judging())
+        prepare(image, AllocateProducerIds(1, 11), evaluation())
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -188,9 +188,9 @@ def test_nobody_raises_the_epoch_of_another_principals_producer():
     image = replayed(ProducerStateRecord(0, 1, owner=owner_digest("User:a")))
     command = InitProducerId(None, 0, 1)
     with pytest.raises(CommandError) as caught:
-        prepare(image, command, judging(principal="User:b"))
+        prepare(image, command, evaluation(principal="User:b"))
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    mine = prepare(image, command, judging(principal="User:a"))
+    mine = prepare(image, command, evaluation(principal="User:a"))
     assert mine.records == [InitProducerRecord(0, 2)]
 
 
@@ -237,7 +237,7 @@ def test_malformed_requests(arguments, fields, code):
 def test_writers_are_the_same_in_either_codec():
     for command in (InitProducerId(), InitProducerId("n")):
         native, kafka = (
-            prepare(replayed(), command, judging(native=native)) for native in (True, False)
+            prepare(replayed(), command, evaluation(native=native)) for native in (True, False)
         )
         assert native == kafka
 

@@ -26,8 +26,8 @@ from statemachine.records import (
 from tests.support.image_builder import (
     after,
     directory,
+    evaluation,
     fenced,
-    judging,
     registration,
     replayed,
     shutting_down,
@@ -38,13 +38,15 @@ from tests.support.image_builder import (
 
 def refusal(image, command, **context):
     with pytest.raises(CommandError) as caught:
-        prepare(image, command, judging(**context))
+        prepare(image, command, evaluation(**context))
     return caught.value.code
 
 
 def test_a_topic_is_written_as_topic_then_configs_then_partitions():
     image = small_cluster()
-    prepared = prepare(image, CreateTopic("new", 4, 2, configs=(("retention.ms", "9"),)), judging())
+    prepared = prepare(
+        image, CreateTopic("new", 4, 2, configs=(("retention.ms", "9"),)), evaluation()
+    )
     kinds = [type(record) for record in prepared.records]
     assert kinds == [TopicRecord, ConfigRecord] + [PartitionRecord] * 4
     first = prepared.records[2]
@@ -62,12 +64,16 @@ def test_a_topic_is_written_as_topic_then_configs_then_partitions():
 def test_the_same_seed_places_and_names_alike():
     image = small_cluster()
     command = CreateTopic("new", 50, 3)
-    assert prepare(image, command, judging(seed=3)) == prepare(image, command, judging(seed=3))
-    assert prepare(image, command, judging(seed=3)) != prepare(image, command, judging(seed=4))
+    assert prepare(image, command, evaluation(seed=3)) == prepare(
+        image, command, evaluation(seed=3)
+    )
+    assert prepare(image, command, evaluation(seed=3)) != prepare(
+        image, command, evaluation(seed=4)
+    )
 
 
 def test_counts_left_open_take_the_defaults():
-    prepared = prepare(small_cluster(), CreateTopic("new"), judging())
+    prepared = prepare(small_cluster(), CreateTopic("new"), evaluation())
     assert prepared.result["partition_count"] == 1
     assert prepared.result["replication_factor"] == 3
 
@@ -117,10 +123,10 @@ def test_names_that_metrics_cannot_tell_apart_collide(known, wanted, collides):
     command = CreateTopic(wanted, 1, 1)
     if collides:
         with pytest.raises(CommandError, match="collides") as caught:
-            prepare(image, command, judging())
+            prepare(image, command, evaluation())
         assert caught.value.code is ErrorCode.INVALID_TOPIC
     else:
-        assert prepare(image, command, judging()).records
+        assert prepare(image, command, evaluation()).records
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_assignments_by_hand_are_checked(assignments):
 def test_only_active_replicas_start_in_sync():
     image = small_cluster(fenced(1), shutting_down(2))
     command = CreateTopic("n", assignments=(ReplicaAssignment(0, (1, 2, 3)),))
-    partition = prepare(image, command, judging()).records[1]
+    partition = prepare(image, command, evaluation()).records[1]
     assert (partition.replicas, partition.isr, partition.leader) == ((1, 2, 3), (3,), 3)
 
 
@@ -160,7 +166,7 @@ def test_delete_by_name_and_by_id():
         DeleteTopic(topic_id=topic_id(1)),
         DeleteTopic("t", topic_id(1)),
     ):
-        prepared = prepare(image, command, judging())
+        prepared = prepare(image, command, evaluation())
         assert prepared.records == [RemoveTopicRecord(topic_id(1))]
         assert prepared.result == {"topic_id": topic_id(1), "name": "t"}
 
@@ -189,7 +195,7 @@ def test_other_refusals(command, code):
 
 
 def test_new_partitions_follow_the_present_ones():
-    prepared = prepare(small_cluster(), CreatePartitions("t", 5), judging())
+    prepared = prepare(small_cluster(), CreatePartitions("t", 5), evaluation())
     assert [record.partition_id for record in prepared.records] == [3, 4]
     assert all(len(record.replicas) == 3 for record in prepared.records)
     assert prepared.result == {"topic_id": topic_id(1), "partition_count": 5}
@@ -197,14 +203,14 @@ def test_new_partitions_follow_the_present_ones():
 
 def test_preferred_leaders_come_back():
     image = small_cluster(PartitionChangeRecord(0, topic_id(1), leader=2))
-    prepared = prepare(image, ElectLeaders("t"), judging())
+    prepared = prepare(image, ElectLeaders("t"), evaluation())
     assert prepared.records == [PartitionChangeRecord(0, topic_id(1), leader=1)]
     assert [entry["error_code"] for entry in prepared.result["partitions"]] == [0, 0, 0]
 
 
 def test_an_absent_preferred_leader_is_reported_per_partition():
     image = small_cluster(fenced(1), PartitionChangeRecord(0, topic_id(1), leader=2))
-    prepared = prepare(image, ElectLeaders("t", (0, 1, 9)), judging())
+    prepared = prepare(image, ElectLeaders("t", (0, 1, 9)), evaluation())
     assert prepared.records == []
     assert [entry["error_code"] for entry in prepared.result["partitions"]] == [
         ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -215,6 +221,6 @@ def test_an_absent_preferred_leader_is_reported_per_partition():
 
 def test_an_unclean_election_takes_any_live_replica():
     image = small_cluster(fenced(1), PartitionChangeRecord(0, topic_id(1), isr=(1,), leader=-1))
-    prepared = prepare(image, ElectLeaders("t", (0,), ElectionType.UNCLEAN), judging())
+    prepared = prepare(image, ElectLeaders("t", (0,), ElectionType.UNCLEAN), evaluation())
     change = prepared.records[0]
     assert (change.leader, change.isr, change.leader_recovery_state) == (2, (2,), 1)

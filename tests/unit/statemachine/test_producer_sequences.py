@@ -20,8 +20,8 @@ from statemachine.producers import (
     Duplicate,
     Fresh,
     SequenceClaim,
+    check_sequence,
     encode_open,
-    judge_sequence,
 )
 from statemachine.records import (
     ExpireProducerRecord,
@@ -65,11 +65,11 @@ class Log:
             headers.append((HEADER_FINGERPRINT, command))
         self.delta.replay_batch(header, [NoOpRecord()], headers)
 
-    def judge(
+    def evaluate(
         self, sequence, *, oldest_open=0, epoch=0, producer=PRODUCER, owner=b"", command=b"", **kw
     ):
         claim = SequenceClaim(producer, epoch, sequence, oldest_open, owner, command)
-        return judge_sequence(self.delta, claim, **kw)
+        return check_sequence(self.delta, claim, **kw)
 
     @property
     def state(self):
@@ -78,7 +78,7 @@ class Log:
 
 def refused(log, code, *args, **kwargs):
     with pytest.raises(CommandError) as caught:
-        log.judge(*args, **kwargs)
+        log.evaluate(*args, **kwargs)
     assert caught.value.code == code
 
 
@@ -86,15 +86,15 @@ def test_a_duplicate_gets_the_first_answer():
     log = Log()
     log.append(0, answer=b"first")
     log.append(1)
-    assert log.judge(0) == Duplicate(Applied(0, 1, 3, b"first"))
-    assert log.judge(1) == Duplicate(Applied(1, 2, 3, None))
-    assert log.judge(2) == Fresh()
+    assert log.evaluate(0) == Duplicate(Applied(0, 1, 3, b"first"))
+    assert log.evaluate(1) == Duplicate(Applied(1, 2, 3, None))
+    assert log.evaluate(2) == Fresh()
 
 
 def test_unknown_and_expired_producers():
     log = Log()
     refused(log, ErrorCode.UNKNOWN_PRODUCER_ID, 0, producer=6)
-    assert log.judge(0) == Fresh(), "the one that is known"
+    assert log.evaluate(0) == Fresh(), "the one that is known"
     log.delta.replay(ExpireProducerRecord(PRODUCER))
     refused(log, ErrorCode.UNKNOWN_PRODUCER_ID, 0)
 
@@ -104,15 +104,15 @@ def test_epochs():
     log.append(0)
     log.delta.replay(InitProducerRecord(PRODUCER, 2))
     refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 1, epoch=1)
-    assert log.judge(0, epoch=2) == Fresh()
+    assert log.evaluate(0, epoch=2) == Fresh()
     # A client may raise its epoch itself; it begins at 0 again (360.6).
-    assert log.judge(0, epoch=3) == Fresh()
+    assert log.evaluate(0, epoch=3) == Fresh()
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 4, epoch=3)
     refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=32_767)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 7, oldest_open=7, epoch=3)
     log.append(4, epoch=3)
     assert (log.state.epoch, log.state.last_sequence, len(log.state.applied)) == (3, 4, 1)
-    assert log.judge(0, epoch=3) == Fresh()
+    assert log.evaluate(0, epoch=3) == Fresh()
 
 
 def test_a_hole_may_be_filled_later_but_only_once():
@@ -120,10 +120,10 @@ def test_a_hole_may_be_filled_later_but_only_once():
     log = Log()
     log.append(0)
     log.append(3)
-    assert log.judge(1) == Fresh()
+    assert log.evaluate(1) == Fresh()
     log.append(1)
-    assert isinstance(log.judge(1), Duplicate)
-    assert log.judge(2) == Fresh()
+    assert isinstance(log.evaluate(1), Duplicate)
+    assert log.evaluate(2) == Fresh()
     assert [entry.sequence for entry in log.state.applied] == [0, 1, 3]
 
 
@@ -135,11 +135,11 @@ def test_a_command_waits_for_the_open_ones_before_it():
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, oldest_open=3)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, unused={2, 4})
-    assert log.judge(5, oldest_open=5) == Fresh()
-    assert log.judge(5, unused={2, 3, 4}) == Fresh()
-    assert log.judge(5, oldest_open=3, unused={3, 4}) == Fresh()
+    assert log.evaluate(5, oldest_open=5) == Fresh()
+    assert log.evaluate(5, unused={2, 3, 4}) == Fresh()
+    assert log.evaluate(5, oldest_open=3, unused={3, 4}) == Fresh()
     log.append(5, oldest_open=0)
-    assert log.judge(6) == Fresh(), "what was let through once is no hole any more"
+    assert log.evaluate(6) == Fresh(), "what was let through once is no hole any more"
 
 
 def test_a_number_belongs_to_the_command_that_took_it():
@@ -148,30 +148,30 @@ def test_a_number_belongs_to_the_command_that_took_it():
     log.append(1)
     refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 0, command=b"mine")
     refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 0)
-    assert log.judge(0, command=b"theirs").first.answer == b"theirs"
+    assert log.evaluate(0, command=b"theirs").first.answer == b"theirs"
     # A batch of a release without fingerprints cannot be told from another.
-    assert isinstance(log.judge(1, command=b"mine"), Duplicate)
+    assert isinstance(log.evaluate(1, command=b"mine"), Duplicate)
 
 
 def test_a_producer_belongs_to_the_principal_that_got_it():
     log = Log(principal=b"User:a")
     owner = owner_digest("User:a")
-    assert log.judge(0, owner=owner) == Fresh()
+    assert log.evaluate(0, owner=owner) == Fresh()
     for other in (b"", owner_digest("User:b")):
         refused(log, ErrorCode.INVALID_PRODUCER_ID_MAPPING, 0, owner=other)
         refused(log, ErrorCode.INVALID_PRODUCER_ID_MAPPING, 0, owner=other, epoch=1)
     log.append(0, epoch=1)
     refused(log, ErrorCode.INVALID_PRODUCER_ID_MAPPING, 1, owner=b"", epoch=1)
-    assert log.judge(1, owner=owner, epoch=1) == Fresh()
+    assert log.evaluate(1, owner=owner, epoch=1) == Fresh()
 
 
 def test_a_named_producer_gets_its_epochs_from_init_producer_id_alone():
     log = Log()
     log.delta.replay(TransactionalIdRecord("n", producer_id=PRODUCER, producer_epoch=0))
-    assert log.judge(0) == Fresh()
+    assert log.evaluate(0) == Fresh()
     refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=1)
     log.delta.replay(TransactionalIdRecord("n", producer_id=6, producer_epoch=0))
-    assert log.judge(0, epoch=1) == Fresh(), "the name holds another id now"
+    assert log.evaluate(0, epoch=1) == Fresh(), "the name holds another id now"
 
 
 def test_who_and_what_survive_a_checkpoint():
@@ -199,9 +199,9 @@ def test_what_the_client_closed_is_forgotten_and_refused():
     log.append(5, oldest_open=4)
     assert [entry.sequence for entry in log.state.applied] == [4, 5]
     refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 3)
-    assert isinstance(log.judge(4), Duplicate)
+    assert isinstance(log.evaluate(4), Duplicate)
     # An older message of the client that names an older "open" does not widen the window.
-    assert isinstance(log.judge(4, oldest_open=1), Duplicate)
+    assert isinstance(log.evaluate(4, oldest_open=1), Duplicate)
 
 
 def test_contradicting_itself_is_out_of_order():
@@ -210,17 +210,17 @@ def test_contradicting_itself_is_out_of_order():
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, oldest_open=-1)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 1 << 31)
-    assert log.judge(0) == Fresh(), "what was refused has left nothing behind"
+    assert log.evaluate(0) == Fresh(), "what was refused has left nothing behind"
 
 
 def test_the_window_has_an_end():
     log = Log()
     unused = range(PRODUCER_WINDOW)
-    assert log.judge(PRODUCER_WINDOW - 1, unused=unused) == Fresh()
+    assert log.evaluate(PRODUCER_WINDOW - 1, unused=unused) == Fresh()
     refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, PRODUCER_WINDOW, unused=unused)
-    assert log.judge(PRODUCER_WINDOW, oldest_open=1, unused=unused) == Fresh()
+    assert log.evaluate(PRODUCER_WINDOW, oldest_open=1, unused=unused) == Fresh()
     # Refused commands leave holes behind, however many.
-    assert log.judge(900, oldest_open=900) == Fresh()
+    assert log.evaluate(900, oldest_open=900) == Fresh()
     refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, 4, window=4, unused=unused)
     refused(log, ErrorCode.PRODUCER_WINDOW_EXCEEDED, PRODUCER_WINDOW, window=1000, unused=unused)
 
@@ -280,7 +280,7 @@ def test_a_known_producer_needs_a_newer_epoch():
 def test_every_command_applies_at_most_once_and_answers_alike(seed):
     """A client with W commands in flight, messages lost, reordered and repeated, some refused.
 
-    Whatever arrives, an applied command is never judged fresh again, and each retry of one
+    Whatever arrives, an applied command is never evaluated fresh again, and each retry of one
     that the client still waits for gets the first answer.
     """
     rng = random.Random(seed)
@@ -309,9 +309,9 @@ def test_every_command_applies_at_most_once_and_answers_alike(seed):
             code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             refused(log, code, sequence, oldest_open=oldest, unused=unused)
             continue
-        verdict = log.judge(sequence, oldest_open=oldest, unused=unused)
-        if isinstance(verdict, Duplicate):
-            assert verdict.first == first_answers[sequence]
+        check_result = log.evaluate(sequence, oldest_open=oldest, unused=unused)
+        if isinstance(check_result, Duplicate):
+            assert check_result.first == first_answers[sequence]
         else:
             assert sequence not in first_answers
             if rng.random() < 0.7:

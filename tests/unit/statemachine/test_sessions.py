@@ -46,7 +46,7 @@ def test_a_broker_told_to_stop_leaves_no_session_behind():
     assert sessions.next_expiry_ms() is None
 
 
-def test_a_new_reign_forgets_and_gives_fresh_sessions():
+def test_a_new_leadership_term_forgets_and_gives_fresh_sessions():
     sessions = BrokerSessions(100)
     sessions.touch(1, 5, 0)
     sessions.reset([BrokerGeneration(2, 9)], 1_000)
@@ -58,12 +58,12 @@ def test_a_registration_lies_at_its_epoch_unless_epochs_run_ahead_of_the_log():
     """Behind an import epochs may be higher than any offset for a long time."""
     sessions = BrokerSessions()
     assert sessions.registration_offset(1, 50) == 50
-    sessions.reset((), 0, reign_offset=30)
+    sessions.reset((), 0, leadership_term_offset=30)
     assert sessions.registration_offset(1, 20) == 20
     assert sessions.registration_offset(1, 5_000) == 30
     sessions.note_registration(1, 5_001, 41)
     sessions.note_registration(1, 5_001, 45)
     assert sessions.registration_offset(1, 5_001) == 41
     assert sessions.registration_offset(1, 5_000) == 5_000
-    sessions.reset((), 0, reign_offset=60)
+    sessions.reset((), 0, leadership_term_offset=60)
     assert sessions.registration_offset(1, 5_001) == 60

@@ -13,13 +13,13 @@ CODE = grpc.StatusCode
 NOTHING: Any = None
 
 
-def judged(code: grpc.StatusCode, details: str, *, said_goodbye: bool = False) -> Ending:
+def evaluated(code: grpc.StatusCode, details: str, *, sent_goodbye: bool = False) -> Ending:
     conversation = Conversation(
         2, NOTHING, "peer", NOTHING, on_established=NOTHING, on_message=NOTHING
     )
     conversation.is_established = True
-    conversation._said_goodbye = said_goodbye
-    return conversation._judge_status(code, details).ending
+    conversation._sent_goodbye = sent_goodbye
+    return conversation._evaluate_status(code, details).ending
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def judged(code: grpc.StatusCode, details: str, *, said_goodbye: bool = False) -
     ],
 )
 def test_a_connection_that_broke(code: grpc.StatusCode, details: str) -> None:
-    assert judged(code, details) is Ending.BROKEN
-    assert judged(code, details, said_goodbye=True) is Ending.CLOSED
+    assert evaluated(code, details) is Ending.BROKEN
+    assert evaluated(code, details, sent_goodbye=True) is Ending.CLOSED
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_a_connection_that_broke(code: grpc.StatusCode, details: str) -> None:
     ],
 )
 def test_an_ending_that_says_nothing_about_the_process(code: grpc.StatusCode, details: str) -> None:
-    assert judged(code, details) is Ending.CLOSED
+    assert evaluated(code, details) is Ending.CLOSED

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.core.messages.bootstrap_messages import FoundingRequest, FoundingResponse
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
@@ -54,8 +54,8 @@ endpoints = st.lists(st.builds(Endpoint, texts, texts, st.integers(0, 65535)), m
 codes = st.sampled_from(ErrorCode)
 voters = st.builds(Voter, keys, endpoints, int32, int32)
 blobs = st.binary(max_size=300)
-lives = st.binary(min_size=16, max_size=16)
-rosters = st.lists(st.tuples(int32, lives), max_size=8).map(tuple)
+is_alive = st.binary(min_size=16, max_size=16)
+voter_lists = st.lists(st.tuples(int32, is_alive), max_size=8).map(tuple)
 
 _PLAIN: dict[str, st.SearchStrategy[Any]] = {
     "request_id": int64, "error": codes, "leader_id": int32, "epoch": int32,
@@ -87,11 +87,11 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     EndQuorumEpochResponse: st.builds(
         EndQuorumEpochResponse, int64, codes, int32, int32, endpoints
     ),
-    FoundingRequest: st.builds(
-        FoundingRequest, int64, texts, keys, keys, int32, lives, rosters
+    BootstrapRequest: st.builds(
+        BootstrapRequest, int64, texts, keys, keys, int32, is_alive, voter_lists
     ),
-    FoundingResponse: st.builds(
-        FoundingResponse, int64, codes, int32, int32, lives, rosters, endpoints
+    BootstrapResponse: st.builds(
+        BootstrapResponse, int64, codes, int32, int32, is_alive, voter_lists, endpoints
     ),
     FetchRequest: st.builds(
         FetchRequest, int64, texts, keys, int32, int64, int32, int64, int32, int32, rounds,
@@ -99,7 +99,7 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
             Subtree, int64, int32, st.lists(st.tuples(int32, int32), max_size=256).map(tuple),
             st.booleans(),
         ),
-        is_barred=st.booleans(), has_lost_records=st.booleans(),
+        is_disqualified=st.booleans(), has_lost_records=st.booleans(),
         supported=st.lists(
             st.builds(VersionRange, st.text(max_size=60), int32, int32), max_size=64
         ).map(tuple),
@@ -192,7 +192,7 @@ def test_random_bytes_behind_any_kind_are_refused_or_understood(
     header = HEADER.pack(0, 0, HEADER.size, 7)[1:]
     refused, understood = Counter[int](), Counter[int]()
 
-    def judge(kind: int, tail: bytes) -> None:
+    def evaluate(kind: int, tail: bytes) -> None:
         try:
             read = parse(bytes([kind]) + tail)
         except PeerProtocolError:
@@ -203,13 +203,13 @@ def test_random_bytes_behind_any_kind_are_refused_or_understood(
             assert parse(again) == read
 
     tails = noise | noise.map(header.__add__)
-    thorough = settings(max_examples=40, deadline=None)(given(tail=tails)(judge))
+    thorough = settings(max_examples=40, deadline=None)(given(tail=tails)(evaluate))
     for kind in range(256):
         if kind in known:
             thorough(kind)
         else:
-            judge(kind, b"")
-            judge(kind, header)
+            evaluate(kind, b"")
+            evaluate(kind, header)
     assert set(refused) == set(range(256))
     assert set(understood) <= known
     assert sum(refused.values()) + sum(understood.values()) >= 512 + 10 * len(known)
@@ -317,15 +317,15 @@ SHARED_FIELDS = {
     "read_round", "digest", "log_start_offset", "diverging", "snapshot_id", "records", "position",
     "size", "chunk", "chunk_crc", "file_digest", "read_offset", "leader_age_ms",
     "offsets", "points",
-    "stand_now", "subtree", "path", "contact_age_ms", "message",
-    "is_barred", "has_lost_records", "sender",
-    "life_id", "roster", "supported",
+    "campaign_now", "subtree", "path", "contact_age_ms", "message",
+    "is_disqualified", "has_lost_records", "sender",
+    "incarnation_id", "voter_list", "supported",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("message_type", MESSAGES)
 def test_a_new_field_must_be_given_a_place_on_the_wire(message_type: type) -> None:
-    """A field with a default would otherwise be lost without a sound.
+    """A field with a default would otherwise be lost without an intact.
 
     When this fails: carry the field in packing.py or in raft.proto and codec.py, add it to the
     strategies above, then here.

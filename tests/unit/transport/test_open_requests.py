@@ -1,4 +1,4 @@
-"""Deadlines of open requests with one timer, and complaints without floods."""
+"""Deadlines of open requests with one timer, and rate_limited_log without floods."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.vote_messages import VoteRequest
-from quorum.transport import complaints as complaints_module
+from quorum.transport import rate_limited_log as rate_limited_log_module
 from quorum.transport import requests as requests_module
-from quorum.transport.complaints import Complaints
+from quorum.transport.rate_limited_log import RateLimitedLog
 from quorum.transport.requests import OpenRequests
 from tests.support.peer_harness import fetch, run, vote
 
@@ -93,14 +93,14 @@ def test_a_closed_table_has_no_timer(loop: FakeLoop) -> None:
 
 def test_the_same_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """Repetitions are counted; another problem or a recovery is heard at once."""
-    complaints = Complaints(logging.getLogger("test-complaints"))
+    rate_limited_log = RateLimitedLog(logging.getLogger("test-complaints"))
     with caplog.at_level(logging.INFO):
         for second in range(90):
-            complaints.complain("peer 1", "gone", float(second))
-        complaints.complain("peer 1", "other", 90.0)
-        complaints.settle("peer 1", "answers again")
-        complaints.settle("peer 1", "answers again")
-        complaints.complain("peer 1", "gone", 91.0)
+            rate_limited_log.warn("peer 1", "gone", float(second))
+        rate_limited_log.warn("peer 1", "other", 90.0)
+        rate_limited_log.settle("peer 1", "answers again")
+        rate_limited_log.settle("peer 1", "answers again")
+        rate_limited_log.warn("peer 1", "gone", 91.0)
     assert [record.message for record in caplog.records] == [
         "peer 1: gone",
         "peer 1: gone (again 60 times in 60 s)",
@@ -110,13 +110,13 @@ def test_the_same_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFix
     ]
 
 
-def test_the_memory_for_complaints_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_the_rate_limited_log_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger who makes up new problems for ever."""
-    monkeypatch.setattr(complaints_module, "_REMEMBERED_MAX", 10)
-    complaints = Complaints(logging.getLogger("test-complaints"))
+    monkeypatch.setattr(rate_limited_log_module, "_REMEMBERED_MAX", 10)
+    rate_limited_log = RateLimitedLog(logging.getLogger("test-complaints"))
     for number in range(1000):
-        complaints.complain("stranger", f"problem {number}", 0.0)
-    assert len(complaints._said) <= 10
+        rate_limited_log.warn("stranger", f"problem {number}", 0.0)
+    assert len(rate_limited_log._said) <= 10
 
 
 @pytest.mark.parametrize("reason", ["a request", "a voter that calls"])

@@ -35,7 +35,7 @@ class Wire:
         self.sent.append(frame)
 
 
-def unheard(problem: str) -> None:
+def silent_replicas(problem: str) -> None:
     """Nothing is dropped in this test."""
     raise AssertionError(problem)
 
@@ -51,7 +51,7 @@ def test_frames_leave_in_order_one_write_at_a_time() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters(), unheard)
+        box = Outbox(wire.write, TransportCounters(), silent_replicas)
         box.push(b"0")
         await settle()
         wire.is_open.clear()
@@ -75,7 +75,7 @@ def test_a_frame_that_finds_no_write_under_way_is_written_at_once() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters(), unheard)
+        box = Outbox(wire.write, TransportCounters(), silent_replicas)
         box.push(b"1")
         assert wire.begun == [b"1"]
 
@@ -118,7 +118,7 @@ def test_finish_writes_everything_and_the_last_word(waiting: tuple[bytes, ...]) 
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters(), unheard)
+        box = Outbox(wire.write, TransportCounters(), silent_replicas)
         wire.is_open.clear()
         for frame in waiting:
             box.push(frame)
@@ -137,7 +137,7 @@ def test_closing_drops_what_waits() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        box = Outbox(wire.write, TransportCounters(), unheard)
+        box = Outbox(wire.write, TransportCounters(), silent_replicas)
         wire.is_open.clear()
         box.push(b"1")
         box.push(b"2")
@@ -160,7 +160,7 @@ def test_a_write_that_fails_is_the_last(failure: BaseException) -> None:
     async def scenario() -> None:
         wire = Wire()
         wire.failure = failure
-        box = Outbox(wire.write, TransportCounters(), unheard)
+        box = Outbox(wire.write, TransportCounters(), silent_replicas)
         box.push(b"1")
         box.push(b"2")
         await box.finish(b"bye")
@@ -184,7 +184,7 @@ def test_a_write_that_fails_at_once_is_the_last(failure: BaseException) -> None:
             begun.append(frame)
             raise failure
 
-        box = Outbox(refuse, TransportCounters(), unheard)
+        box = Outbox(refuse, TransportCounters(), silent_replicas)
         assert box.push(b"1")
         assert box.push(b"2")
         await box.finish(b"bye")

@@ -11,11 +11,11 @@ from typing import Any
 import grpc
 import pytest
 
-from quorum.transport import speakers as speakers_module
+from quorum.transport import peer_sessions as peer_sessions_module
 from quorum.transport.framing import PROBE_FRAME, encode_frame
 from quorum.transport.hello import Hello, encode_hello
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
-from quorum.transport.speakers import Speaker, Speakers
+from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.types import ReplicaKey
 from tests.support.peer_harness import CLUSTER, PATIENCE_S, Replica, fetch, key, replica, run
 
@@ -68,7 +68,7 @@ async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[Any]:
 
 def test_a_process_that_does_not_answer_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its machine may be gone. Should it come back, nothing more is taken from its old stream."""
-    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 0.2)
+    monkeypatch.setattr(peer_sessions_module, "PEER_SESSION_ANSWER_S", 0.2)
 
     async def scenario() -> None:
         async with replica(1) as leader, replica(2, hello=SECOND) as second:
@@ -93,10 +93,10 @@ def test_a_rival_that_gives_up_waiting_waits_for_the_rest_when_it_returns(
 
     One question was put, so the time that the first wait has used up is not granted again.
     """
-    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 0.2)
+    monkeypatch.setattr(peer_sessions_module, "PEER_SESSION_ANSWER_S", 0.2)
 
     async def scenario() -> None:
-        places, probes = Speakers(), Probes()
+        places, probes = PeerSessions(), Probes()
         silent = await places.claim(FIRST, probes)
         assert silent is not None
         with pytest.raises(TimeoutError):
@@ -113,23 +113,23 @@ def test_a_rival_that_gives_up_waiting_waits_for_the_rest_when_it_returns(
 
 
 class Probes:
-    """Counts what would be sent; a speaker named in ``answering`` answers at once."""
+    """Counts what would be sent; a peer session named in ``answering`` answers at once."""
 
     def __init__(self) -> None:
         self.sent = 0
-        self.answering: Speaker | None = None
+        self.answering: PeerSession | None = None
 
     def __call__(self) -> None:
         self.sent += 1
         if self.answering is not None:
-            self.answering.heard()
+            self.answering.record_contact()
 
 
 def test_who_may_speak() -> None:
     """The same process may reconnect; another one only when the first does not live."""
 
     async def scenario() -> None:
-        places, probes = Speakers(), Probes()
+        places, probes = PeerSessions(), Probes()
         first = await places.claim(FIRST, probes)
         again = await places.claim(FIRST, probes)
         assert first is not None
@@ -149,10 +149,10 @@ def test_a_stream_that_ends_while_a_rival_waits_makes_room_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A process was restarted, and its old stream is only now seen to end."""
-    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(peer_sessions_module, "PEER_SESSION_ANSWER_S", 2 * PATIENCE_S)
 
     async def scenario() -> None:
-        places, probes = Speakers(), Probes()
+        places, probes = PeerSessions(), Probes()
         before = await places.claim(FIRST, probes)
         assert before is not None
         waiting = asyncio.ensure_future(places.claim(SECOND, probes))
@@ -167,7 +167,7 @@ def test_of_two_clones_that_wait_one_gets_the_place() -> None:
     """Both ask after a process that is gone; the second then finds the first, which lives."""
 
     async def scenario() -> None:
-        places, probes = Speakers(), Probes()
+        places, probes = PeerSessions(), Probes()
         gone = await places.claim(FIRST, probes)
         assert gone is not None
         third = Hello(CLUSTER, key(2), b"", process_id=b"third")
@@ -177,7 +177,7 @@ def test_of_two_clones_that_wait_one_gets_the_place() -> None:
         winner = await both[0]
         assert winner is not None
         await asyncio.sleep(0)
-        winner.heard()
+        winner.record_contact()
         assert await both[1] is None
 
     run(scenario())
@@ -187,7 +187,7 @@ def test_a_restarted_process_is_no_clone() -> None:
     """Its old stream has ended, so nobody else speaks."""
 
     async def scenario() -> None:
-        places, probes = Speakers(), Probes()
+        places, probes = PeerSessions(), Probes()
         before = await places.claim(FIRST, probes)
         assert before is not None
         places.release(before)
@@ -202,7 +202,7 @@ def test_nobody_in_particular_may_be_many() -> None:
     unknown = ReplicaKey(-1, b"d" * 16)
 
     async def scenario() -> None:
-        places, probes = Speakers(), Probes()
+        places, probes = PeerSessions(), Probes()
         for process_id in (b"a", b"b"):
             hello = Hello(CLUSTER, unknown, b"", process_id=process_id)
             assert await places.claim(hello, probes) is not None

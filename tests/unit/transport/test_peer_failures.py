@@ -58,8 +58,8 @@ def test_a_killed_process_is_reported_as_refused_and_its_requests_fail() -> None
     run(scenario())
 
 
-@pytest.mark.parametrize("says_goodbye", [True, False])
-def test_an_orderly_stop_is_not_a_death(says_goodbye: bool) -> None:
+@pytest.mark.parametrize("sends_goodbye", [True, False])
+def test_an_orderly_stop_is_not_a_death(sends_goodbye: bool) -> None:
     """Stop the server: the stream ends, reconnects are refused, nobody is called dead.
 
     Without the goodbye, GOAWAY alone must have the same effect.
@@ -74,12 +74,12 @@ def test_an_orderly_stop_is_not_a_death(says_goodbye: bool) -> None:
             leader.handler.on_request = None
             follower.network.send(1, fetch(2, 2))
             await leader.handler.until(lambda: len(leader.handler.received) == 2)
-            if says_goodbye:
+            if sends_goodbye:
                 await leader.server.stop()
             else:
                 await leader.server._server.stop(0)
             await follower.handler.until(lambda: (1, 2) in follower.handler.failed)
-            # This one fails because a reconnect was refused, so the refusal has been judged.
+            # This one fails because a reconnect was refused, so the refusal has been evaluated.
             follower.network.send(1, fetch(2, 3))
             await follower.handler.until(lambda: (1, 3) in follower.handler.failed)
             assert follower.handler.refused == []
@@ -141,7 +141,7 @@ def test_only_a_break_followed_by_a_refusal_counts(
     endings: list[Ending | None] = []
 
     class Scripted:
-        heard_at = 0.0
+        last_contact_at = 0.0
 
         def __init__(self, *_: object, **__: object) -> None:
             pass

@@ -170,7 +170,7 @@ def test_a_call_votes_only_for_the_node_of_its_certificate(folder: Path) -> None
     async def scenario() -> None:
         async with replica(1, tls=identity(folder, "n1"), names=NAMES) as leader:
             leader.echo()
-            for certificate, candidate, is_heard in (("n2", 2, True), ("n2", 3, False)):
+            for certificate, candidate, is_considered in (("n2", 2, True), ("n2", 3, False)):
                 tls = load_tls(files(folder, certificate))
                 credentials = grpc.ssl_channel_credentials(
                     tls.authorities, tls.key, tls.certificate
@@ -183,7 +183,7 @@ def test_a_call_votes_only_for_the_node_of_its_certificate(folder: Path) -> None
                 )
                 async with aio.secure_channel(leader.address, credentials, name) as channel:
                     call = raft_pb2_grpc.RaftServiceStub(channel).Vote(request, timeout=30)
-                    if is_heard:
+                    if is_considered:
                         assert (await call).error_code == common_pb2.ERROR_CODE_NONE
                         continue
                     with pytest.raises(aio.AioRpcError) as caught:

@@ -26,7 +26,7 @@ from quorum.transport.hello import (
     process_proof,
 )
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
-from quorum.transport.speakers import Speaker, Speakers
+from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.types import ReplicaKey, Voter
 from tests.support.peer_harness import CLUSTER, Replica, fetch, key, replica, run
 
@@ -233,7 +233,9 @@ def test_who_is_met_at_a_server_of_the_configuration_is_proven(is_hint: bool) ->
 
 def test_both_forms_of_a_process_id_are_of_one_process() -> None:
     """A replica reached by a hint and by its record at once is no second copy of its disk."""
-    speakers = Speakers()
-    speakers.take(Speaker(VOTER.key, hinted_hello(VOTER).process_id, lambda: None))
-    assert speakers.rival_of(Speaker(VOTER.key, VOTER.process_id, lambda: None)) is None
-    assert speakers.rival_of(Speaker(VOTER.key, process_proof(VOTER.process_id), lambda: None))
+    peer_sessions = PeerSessions()
+    peer_sessions.take(PeerSession(VOTER.key, hinted_hello(VOTER).process_id, lambda: None))
+    assert peer_sessions.rival_of(PeerSession(VOTER.key, VOTER.process_id, lambda: None)) is None
+    assert peer_sessions.rival_of(
+        PeerSession(VOTER.key, process_proof(VOTER.process_id), lambda: None)
+    )

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from quorum.transport import backoff as backoff_module
-from quorum.transport import speakers as speakers_module
+from quorum.transport import peer_sessions as peer_sessions_module
 from quorum.transport.backoff import Backoff
 from quorum.transport.hello import Hello
 from quorum.transport.limits import RECONNECT_BACKOFF_S, REFUSED_BACKOFF_MAX_S
@@ -30,7 +30,7 @@ def test_refusals_double_the_pause_up_to_some_seconds() -> None:
         limit = min(limit * 2, REFUSED_BACKOFF_MAX_S)
         assert limit / 2 <= pause <= limit
     assert len({round(pause, 6) for pause in pauses[10:]}) == 10
-    backoff.heard()
+    backoff.record_contact()
     assert backoff.after_refusal() <= 2 * RECONNECT_BACKOFF_S
 
 
@@ -80,7 +80,7 @@ class Pauses:
 @pytest.fixture
 def patient_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that stands still because the machine is busy is not taken for gone."""
-    monkeypatch.setattr(speakers_module, "SPEAKER_ANSWER_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(peer_sessions_module, "PEER_SESSION_ANSWER_S", 2 * PATIENCE_S)
 
 
 @pytest.mark.usefixtures("patient_peers")

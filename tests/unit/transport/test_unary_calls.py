@@ -285,7 +285,7 @@ def test_a_call_that_waits_when_the_node_stops_is_told() -> None:
         stub = raft_pb2_grpc.RaftServiceStub(channel)
         held = stub.Fetch(raft_pb2.FetchRequest(), timeout=PATIENCE_S)
         await node.handler.until(lambda: bool(node.handler.received))
-        await node.network.service.say_goodbye()
+        await node.network.service.send_goodbye()
         for call in (held, stub.Fetch(raft_pb2.FetchRequest(), timeout=PATIENCE_S)):
             with pytest.raises(aio.AioRpcError) as caught:
                 await call

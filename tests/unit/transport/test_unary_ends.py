@@ -70,7 +70,7 @@ def test_a_call_ends_with_a_status(method: str, monkeypatch: pytest.MonkeyPatch)
             await node.handler.until(lambda: len(node.handler.received) == 1)
             full = await ended(call(request, timeout=PATIENCE_S))
             assert full is grpc.StatusCode.RESOURCE_EXHAUSTED
-            await node.network.service.say_goodbye()
+            await node.network.service.send_goodbye()
             assert await held is grpc.StatusCode.UNAVAILABLE
 
         monkeypatch.setattr("quorum.transport.unary.UNARY_WAIT_S_MAX", 0.02)

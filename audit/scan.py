@@ -1,0 +1,264 @@
+"""Replaying a log record by record, and telling what each one meant.
+
+Belongs here: the state alongside the log, the partition changes that a broker event stands for
+(requirement 630.17), and when a change becomes visible. Rows are made elsewhere.
+
+The replay is the state machine's own (``ImageDelta.replay_batch``), so that the trail cannot
+disagree with what replicas hold. Changes inside a metadata transaction (KIP-868) are held back
+until it ends, and dropped when it is aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from audit.errors import AuditError
+from audit.plan import CheckpointFile
+from audit.segment_file import FoundBatch
+from audit.typed_rows import Effect
+from audit.typed_tables import EFFECTS, Derived
+from quorum.batch import Record, iterate_records
+from quorum.control import DecodedControl, decode_control
+from quorum.errors import LogDamagedError, QuorateError
+from quorum.types import Uuid
+from snapshot.reader import CheckpointReader
+from statemachine.batches import opens_transaction
+from statemachine.codec import batch_headers, decode_record
+from statemachine.codec_kafka import RecordHeaders
+from statemachine.delta import ImageDelta
+from statemachine.derivation import BrokerEvent, check_derivable, derive
+from statemachine.image import EMPTY_IMAGE, MetadataImage
+from statemachine.loading import load_checkpoint
+from statemachine.records import (
+    OWN_API_KEY_MIN,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    MetadataRecord,
+)
+
+
+@dataclass(slots=True)
+class Step:
+    """One record of the log and what is known about it."""
+
+    record: Record
+    content: MetadataRecord | DecodedControl
+    topic: str | None = None
+    """Name of the topic that the record names by id."""
+    derived: Derived = field(default_factory=list)
+    derived_topics: list[str | None] = field(default_factory=list)
+    """Topic names of ``derived``."""
+
+
+@dataclass(slots=True)
+class Visible:
+    """A change with the record that made it, once it is visible."""
+
+    effect: Effect
+    step: Step
+    batch: FoundBatch
+    headers: Sequence[tuple[str, bytes | None]]
+    """Record headers of the batch."""
+    effective_offset: int
+
+
+@dataclass(slots=True)
+class WalkedBatch:
+    """One batch with its records, and the changes that became visible with it."""
+
+    batch: FoundBatch
+    steps: list[Step]
+    visible: list[Visible]
+    is_settled: bool = True
+    """Whether no metadata transaction is open behind it."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]:
+        """Record headers of its first record, which say who wrote the batch."""
+        if not self.steps or self.batch.header.is_control:
+            return ()
+        return _headers_of(self.steps[0].record)
+
+
+def load_state(checkpoint: CheckpointFile) -> MetadataImage:
+    """The image that a checkpoint holds.
+
+    Raises:
+        SnapshotCorruptError, RecordCodecError, UnknownRecordError, ReplayError: Its content is
+            damaged or newer than this release.
+    """
+    batches = CheckpointReader(Path(checkpoint.path)).batches()
+    return load_checkpoint(checkpoint.snapshot_id, batches).image
+
+
+class Scan:
+    """Follows the log from a known state, or without one where none is to be had.
+
+    Without a state (``image`` None) records are decoded, but topic names, derived changes and
+    typed changes are not known.
+    """
+
+    def __init__(self, image: MetadataImage | None = EMPTY_IMAGE) -> None:
+        self._delta = None if image is None else ImageDelta(image)
+        self._before = EMPTY_IMAGE
+        """The image before the batch that opened the transaction under way."""
+        self._waiting: list[Visible] = []
+        self._mark = 0
+
+    @property
+    def has_state(self) -> bool:
+        """Whether changes are known."""
+        return self._delta is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no metadata transaction is open."""
+        return self._delta is None or self._delta.transaction is None
+
+    def image(self) -> MetadataImage:
+        """The newest image: outside any transaction, so that of before while one is open.
+
+        Raises:
+            AuditError: No state is known.
+        """
+        if self._delta is None:
+            raise AuditError("no checkpoint reaches down to the log start: the state is unknown")
+        return self._delta.view() if self.is_settled else self._before
+
+    def take(self, batch: FoundBatch, *, observe: bool = True) -> WalkedBatch:
+        """Replay one batch; with ``observe`` off only the state moves, as fast as it can.
+
+        Raises:
+            LogDamagedError: The batch cannot be decoded or contradicts the state. Names file,
+                position, offset and cause.
+        """
+        try:
+            if batch.header.is_control:
+                return self._take_control(batch)
+            return self._take_data(batch, observe=observe)
+        except LogDamagedError:
+            raise
+        except QuorateError as error:
+            raise LogDamagedError(
+                f"cannot replay: {error}",
+                path=batch.path,
+                position=batch.position,
+                offset=batch.header.base_offset,
+            ) from error
+
+    def _take_control(self, batch: FoundBatch) -> WalkedBatch:
+        steps = [
+            Step(record, decode_control(record, path=batch.path, position=batch.position))
+            for record in iterate_records(batch.data, batch.header, path=batch.path)
+        ]
+        if self._delta is not None:
+            self._delta.skip_batch(batch.header)
+        return WalkedBatch(batch, steps, [], self.is_settled)
+
+    def _take_data(self, batch: FoundBatch, *, observe: bool) -> WalkedBatch:
+        found = iterate_records(batch.data, batch.header, path=batch.path)
+        contents = [_decode(record) for record in found]
+        delta = self._delta
+        if delta is None:
+            return WalkedBatch(batch, [Step(*pair) for pair in zip(found, contents)], [])
+        if delta.transaction is None and opens_transaction(contents):
+            self._before = delta.view()
+            observe = True
+        headers = _headers_of(found[0])
+        if observe or delta.transaction is not None:
+            observer = _Observer(delta, batch, found, contents, headers, self)
+            delta.replay_batch(batch.header, observer, headers)
+            steps = observer.steps
+        else:
+            delta.replay_batch(batch.header, contents, headers)
+            steps = []
+        visible = self._settle(batch.header.end_offset)
+        return WalkedBatch(batch, steps, visible, self.is_settled)
+
+    def hold(self, visible: list[Visible]) -> None:
+        """Keep changes until they are visible."""
+        self._waiting += visible
+
+    def on_marker(self, content: MetadataRecord) -> None:
+        """A record was replayed: note where a transaction begins, drop what one discards."""
+        if isinstance(content, BeginTransactionRecord):
+            self._mark = len(self._waiting)
+        elif isinstance(content, AbortTransactionRecord):
+            del self._waiting[self._mark :]
+
+    def _settle(self, end_offset: int) -> list[Visible]:
+        if not self.is_settled:
+            return []
+        visible, self._waiting = self._waiting, []
+        for change in visible:
+            change.effective_offset = end_offset
+        return visible
+
+
+class _Observer(Sequence[MetadataRecord]):
+    """The records of a batch, watched while they are replayed.
+
+    Replay takes one record after the other, so what lies between two steps of the iteration is
+    the state behind the one and before the other.
+    """
+
+    def __init__(
+        self,
+        delta: ImageDelta,
+        batch: FoundBatch,
+        found: list[Record],
+        contents: list[MetadataRecord],
+        headers: RecordHeaders,
+        scan: Scan,
+    ) -> None:
+        self._delta = delta
+        self._batch = batch
+        self._found = found
+        self._contents = contents
+        self._headers = headers
+        self._scan = scan
+        self.steps: list[Step] = []
+
+    def __len__(self) -> int:
+        return len(self._contents)
+
+    @overload
+    def __getitem__(self, index: int) -> MetadataRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MetadataRecord]: ...
+    def __getitem__(self, index: int | slice) -> MetadataRecord | Sequence[MetadataRecord]:
+        return self._contents[index]
+
+    def __iter__(self) -> Iterator[MetadataRecord]:
+        for record, content in zip(self._found, self._contents):
+            step = Step(record, content, self._name_of(content))
+            if isinstance(content, BrokerEvent):
+                step.derived = derive(self._delta, content)
+                step.derived_topics = [self._name_of(change) for change in step.derived]
+            before = EFFECTS.get(type(content))
+            after = None if before is None else before(self._delta, content, step.derived)
+            yield content
+            self.steps.append(step)
+            if after is not None:
+                self._scan.hold(
+                    [Visible(effect, step, self._batch, self._headers, -1) for effect in after()]
+                )
+            self._scan.on_marker(content)
+
+    def _name_of(self, content: Any) -> str | None:
+        topic_id: Uuid | None = getattr(content, "topic_id", None)
+        return None if topic_id is None else self._delta.topics.name_of(topic_id)
+
+
+def _headers_of(record: Record) -> RecordHeaders:
+    return batch_headers(record.headers, record.value)
+
+
+def _decode(record: Record) -> MetadataRecord:
+    content = decode_record(record.value or b"")
+    if content.API_KEY >= OWN_API_KEY_MIN:
+        check_derivable(content)
+    return content

@@ -1,0 +1,99 @@
+"""Reads this replica's own log again on a worker, when the core asks for it.
+
+See: ADR 5; ``quorum.log.verify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+
+from quorate.replica.paced_files import PacedFiles, PacedStop
+from quorum.core.contract.local_events import LocalEvent, LogVerified
+from quorum.core.contract.output import VerifyLog
+from quorum.errors import StorageError
+from quorum.log.config import LogConfig
+from quorum.log.verify import Verified, verify_log
+from quorum.ports import FileSystem, LogStore
+from quorum.types import DigestAt
+
+
+class LogManager:
+    """One per replica, owned by the driver's thread.
+
+    Args:
+        notify: Takes the outcome to the core; called on the driver's thread.
+        to_driver: Brings a call from the worker back to the driver's thread.
+        on_failure: The disk failed.
+    """
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        log: LogStore,
+        executor: Executor,
+        notify: Callable[[LocalEvent], None],
+        to_driver: Callable[[Callable[[], None]], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._files = PacedFiles(fs)
+        self._directory = directory
+        self._log = log
+        self._executor = executor
+        self._notify = notify
+        self._to_driver = to_driver
+        self._on_failure = on_failure
+        self.verified_bytes = 0
+        """Log bytes read again in this life."""
+        self._last: Future[Verified] | None = None
+
+    def stop(self) -> Future[Verified] | None:
+        """Let a reading under way, and any that is asked for later, end at its next piece, untold.
+
+        Returns:
+            The last reading that was begun, or None.
+        """
+        self._files.stop()
+        return self._last
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the last reading that was begun failed of; None while it is under way, and after a
+        ``stop``. Any thread may ask.
+        """
+        last = self._last
+        if last is None or not last.done() or last.cancelled():
+            return None
+        error = last.exception()
+        return None if isinstance(error, PacedStop) else error
+
+    def verify(self, request: VerifyLog) -> None:
+        """Read everything below ``request.end_offset`` and report to the core."""
+        try:
+            value = self._log.digest_at(request.end_offset)
+        except StorageError:
+            value = b""
+        end = DigestAt(request.end_offset, value)
+        self._last = future = self._executor.submit(
+            verify_log, self._files, self._directory, end, config=LogConfig()
+        )
+        future.add_done_callback(lambda done: self._to_driver(lambda: self._report(request, done)))
+
+    def _report(self, request: VerifyLog, done: Future[Verified]) -> None:
+        if done.cancelled():
+            return
+        try:
+            found = done.result()
+        except PacedStop:
+            return
+        except StorageError as error:
+            self._on_failure(error)
+            return
+        self.verified_bytes += found.size_bytes
+        damage = found.damage
+        if damage is None:
+            self._notify(LogVerified(request.cuts))
+        else:
+            self._notify(LogVerified(request.cuts, damage.offset, str(damage)))

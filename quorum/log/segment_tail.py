@@ -1,0 +1,94 @@
+"""Following batches through a segment: the running state at the end of what was seen.
+
+Belongs here: the checks between one batch and the next, the digest chain, and which batches
+get an index entry. Pure: both the append path and the recovery scan use it, so that what is
+written and what is found at start go through the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quorum.batch import BatchHeader
+from quorum.digest import fold
+from quorum.log.index import IndexEntry
+from quorum.types import Epoch, EpochStart, OffsetAndEpoch
+
+
+class SegmentTail(NamedTuple):
+    """Where a segment ends. Replaced as a whole, so that readers see one consistent end."""
+
+    end_offset: int
+    epoch: Epoch
+    """Epoch of the last record; of the record before the segment when it is empty."""
+    position: int
+    """Bytes of whole batches in the segment."""
+    digest: bytes
+    """Log digest at ``end_offset``; empty when not known."""
+    unindexed_bytes: int = 0
+    """Log bytes since the last index entry."""
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """The log end that this is."""
+        return OffsetAndEpoch(self.end_offset, self.epoch)
+
+
+class Extension(NamedTuple):
+    """What a run of batches adds behind a ``SegmentTail``."""
+
+    tail: SegmentTail
+    entries: list[IndexEntry]
+    epochs: list[EpochStart]
+    """Epochs that start inside the run, ascending."""
+
+
+def join_problem(header: BatchHeader, end_offset: int, epoch: Epoch) -> str:
+    """Why this batch cannot follow a log end, in words; empty when it can."""
+    if header.base_offset != end_offset:
+        return f"base offset {header.base_offset} where {end_offset} follows"
+    if header.epoch < epoch:
+        return f"leader epoch {header.epoch} after epoch {epoch}"
+    return ""
+
+
+def extend(
+    tail: SegmentTail,
+    data: memoryview,
+    headers: Sequence[BatchHeader],
+    *,
+    index_interval: int,
+    boundaries: dict[int, bytes] | None = None,
+) -> Extension:
+    """Follow the batches of ``headers``, found in ``data`` and known to join the trail.
+
+    ``data`` may begin before the first of them. An entry is made for a batch when more than
+    ``index_interval`` bytes of log lie between it and the entry before, as Kafka does.
+    ``boundaries``, when given, receives the digest behind every batch, by offset.
+    """
+    if not headers:
+        return Extension(tail, [], [])
+    end_offset, epoch, end_position, digest, unindexed = tail
+    base = end_position - headers[0].position
+    entries: list[IndexEntry] = []
+    epochs: list[EpochStart] = []
+    for header in headers:
+        position = header.position
+        size = header.size
+        end_offset = header.end_offset
+        if unindexed > index_interval:
+            entries.append(IndexEntry(end_offset - 1, base + position, digest))
+            unindexed = 0
+        unindexed += size
+        if digest:
+            digest = fold(digest, data[position : position + size])
+            if boundaries is not None:
+                boundaries[end_offset] = digest
+        if header.epoch != epoch:
+            epoch = header.epoch
+            epochs.append(EpochStart(epoch, header.base_offset))
+    end_position = base + headers[-1].end_position
+    return Extension(
+        SegmentTail(end_offset, epoch, end_position, digest, unindexed), entries, epochs
+    )

@@ -1,0 +1,59 @@
+"""Logging without floods: one line when something changes, then a count at most once a minute.
+
+A subject (a peer, a caller) is well, or ill for a reason in words. Becoming ill, becoming ill for
+another reason and becoming well again are changes, and each is told; staying ill is summed up.
+Reasons that take turns are told once each and then summed up one by one.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from quorum.transport.limits import REPEATED_LOG_S
+
+_REMEMBERED_MAX = 256
+
+
+@dataclass(slots=True)
+class _Said:
+    """What became of one complaint since it was last logged."""
+
+    at: float
+    suppressed: int = 0
+
+
+class RateLimitedLog:
+    """Decides which repetitions reach the log. Times are the event loop's seconds.
+
+    ``logger`` gets a warning for each complaint that is logged, and an info line at each recovery.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._said: dict[tuple[str, str], _Said] = {}
+
+    def warn(self, about: str, problem: str, now: float) -> None:
+        """Log ``problem`` unless it was logged about the same subject a short while ago."""
+        said = self._said.get((about, problem))
+        if said is not None and now - said.at < REPEATED_LOG_S:
+            said.suppressed += 1
+            return
+        if len(self._said) >= _REMEMBERED_MAX:
+            # Peers choose some of these words, so the memory is bounded; forgetting costs a line.
+            self._said.clear()
+        self._said[about, problem] = _Said(now)
+        again = said.suppressed + 1 if said is not None else 0
+        more = f" (again {again} times in {now - said.at:.0f} s)" if said is not None else ""
+        self._logger.warning("%s: %s%s", about, problem, more)
+
+    def settle(self, about: str, recovery: str) -> None:
+        """The subject is well again: say so if it was ill, and log its next complaint at once."""
+        ill = [key for key in self._said if key[0] == about]
+        if not ill:
+            return
+        unsaid = sum(self._said[key].suppressed for key in ill)
+        for key in ill:
+            del self._said[key]
+        more = f" (after {unsaid} more failures)" if unsaid else ""
+        self._logger.info("%s: %s%s", about, recovery, more)

@@ -1,0 +1,342 @@
+"""One life of a node: a process with the production ``Replica`` in it, from start to end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from quorate.controller.config import ControllerConfig
+from quorate.replica.boot import Stores
+from quorate.replica.replica import Replica
+from quorate.replica.scrub import act_on, scrub, target_of
+from quorum.core.contract.events import Event
+from quorum.core.contract.local_events import LocalEvent, ShutDown
+from quorum.core.messages.message_types import Message
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.errors import DiskFullError, LogQuarantinedError, StorageError
+from quorum.runtime.ports import WriteGroup
+from quorum.types import NodeId
+from simulation.clocks import DriftingClock
+from simulation.disk import WriteQueue
+from simulation.environment import Environment
+from simulation.executor import InlineExecutor
+from simulation.heard import heard
+from simulation.invariants.run_observer import RunObserver
+from simulation.invariants.violation import Violation
+from simulation.memory_filesystem import PowerLost
+from simulation.node_disk import NodeDisk
+from simulation.seeded_random import SeededRandom
+from simulation.trace import describe
+from snapshot.writer import CheckpointInfo
+
+_LOOK_US = 20_000
+"""How often it is looked whether a hung disk goes on."""
+
+
+class Links(Protocol):
+    """What carries a node's messages."""
+
+    def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """Take a message; it arrives, or does not."""
+
+    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+        """Where a node looks for others from now on."""
+
+    def door_closed(self, node_id: NodeId) -> None:
+        """The process of a node died on a machine that lives."""
+
+
+class Host(Protocol):
+    """The node whose life it is."""
+
+    id: NodeId
+    disk: NodeDisk
+    clock: DriftingClock
+    run_observer: RunObserver
+    network: Links
+    paused_until_us: int
+    lacks: frozenset[int]
+
+    def stop_for(self, reason: str) -> None:
+        """The process ended itself, or its machine did."""
+
+
+class Incarnation:
+    """Every entry point ends with a look by the witness; after ``end`` none does anything."""
+
+    def __init__(
+        self,
+        member: Host,
+        cluster: Environment,
+        stores: Stores,
+        rng_seed: int,
+        *,
+        uses_native_codec: bool,
+    ) -> None:
+        self.is_over = False
+        self.is_stopping = False
+        """Whether it was told to go and has not gone yet: it does not stand any more."""
+        self._member = member
+        self._id = member.id
+        self._cluster = cluster
+        self._run_observer = member.run_observer
+        self._network = member.network
+        self._clock = member.clock
+        self._disk = member.disk
+        self._armed_us: int | None = None
+        self._armed_ms = NEVER_MS
+        """The deadline that it is armed for, by the node's own clock."""
+        self._failure: BaseException | None = None
+        self._queue = WriteQueue(
+            self._begin_pass,
+            lambda group: member.run_observer.submitted(member.id, group),
+            cluster.plan.disk_groups,
+        )
+        self._persistence = Replica.persistence_of(stores)
+        # A voter's own records name its peers; one that has lost them is told by its operator.
+        is_voter = member.id in cluster.voter_ids and not member.disk.is_wiped
+        knows_peers = is_voter and bool(stores.state.voters)
+        self.replica = Replica(
+            stores,
+            member.disk.fs,
+            quorum_config=cluster.settings.quorum,
+            controller_config=ControllerConfig(
+                cluster.cluster_id,
+                uses_native_codec=uses_native_codec,
+                idle_interval_ms=cluster.settings.idle_ms,
+                kraft_version=1,
+                session_timeout_ms=400,
+            ),
+            snapshot_config=cluster.settings.snapshot,
+            clock=member.clock,
+            rng=SeededRandom(rng_seed),
+            writer=self._queue,
+            network=self,
+            executor=InlineExecutor(),
+            to_driver=lambda call: cluster.scheduler.after(
+                self._disk_delay(), self._worker_done, call
+            ),
+            on_event=self._note_event,
+            on_deadline=self._arm,
+            on_failure=self._fail,
+            on_fault=self._product_fault,
+            bootstrap=() if knows_peers else cluster.servers_of(member.id),
+            relays=cluster.relays.of(member.id),
+            on_checkpoint=self._checkpoint_written,
+        )
+
+    def end(self, rng: random.Random | None = None) -> bool:
+        """The process is gone; with ``rng``, part of what its disk was doing is still done.
+
+        Returns whether anything was under way or waiting.
+        """
+        self.is_over = True
+        if rng is None:
+            return True
+        return self._queue.cut_off(self._disk.fs, self._persistence, rng)
+
+    # ------------------------------------------------------------------ entry points
+
+    def enter(self, call: Callable[..., object], *arguments: object) -> None:
+        """Call into the replica; whatever happens, look at it afterwards."""
+        member = self._member
+        try:
+            call(*arguments)
+        except PowerLost:
+            if not self.is_over:
+                self._run_observer.cut_short(self._id)
+            member.stop_for("power")
+            return
+        except DiskFullError as error:
+            member.stop_for(f"full: {error}" if self._failure is None else "full")
+            return
+        except StorageError as error:
+            self._storage_failed(error)
+            return
+        except Violation:
+            raise
+        except BaseException as error:
+            self._run_observer.stepped(self._id)
+            raise Violation(
+                "no-crash", "the replica raised", node=self._id, error=repr(error)
+            ) from error
+        if not self.is_over:
+            self._run_observer.stepped(self._id)
+        if self._failure is not None:
+            self._storage_failed(self._failure)
+
+    def _storage_failed(self, error: BaseException) -> None:
+        run_observer = self._run_observer
+        has_rotted = (
+            run_observer.is_chain_damaged or run_observer.nodes[self._id].damaged_at is not None
+        )
+        # Records that corruption below a running node are found when it reads them, to apply or to
+        # serve.
+        is_expected = self._disk.is_suspect or self._disk.files.is_latent
+        if isinstance(error, LogQuarantinedError):
+            is_expected = has_rotted
+        if not is_expected or not isinstance(error, StorageError):
+            raise Violation(
+                "no-crash",
+                "the disk was intact and yet it failed",
+                node=self._id,
+                error=repr(error),
+            ) from error
+        self._member.stop_for(f"disk failed: {type(error).__name__}")
+
+    def receive(self, sender: NodeId, message: Message) -> None:
+        """A message has arrived."""
+        cluster = self._cluster
+        if self.is_over or (
+            cluster.scheduler.now_us < self._member.paused_until_us
+            and self._is_paused(self.receive, sender, message)
+        ):
+            return
+        cluster.counts.events += 1
+        self._run_observer.received(self._id, sender, message)
+        self.enter(self.replica.receive, sender, message)
+        if cluster.trace.is_kept:
+            cluster.note(self._id, "deliver", describe(sender, message))
+
+    def notify(self, fact: LocalEvent) -> None:
+        """A local fact."""
+        if isinstance(fact, ShutDown):
+            self.is_stopping = True
+        self.enter(self.replica.on_local_event, fact)
+        self._cluster.note(self._id, "on_local_event", type(fact).__name__)
+
+    def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
+        """A client's step at this node's controller; one that is paused takes it later."""
+        if self.is_over or self._is_paused(self.serve, detail, call):
+            return
+        self._cluster.counts.events += 1
+        self.enter(self._serve, call)
+        self._cluster.note(self._id, "client", detail)
+
+    def _serve(self, call: Callable[[Replica], None]) -> None:
+        call(self.replica)
+        self.replica.turn()
+
+    def checkpoint(self) -> None:
+        """An operator asks for a checkpoint now."""
+        self.enter(self._work, self.replica.checkpoints.write_now)
+        self._cluster.note(self._id, "checkpoint", "asked for")
+
+    def scrub(self) -> None:
+        """Read and prove all files, as a node does in the background, and act on what is found."""
+        for finding in scrub(self._disk.fs, target_of(self.replica)):
+            if not self.is_over:
+                self.enter(self._work, lambda found=finding: act_on(self.replica, found))
+                self._cluster.note(self._id, "scrub", finding.cause)
+
+    def wake(self) -> None:
+        """Its clock was changed: find out anew when the next timer ends."""
+        if self.is_over or self._is_paused(self.wake):
+            return
+        self._armed_us = None
+        self._armed_ms = NEVER_MS
+        self.enter(self.replica.tick)
+        self._cluster.note(self._id, "tick", "clock changed")
+
+    def _is_paused(self, call: Callable[..., None], *arguments: Any) -> bool:
+        until_us = self._member.paused_until_us
+        scheduler = self._cluster.scheduler
+        if scheduler.now_us >= until_us or self._cluster.is_healed:
+            return False
+        scheduler.at(until_us, call, *arguments)
+        return True
+
+    # ------------------------------------------------------------------ the disk
+
+    def _disk_delay(self) -> int:
+        return self._cluster.disk_delay() * self._disk.factor
+
+    def _begin_pass(self) -> None:
+        self._cluster.scheduler.after(self._disk_delay(), self._pass_done)
+
+    def _pass_done(self) -> None:
+        cluster = self._cluster
+        now_us = cluster.scheduler.now_us
+        if self.is_over or (
+            now_us < self._member.paused_until_us and self._is_paused(self._pass_done)
+        ):
+            return
+        if now_us < self._disk.hung_until_us:
+            cluster.scheduler.after(_LOOK_US, self._pass_done)
+            return
+        cluster.counts.events += 1
+        groups = self._queue.take()
+        self.enter(self._write, groups)
+        if cluster.trace.is_kept:
+            cluster.note(self._id, "disk", f"ticket {groups[-1].ticket}")
+        if not self.is_over:
+            self._queue.begin()
+
+    def _write(self, groups: list[WriteGroup]) -> None:
+        done = self._persistence.execute(groups)
+        self._run_observer.persisted(self._id, groups)
+        if self._id in self._run_observer.forged:
+            # It was fetched, and may be quarantined as where it came from.
+            self._disk.has_lost_its_vote = True
+        self.replica.write_done(done)
+
+    def _worker_done(self, call: Callable[[], None]) -> None:
+        if not self.is_over:
+            self._cluster.counts.events += 1
+            self.enter(self._work, call)
+            self._cluster.note(self._id, "worker", "")
+
+    def _work(self, call: Callable[[], object]) -> None:
+        call()
+        self.replica.turn()
+
+    # ------------------------------------------------------------------ what the replica needs
+
+    def send(self, to: NodeId, message: Message) -> None:
+        if self._cluster.is_foreign(to):
+            self._network.send(self._id, to, message)
+            return
+        receiver = to if to >= 0 else self._cluster.node_behind(to)
+        self._run_observer.sent(self._id, receiver, message)
+        self._network.send(self._id, to, message)
+
+    def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
+        """Addresses matter only where somebody names a false one."""
+        self._network.found_at(self._id, addresses)
+
+    def _arm(self, deadline_ms: int | None) -> None:
+        # Whoever changes the clock calls ``wake``, so a later deadline is a later time.
+        if deadline_ms is None or deadline_ms >= self._armed_ms:
+            return
+        at_us = max(self._clock.true_us(deadline_ms), self._cluster.scheduler.now_us)
+        if self._armed_us is None or at_us < self._armed_us:
+            self._armed_us = at_us
+            self._armed_ms = deadline_ms
+            self._cluster.scheduler.at(at_us, self._tick, at_us)
+
+    def _tick(self, at_us: int) -> None:
+        if self.is_over or self._armed_us != at_us or self._is_paused(self._tick, at_us):
+            return
+        self._armed_us = None
+        self._armed_ms = NEVER_MS
+        self.enter(self.replica.tick)
+        self._cluster.note(self._id, "tick", "")
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+
+    def _product_fault(self, message: str) -> None:
+        if self._member.lacks:
+            # What stops replay in an older release; ``leader-replays`` looks at what follows.
+            self._cluster.note(self._id, "replay stopped", message)
+            self._cluster.happened("replay-stopped")
+            return
+        raise Violation("no-crash", "the controller reports a fault", node=self._id, fault=message)
+
+    def _checkpoint_written(self, info: CheckpointInfo) -> None:
+        self._cluster.counts.checkpoints += 1
+        self._run_observer.checkpointed(self._id, info.snapshot_id)
+
+    def _note_event(self, event: Event) -> None:
+        heard(self._cluster, self._id, self._disk, event)
