@@ -53,7 +53,7 @@ class ClientServices:
         other_service_names: Sequence[str] = (),
     ) -> None:
         self.closing = Closing(node.node_id)
-        self.held = Gate("parked reads", max(1, limits.unary_calls_max // HELD_SHARE))
+        self.held = Gate("held reads", max(1, limits.unary_calls_max // HELD_SHARE))
         reads = Reads(node, self.held)
         self.metadata = MetadataService(node, limits, self.closing, reads)
         self.admin = AdminService(node, reads)

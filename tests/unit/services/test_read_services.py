@@ -163,7 +163,7 @@ def test_waiting_reads_leave_room_for_others(monkeypatch):
         first = asyncio.create_task(client.list_topics(read=at_least(log.end + 1)))
         await nodes[0].has_waits(1)
         stub = client._nodes.node(nodes[0].address).metadata
-        with pytest.raises(grpc.aio.AioRpcError, match="1 parked reads are open"):
+        with pytest.raises(grpc.aio.AioRpcError, match="1 held reads are open"):
             await stub.ListTopics(ListTopicsRequest(read=at_least(log.end + 1)), timeout=30)
         await stub.ListTopics(ListTopicsRequest(), timeout=30)
         nodes[0].commit()
