@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulation.budget import Budget
-from simulation.consumers import Consumers
+from simulation.consumers import consumers_of
 from simulation.conversions import Conversions
 from simulation.faults import FaultMaker
 from simulation.memory_filesystem import KEEP_ALL
@@ -15,7 +15,7 @@ from simulation.recording import Readers, Recording
 from simulation.seeded_random import SeededRandom
 from simulation.strangers import Strangers
 from simulation.trace import Trace
-from simulation.watchers import Watchers
+from simulation.watchers import watchers_of
 from simulation.workload import Clients
 
 KAFKA_SHARE = 0.3
@@ -46,9 +46,11 @@ class Cluster(Population):
             self, self.recording, SeededRandom(root.getrandbits(64)), self.clients.has_stopped
         )
         history, conversions = self.recording.history, Conversions()
-        self.watchers = Watchers(self, history, SeededRandom(root.getrandbits(64)), conversions)
+        self.watchers = watchers_of(self, history, SeededRandom(root.getrandbits(64)), conversions)
         self._strangers = Strangers(self, self.clients, SeededRandom(root.getrandbits(64)))
-        self.consumers = Consumers(self, history, SeededRandom(root.getrandbits(64)), conversions)
+        self.consumers = consumers_of(
+            self, history, SeededRandom(root.getrandbits(64)), conversions
+        )
 
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""

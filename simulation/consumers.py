@@ -44,6 +44,7 @@ from quorum.v1.metadata_pb2 import (
 )
 from simulation.conversions import Conversions
 from simulation.invariants.violation import Violation
+from simulation.log_readers import LogReaders
 from simulation.node_choice import choose_node, leave_share
 from simulation.population import Population
 from simulation.seeded_random import SeededRandom
@@ -336,30 +337,15 @@ class Consumer:
             raise Violation(NAME, "took damaged records", consumer=self._name, read=before)
 
 
-class Consumers:
+def consumers_of(
+    cluster: Population, history: History, rng: random.Random, conversions: Conversions
+) -> LogReaders:
     """All consumers of a cluster."""
-
-    def __init__(
-        self, cluster: Population, history: History, rng: random.Random, conversions: Conversions
-    ) -> None:
-        self._cluster = cluster
-        self._all = [
-            Consumer(cluster, history, SeededRandom(rng.getrandbits(64)), place, conversions)
-            for place in range(CONSUMERS)
-        ]
-
-    def start(self) -> None:
-        """Let every consumer ask somebody."""
-        for number, consumer in enumerate(self._all):
-            self._cluster.scheduler.after(9_000 * (number + 1), consumer.poll)
-
-    def offsets(self) -> list[int]:
-        """What each of them has read everything below of; -1 for nothing yet."""
-        return [each.offset for each in self._all]
-
-    def have(self, end_offset: int) -> bool:
-        """Whether everybody has read everything below ``end_offset``."""
-        return all(each.offset == end_offset for each in self._all)
+    consumers = [
+        Consumer(cluster, history, SeededRandom(rng.getrandbits(64)), place, conversions)
+        for place in range(CONSUMERS)
+    ]
+    return LogReaders(cluster, {each: each.poll for each in consumers}, 9_000)
 
 
 def _at_once(answer: Awaitable[Any]) -> Any:

@@ -237,7 +237,7 @@ def _is_refusal(batch: Batch) -> bool:
 
 
 def _digest(batch: Batch) -> str:
-    """As ``Watchers`` take it of what they are handed; of control records they see nothing."""
+    """As watchers take it of what they are handed; of control records they see nothing."""
     if batch.is_control:
         return _OF_NOTHING
     records = records_of(batch)

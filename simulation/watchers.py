@@ -26,6 +26,7 @@ from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from quorum.v1.metadata_pb2 import WatchResponse
 from simulation.conversions import Conversions, Told
 from simulation.invariants.violation import Violation
+from simulation.log_readers import LogReaders
 from simulation.node_choice import choose_node, leave_share
 from simulation.population import Population
 from simulation.record_digest import digest_of
@@ -333,27 +334,12 @@ class Watcher:
         self._again()
 
 
-class Watchers:
+def watchers_of(
+    cluster: Population, history: History, rng: random.Random, conversions: Conversions
+) -> LogReaders:
     """All watchers of a cluster."""
-
-    def __init__(
-        self, cluster: Population, history: History, rng: random.Random, conversions: Conversions
-    ) -> None:
-        self._cluster = cluster
-        self._all = [
-            Watcher(cluster, history, SeededRandom(rng.getrandbits(64)), place, conversions)
-            for place in range(WATCHERS)
-        ]
-
-    def start(self) -> None:
-        """Let every watcher ask somebody."""
-        for number, watcher in enumerate(self._all):
-            self._cluster.scheduler.after(7_000 * (number + 1), watcher.connect)
-
-    def offsets(self) -> list[int]:
-        """What each of them was handed everything below of; -1 for nothing yet."""
-        return [each.offset for each in self._all]
-
-    def have(self, end_offset: int) -> bool:
-        """Whether everybody was handed everything below ``end_offset``."""
-        return all(each.offset == end_offset for each in self._all)
+    watchers = [
+        Watcher(cluster, history, SeededRandom(rng.getrandbits(64)), place, conversions)
+        for place in range(WATCHERS)
+    ]
+    return LogReaders(cluster, {each: each.connect for each in watchers}, 7_000)

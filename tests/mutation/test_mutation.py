@@ -20,6 +20,7 @@ from tests.mutation.report import Share, report
 from tests.mutation.simulated import Seed
 from tests.mutation.survivors import Survivor, listed, reasons
 
+CORE = Path(majority.__file__).parents[1]
 NIGHTS = 10
 """After so many every mutant has been run once."""
 KILLED = {"function": "election.grant", "status": "killed"}
@@ -231,3 +232,18 @@ def test_a_tenth_of_the_mutants_of_the_core_is_noticed() -> None:
     share = f"{time.gmtime().tm_yday % NIGHTS + 1}/{NIGHTS}"
     ended = CliRunner().invoke(command.main, ["--share", share])
     assert ended.exit_code == 0, f"share {share}\n{ended.output}"
+
+
+@pytest.mark.long
+def test_every_listed_survivor_is_a_mutant_of_the_code_as_it_is() -> None:
+    """An entry whose code was renamed excuses nothing, and its mutant counts as open again."""
+    functions = {each.function for each in listed()}
+    modules = {each.partition(".")[0] for each in functions}
+    found = {
+        Survivor(mutant.function, mutant.change())
+        for path in sorted(CORE.rglob("*.py"))
+        if path.stem in modules
+        for mutant in mutants_of(path, operators(0, 1))
+        if mutant.function in functions
+    }
+    assert listed() - found == frozenset()

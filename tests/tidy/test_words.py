@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.tidy.test_sizes import FILES
 
 ROOT = Path(__file__).resolve().parents[2]
 REFUSED = {
@@ -105,22 +106,7 @@ def refused(names: set[str]) -> list[str]:
     return problems
 
 
-def python_files() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split("\0")
-    return [
-        ROOT / name
-        for name in sorted(listed)
-        if name and (ROOT / name).is_file() and "_pb2" not in name
-    ]
-
-
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_identifiers_use_the_words_of_the_field(path: Path) -> None:
     names = defined(path.read_text(encoding="utf-8"))
     if path.parent.relative_to(ROOT).as_posix() not in FOLDERS:

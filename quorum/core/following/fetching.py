@@ -72,14 +72,9 @@ def poll_follower(core: CoreState, role: Follower) -> None:
 
 def poll_fetch(core: CoreState) -> None:
     """Keep one Fetch under way: to the leader, or to anybody who may know it."""
-    flight = core.in_flight
-    if flight is not None and flight.deadline_ms is not None:
-        if core.now_ms >= flight.deadline_ms:
-            core.fired(Timer.SNAPSHOT_REQUEST if flight.is_snapshot else Timer.FETCH_REQUEST)
-            core.in_flight = None
-            core.peer_failed(flight.peer)
-        elif is_search_to_end(core, flight):
-            set_search_aside(core, flight)
+    flight = _fail_late_request(core)
+    if flight is not None and flight.deadline_ms is not None and is_search_to_end(core, flight):
+        set_search_aside(core, flight)
     if core.chain.quarantined_log:
         return
     if core.in_flight is None:
@@ -90,17 +85,24 @@ def poll_fetch(core: CoreState) -> None:
 
 def poll_search(core: CoreState) -> None:
     """While this replica campaigns, keep a question to a bootstrap server under way."""
+    if _fail_late_request(core) is not None or core.chain.quarantined_log:
+        return
+    server = server_to_ask(core)
+    if server is not None:
+        if core.peers.ready_ms(server):
+            core.fired(Timer.FETCH_RETRY)
+        _fetch_from(core, server)
+
+
+def _fail_late_request(core: CoreState) -> InFlight | None:
+    """The request in flight; one whose time is over has failed, and is not in flight any more."""
     flight = core.in_flight
-    if flight is not None and flight.deadline_ms is not None and core.now_ms >= flight.deadline_ms:
-        core.fired(Timer.FETCH_REQUEST)
-        core.peer_failed(flight.peer)
-        core.in_flight = flight = None
-    if flight is None and not core.chain.quarantined_log:
-        server = server_to_ask(core)
-        if server is not None:
-            if core.peers.ready_ms(server):
-                core.fired(Timer.FETCH_RETRY)
-            _fetch_from(core, server)
+    if flight is None or flight.deadline_ms is None or core.now_ms < flight.deadline_ms:
+        return flight
+    core.fired(Timer.SNAPSHOT_REQUEST if flight.is_snapshot else Timer.FETCH_REQUEST)
+    core.in_flight = None
+    core.peer_failed(flight.peer)
+    return None
 
 
 def _ask(core: CoreState) -> None:
