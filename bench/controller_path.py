@@ -1,4 +1,4 @@
-"""What one command costs the controller: judge, encode, replay, append, adopt, answer.
+"""What one command costs the controller: evaluate, encode, replay, append, adopt, answer.
 
 Runs the real controller over a log that is instantly durable and committed, so that only the
 controller's own work is measured. Prints one JSON object; microseconds of processor time per

@@ -1,6 +1,6 @@
 """What clients may ask of the metadata: one plain value per command.
 
-A command is an intention. ``statemachine.prepare`` judges it against an image and answers
+A command is an intention. ``statemachine.prepare`` evaluates it against an image and answers
 with the records that state what happened. One command is one atomic batch and one sequence
 number (ADR 10); a request that names several topics is several commands.
 Nothing here is validated on construction: a client's nonsense is refused by ``prepare`` with

@@ -1,6 +1,6 @@
 """``ImageDelta``: changes on top of an image, applied batch by batch; single use.
 
-The leader builds one over its newest image to judge commands against what is not yet committed;
+The leader builds one over its newest image to evaluate commands against what is not yet committed;
 every replica builds one to apply committed batches. The section attributes (``features``,
 ``cluster``, ``topics``, ``configs``, ``security``, ``producers``) answer the same lookups as
 those of ``MetadataImage``: they are the base's sections until a record first changes one.

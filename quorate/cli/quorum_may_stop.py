@@ -86,7 +86,7 @@ def may_stop(session: Session, node: int, spare: int, wait_s: float) -> None:
 
 
 def _probed(session: Session, node: int, spare: int) -> _Finding:
-    """Judge by who has fetched since now; at once if the node may not be stopped either way.
+    """Evaluate by who has fetched since now; at once if the node may not be stopped either way.
 
     Voters that the leader already takes as silent are not waited for. Another leader begins anew:
     its clock is another.

@@ -120,7 +120,7 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this controller judges commands now."""
+        """Whether this controller evaluates commands now."""
         return self._proposer.active_epoch is not None
 
     @property

@@ -109,7 +109,7 @@ class _Replayed:
 
 @dataclass(slots=True)
 class GroupFormer:
-    """Judges commands one after the other and collects what they come to.
+    """Evaluates commands one after the other and collects what they come to.
 
     ``evaluate`` is the leader's hot path; ``add`` is for what the controller itself has to say.
     """
@@ -142,7 +142,7 @@ class GroupFormer:
         self.base_offset = self.delta.end_offset
 
     def evaluate(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Judge one command; its answer is kept until the group is committed."""
+        """Evaluate one command; its answer is kept until the group is committed."""
         delta = self.delta
         evaluation, base = self.evaluation, delta.end_offset
         evaluation.next_offset, evaluation.principal = base, context.principal
@@ -183,7 +183,7 @@ class GroupFormer:
     def _execute(
         self, command: Command, context: RequestContext, *, is_fence: bool
     ) -> dict[str, object]:
-        """Judge a command and append what it comes to; what it yields.
+        """Evaluate a command and append what it comes to; what it yields.
 
         Raises:
             CommandError: It is refused; nothing was appended.

@@ -1,6 +1,6 @@
 """The leader's groups that are appended but not yet committed, and how they become the image.
 
-The leader replays each group once, when it judges it. When the group's end is committed, the
+The leader replays each group once, when it evaluates it. When the group's end is committed, the
 state machine adopts the result; bytes are only replayed for what this leader did not form
 itself (older epochs, control batches between groups) and when leadership is lost.
 

@@ -48,5 +48,5 @@ class UnusedNumbers:
                 numbers.discard(min(numbers))
 
     def clear(self) -> None:
-        """Forget everything: somebody else judges from now on."""
+        """Forget everything: somebody else evaluates from now on."""
         self._known.clear()

@@ -35,7 +35,7 @@ CHECKPOINT_STEP_BYTES = 512 << 10
 """A checkpoint is no unit of change: its batches are copied in pieces of about this size."""
 CHECKPOINT_STEP_RECORDS = 4_096
 BATCH_RECORDS_MAX = 20_000
-"""Twice what Kafka's controllers write: a leader that judges one command for seconds is deposed."""
+"""Twice what Kafka's controllers write: a leader busy with one command for seconds is deposed."""
 _VALUE_OVERHEAD_BYTES = 6
 _COMMAND_OVERHEAD_BYTES = 4096
 

@@ -104,7 +104,7 @@ class ReplicaNode(LogFacts):
         self._schedule_turn()
 
     def evaluate_submitted(self) -> None:
-        """Judge what has been submitted now, before the next message is read."""
+        """Evaluate what has been submitted now, before the next message is read."""
         if self._due_turn is not None:
             self._due_turn.cancel()
             self._turn()

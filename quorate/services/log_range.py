@@ -18,7 +18,7 @@ from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 
 
 class KnownLog(KnowsLeader, Protocol):
-    """What has to be known of a replica's log to judge positions; a ``ServedNode`` is one."""
+    """What has to be known of a replica's log to evaluate positions; a ``ServedNode`` is one."""
 
     @property
     def is_leader(self) -> bool:
@@ -44,13 +44,13 @@ class KnownLog(KnowsLeader, Protocol):
 
 
 class LogRange:
-    """Judges positions against one replica's log."""
+    """Evaluates positions against one replica's log."""
 
     def __init__(self, node: KnownLog) -> None:
         self._node = node
 
     def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
-        """Judge a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
+        """Check a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
 
         Returns:
             The largest epoch that this log has at or below ``last_epoch``, and where that ends

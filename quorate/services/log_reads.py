@@ -1,6 +1,6 @@
 """The metadata log for plain consumers: fetch, list offsets, offset for leader epoch.
 
-Only what is committed is visible. The leader judges a consumer's history; another replica
+Only what is committed is visible. The leader evaluates a consumer's history; another replica
 serves the committed part it has and never calls a consumer diverged that is merely ahead.
 
 See: KIP-320, requirements 279.1, 320.1-320.5.

@@ -163,7 +163,7 @@ class ServedNode(Protocol):
         """Give a command to the controller; ``on_answer`` is called once, on the loop."""
 
     def evaluate_submitted(self) -> None:
-        """Judge what has been submitted now, not at the next turn of the loop.
+        """Evaluate what has been submitted now, not at the next turn of the loop.
 
         For whoever has just handed over everything that arrived in one message; does nothing
         when nothing waits.

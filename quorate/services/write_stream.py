@@ -54,7 +54,7 @@ _REDIRECTING = frozenset(
 async def write_once(
     node: ServedNode, request: metadata_pb2.WriteRequest, context: Context
 ) -> metadata_pb2.WriteResponse:
-    """Judge one command and answer when it is committed and applied.
+    """Evaluate one command and answer when it is committed and applied.
 
     Raises:
         CommandError: The command was refused, or (OUTCOME_UNKNOWN) nobody can tell yet.

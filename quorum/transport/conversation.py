@@ -149,7 +149,7 @@ class Conversation:
             # its write in vain gRPC tells no other reason.
             asyncio.get_running_loop().call_soon(self._announce, outbox)
             await self._read(call, outbox)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - judged, or raised
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - evaluated, or raised
             return self._evaluate(error)
         finally:
             if outbox is not None:
@@ -249,7 +249,7 @@ class Conversation:
                 return Ended(Ending.REFUSED_HELLO, problem)
             return Ended(Ending.NEVER_BEGAN, problem)
         if code in _REFUSALS:
-            # The peer judges a certificate, and whether another process speaks for this replica,
+            # The peer evaluates a certificate, and whether another process speaks for this replica,
             # only when it has said its own hello.
             self._link.counters.turned_away += 1
             return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")

@@ -1,6 +1,6 @@
 """The handshake that opens a peer stream: who is there, of which cluster, set up how.
 
-Each side sends one hello and judges the other's before anything else. Two nodes whose
+Each side sends one hello and evaluates the other's before anything else. Two nodes whose
 ``ClusterConfig`` differ must not replicate to each other: they would derive different states
 from one log.
 """

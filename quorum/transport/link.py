@@ -99,6 +99,6 @@ class Link:
 
 
 def forget_failure(task: asyncio.Task[None]) -> None:
-    """For ``add_done_callback`` of a writer: its stream's reader sees the same end and judges."""
+    """For ``add_done_callback`` of a writer: its stream's reader sees the same end and acts."""
     if not task.cancelled():
         task.exception()

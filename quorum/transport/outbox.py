@@ -22,7 +22,7 @@ class Outbox:
 
     ``on_dropped`` is told why, for every frame that is dropped while the stream lasts.
 
-    A write that fails closes it. Nobody is told: the stream's reader sees the same end, and judges.
+    A write that fails closes it. Nobody is told: the stream's reader sees the same end, and acts.
 
     Invariants:
         1. At most one write is under way.
@@ -102,7 +102,7 @@ class Outbox:
             try:
                 if not begin(self._write(frame), self._written):
                     return
-            except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the reader judges
+            except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the reader evaluates
                 self._is_writing = False
                 self.close()
                 return

@@ -1,6 +1,6 @@
 """ReadPosition as protobuf: the two functions per type that ``codec`` has for the others.
 
-See: ``codec`` for what shape is checked here and what is the core's to judge.
+See: ``codec`` for what shape is checked here and what is the core's to evaluate.
 """
 
 from __future__ import annotations

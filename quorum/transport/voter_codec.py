@@ -1,6 +1,6 @@
 """Requests about a replica's own voter entry as protobuf, and their one answer.
 
-See: ``codec`` for what shape is checked here and what is the core's to judge.
+See: ``codec`` for what shape is checked here and what is the core's to evaluate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an onlooker sees of a cluster, fed by the harness and told on to those who judge it.
+"""What an onlooker sees of a cluster, fed by the harness and told on to those who evaluate it.
 
 It looks at what is handed to each disk, what each disk has completed, what leaves each node and
 what each node says of itself, and never at how a node decides. Every check costs about the same
@@ -84,7 +84,7 @@ class RunObserver:
         """Whether corruption took digests of the log from any disk."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
         self.invariants: Sequence[object] = ()
-        """Those who judge; for whoever asks them at the end what they have seen."""
+        """Those who evaluate; for whoever asks them at the end what they have seen."""
         self._told = Listeners()
 
     def report_to(self, invariants: Sequence[object], listeners: Listeners) -> None:

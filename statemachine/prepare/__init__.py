@@ -49,7 +49,7 @@ EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.ElectLeaders: prepare_elect_leaders,
     commands.ImportBatch: prepare_import_batch,
 }
-"""Every command and who judges it."""
+"""Every command and who evaluates it."""
 
 
 def prepare(view: View, command: commands.Command, context: EvaluationContext) -> Prepared:

@@ -42,7 +42,7 @@ _BROKER = int(ResourceType.BROKER)
 def prepare_incremental_alter_configs(
     view: View,
     command: IncrementalAlterConfigs,
-    context: EvaluationContext,  # noqa: ARG001 - every judge takes the same three
+    context: EvaluationContext,  # noqa: ARG001 - every evaluate takes the same three
 ) -> Prepared:
     """Records for the keys whose value becomes another one; the others yield nothing.
 
@@ -167,7 +167,7 @@ def _edit_list(key: ConfigKey, change: ConfigChange, value: str, old: str | None
 
 
 def check_topic_configs(configs: Sequence[tuple[str, str | None]]) -> None:
-    """Judge the configuration that a new topic is created with.
+    """Evaluate the configuration that a new topic is created with.
 
     Raises:
         CommandError: INVALID_CONFIG or INVALID_REQUEST.

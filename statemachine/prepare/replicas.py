@@ -72,7 +72,7 @@ def usable_brokers(view: View) -> list[UsableBroker]:
 def check_assignment(
     view: View, replicas: Sequence[NodeId], partition: int, replication_factor: int
 ) -> None:
-    """Judge replicas that a client chose by hand.
+    """Evaluate replicas that a client chose by hand.
 
     Raises:
         CommandError: INVALID_REPLICA_ASSIGNMENT naming the partition and the cause.

@@ -12,7 +12,7 @@ from statemachine.records import ELR_VERSION
 from statemachine.sections.cluster import BrokerRegistration
 
 View: TypeAlias = MetadataImage | ImageDelta
-"""An image, or one being changed: the leader judges against what it has proposed already."""
+"""An image, or one being changed: the leader evaluates against what it has proposed already."""
 
 
 def is_elr_enabled(view: View) -> bool:

@@ -31,7 +31,7 @@ _YIELD_DIVISOR = 4
 
 
 def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> None:
-    """Judge a vote or pre-vote request."""
+    """Evaluate a vote or pre-vote request."""
     error = _refusal_of_vote(core, request)
     if error is not None:
         refuse(core, sender, request, error)

@@ -35,7 +35,7 @@ from quorum.types import NO_NODE, NodeId
 
 
 def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
-    """Judge a Fetch, count what it acknowledges, and answer or hold it."""
+    """Evaluate a Fetch, count what it acknowledges, and answer or hold it."""
     leader = core.role
     error = refusal_of_fetch(
         core, request, serves=isinstance(leader, Leader) and leader.established

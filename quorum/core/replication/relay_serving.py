@@ -74,7 +74,7 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
 
 
 def _relay_to_answer(core: CoreState) -> Relay | None:
-    """The relay that judges a request here; None where it is for a leader's evaluation.
+    """The relay that evaluates a request here; None where it is for a leader's evaluation.
 
     A relay that has become a voter or leads serves nobody as a relay.
     """
