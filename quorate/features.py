@@ -1,6 +1,6 @@
 """Feature levels that this release can run with, and those a new cluster starts at.
 
-See: docs/formats.md, KIP-584, KIP-853 (kraft.version).
+See: docs/reference/formats.md, KIP-584, KIP-853 (kraft.version).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The identity file is written last and durably, so that a directory is either for
 an interrupted attempt is repeated. Nothing here draws ids or looks at a clock: the same plan
 writes the same bytes on every node, directory id aside.
 
-See: KIP-853 (initial voters), docs/formats.md.
+See: KIP-853 (initial voters), docs/reference/formats.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Copies of real messages with something in them that every receiver must refuse or ignore.
 
 Not lies: nobody here claims an offset, a vote or an epoch that could be true. What is changed is
-what docs/protocol.md, "Handlers", has a receiver check: another cluster, numbers that mean
-nothing, epochs long gone or still to come, another addressee, answers to questions never asked, and
+what docs/reference/handlers.md has a receiver check: another cluster, numbers that mean nothing,
+epochs long gone or still to come, another addressee, answers to questions never asked, and
 bytes that their checksum denies.
 """
 

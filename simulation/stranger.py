@@ -3,9 +3,9 @@
 It speaks under a number of its own or in a member's name, with numbers at their limits and next to
 those in use, and names its own address as the leader's. Nobody meets it at a member's address, so
 all its requests are marked as unproven, as the transport marks them (ADR 52). Three things it does
-not do, because in plain mode nothing is promised against them (docs/protocol.md, "Trust"; ADR 44):
-what it acknowledges in a voter's name is committed already, it does not lead whom it has got a
-vote from, and it asks no observer for a vote in a voter's name or by the observer's own.
+not do, because in plain mode nothing is promised against them (docs/reference/protocol.md, "Trust";
+ADR 44): what it acknowledges in a voter's name is committed already, it does not lead whom it has
+got a vote from, and it asks no observer for a vote in a voter's name or by the observer's own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A file is written as ``.part``, becomes ``.checkpoint`` by one rename when it is complete and
 verified, and leaves through ``.deleted`` (retired) or ``.corrupt`` (quarantined, kept for a
-person to look at). See: KIP-630, docs/formats.md#checkpoint.
+person to look at). See: KIP-630, docs/reference/formats.md#checkpoint.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ replicas is ``store``'s work and looks at no batch.
 Works on a plain path with the standard library alone, so that tools and Spark executors can
 use it; a store hands in its own file system instead.
 
-See: KIP-630, docs/formats.md#checkpoint.
+See: KIP-630, docs/reference/formats.md#checkpoint.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Belongs here: which files there are, serving slices of them, retiring and quaran
 The directory is the only truth: names are looked up in it, nothing but digests and open files
 is remembered. Which snapshots to keep is the core's decision (630.6).
 
-See: KIP-630, requirements 630.2, 630.6, 630.9, docs/formats.md#checkpoint.
+See: KIP-630, requirements 630.2, 630.6, 630.9, docs/reference/formats.md#checkpoint.
 """
 
 from __future__ import annotations

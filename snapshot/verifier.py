@@ -3,7 +3,7 @@
 Belongs here: one incremental check shared by reading a file and by receiving one, so that a
 download is verified when its last byte arrives, without a second pass.
 
-See: KIP-630, requirement 630.9, docs/formats.md#checkpoint.
+See: KIP-630, requirement 630.9, docs/reference/formats.md#checkpoint.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ do not know. So one of our own records is the tagged field ``TAG_RECORD`` of a N
 what the native codec says in record headers is the tagged field ``TAG_HEADERS`` of a batch's
 first record. Neither reaches an image as ``extra``.
 
-See: docs/formats.md; ADR 41; KIP-482, KIP-631.
+See: docs/reference/formats.md; ADR 41; KIP-482, KIP-631.
 """
 
 from __future__ import annotations

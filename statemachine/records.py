@@ -3,7 +3,7 @@
 Record classes live by family in the ``records_*`` modules and are all importable from here.
 Bytes are ``statemachine.codec``'s work, meaning is ``statemachine.replay``'s.
 
-See: docs/formats.md (Metadata records); ADR 2.
+See: docs/reference/record-types.md (Metadata records); ADR 2.
 """
 
 from __future__ import annotations

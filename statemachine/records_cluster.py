@@ -1,6 +1,6 @@
 """Records about brokers, controllers, features and the log's own bookkeeping (keys 0 to 29).
 
-Field order, versions, tags and defaults follow docs/formats.md (Metadata records). Topics and
+Field order, versions, tags and defaults follow docs/reference/record-types.md. Topics and
 configurations are in ``records_topics``, security in ``records_security``.
 """
 

@@ -4,7 +4,7 @@ A record type is a slotted dataclass whose annotations are its wire schema; noth
 field twice. ``describe`` reads a class into a ``RecordType``, which both codecs are driven by.
 Which record types exist stands in ``statemachine.records``; bytes are ``statemachine.codec``'s.
 
-See: docs/formats.md (Metadata records), KIP-631.
+See: docs/reference/record-types.md (Metadata records), KIP-631.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records about topics, partitions, configurations and producer id blocks.
 
-Field order, versions, tags and defaults follow docs/formats.md (Metadata records).
+Field order, versions, tags and defaults follow docs/reference/record-types.md (Metadata records).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Several batches become visible at once, or not at all. Not to be confused with the transactional
 ids of producers.
 
-See: KIP-868; docs/formats.md (Metadata records)0.
+See: KIP-868; docs/reference/record-types.md (Metadata records).
 """
 
 from __future__ import annotations

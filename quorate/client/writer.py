@@ -8,7 +8,7 @@ outcome unknown.
 Invariant: a command is in exactly one of ``_fresh`` (no number yet), ``_again`` (to be sent
 again), ``_sent`` (on the current stream), waiting for its pause to end, or done.
 
-See: KIP-360; ADR 10 and 42; docs/protocol.md (Idempotence).
+See: KIP-360; ADR 10 and 42; docs/reference/client-protocol.md (Idempotence).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Invariants:
        lost, one that was appended or evaluated on what was, OUTCOME_UNKNOWN.
     3. Groups are evaluated and appended in one step, so offsets evaluated are offsets given.
 
-See: ADR 7 and 10; docs/formats.md (Metadata records)0.
+See: ADR 7 and 10; docs/reference/record-types.md (Metadata records).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Batch forming: what arrives while a group is on its way to the disk waits and be
 group (``ControllerConfig`` holds the bounds). Evaluating and appending are one step, so offsets
 evaluated are offsets given.
 
-See: ADR 7 and 14; docs/formats.md (Metadata records)0.
+See: ADR 7 and 14; docs/reference/record-types.md (Metadata records).
 """
 
 from __future__ import annotations

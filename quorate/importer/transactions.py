@@ -3,7 +3,7 @@
 A transaction may span many batches, and whether it takes effect is said by its last record. A
 copy holds no markers: what was committed is copied, what was aborted or never ended is not.
 
-See: KIP-868; docs/formats.md (Metadata records)0.
+See: KIP-868; docs/reference/record-types.md (Metadata records).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ name alone decides where the log goes on behind it, so a file under another name
 records in between be skipped. One of an earlier release does not say its position, one of Kafka's
 neither: then the digest, or at least the epoch, must be the log's.
 
-See: ADR 5 and 40, docs/formats.md#checkpoint.
+See: ADR 5 and 40, docs/reference/formats.md#checkpoint.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every ``ErrorCode`` has a gRPC status and every class of ``QuorateError`` an ``E
 status carries ``google.rpc.ErrorInfo`` (reason = the code's name, domain ``quorate``), and where
 it helps a ``LeaderHint``, ``OffsetBounds``, ``DivergenceHint`` or ``RetryInfo``.
 
-See: docs/protocol.md (Error codes).
+See: docs/reference/client-protocol.md (Error codes).
 """
 
 from __future__ import annotations

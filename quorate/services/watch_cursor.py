@@ -6,7 +6,7 @@ the reading and the evaluating the log may be trimmed, or replaced by a checkpoi
 offset is gone is told so with the range that can be read, and is never handed what lies behind a
 gap.
 
-See: docs/protocol.md (services), KIP-320, requirement 320.5.
+See: docs/reference/protocol.md (services), KIP-320, requirement 320.5.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Invariants:
     2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated, what comes on
        top is refused with QUEUE_FULL unevaluated; and about as many answers wait to be read.
 
-See: ADR 10 and 42; docs/protocol.md (Writing).
+See: ADR 10 and 42; docs/reference/client-protocol.md (Writing).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ that epoch is.
 What disagrees is told and not decided: records are under checksums and stay readable, and only the
 first witness is protected itself.
 
-See: KIP-101, KIP-595, docs/formats.md.
+See: KIP-101, KIP-595, docs/reference/formats.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ boundary costs reading one index interval instead of the segment. The file form 
 position where that batch starts. The file carries no checksum and is never trusted: it is
 written when a segment is sealed and rebuilt from the scan that every start makes.
 
-See: docs/formats.md#segment-and-index, KIP-98 (offset of a batch).
+See: docs/reference/formats.md#segment-and-index, KIP-98 (offset of a batch).
 """
 
 from __future__ import annotations

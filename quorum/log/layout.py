@@ -1,7 +1,7 @@
 """Names in a partition directory: which file is what.
 
 Segments and their indexes are named as Kafka names them, by 20 digits of base offset. Files
-of our own carry names that Kafka's readers ignore. See: docs/formats.md.
+of our own carry names that Kafka's readers ignore. See: docs/reference/formats.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ For tools. Takes no lock and writes nothing, so it works on a directory that a n
 what is being appended meanwhile is seen or not, but always as whole batches. Nothing here is
 fit for taking part in a quorum: damage is told from a torn tail, and left as it is.
 
-See: KIP-595, KIP-866 (files of a Kafka controller), docs/formats.md.
+See: KIP-595, KIP-866 (files of a Kafka controller), docs/reference/formats.md.
 """
 
 from __future__ import annotations

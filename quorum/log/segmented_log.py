@@ -12,7 +12,7 @@ Invariants:
     5. After a failed write or sync nothing is written again (a failed sync may have dropped
        what it was asked to keep).
 
-See: docs/formats.md, ADR 5 and 7.
+See: docs/reference/formats.md, ADR 5 and 7.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The core's codes are in ``quorum/core/contract/response_errors.py``. The transpo
 ``OWN_CODES``, and the
 statuses that end calls and streams before or behind the core; those carry no code.
 
-See: docs/protocol.md, "What a service refuses".
+See: docs/reference/client-protocol.md, "What a service refuses".
 """
 
 from __future__ import annotations

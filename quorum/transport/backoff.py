@@ -5,7 +5,7 @@ a second only. Who refuses (another cluster, a copied disk, another node's certi
 until somebody changes something: there the pause grows to some seconds, and is drawn from a
 range, so that many refused peers do not come back in step.
 
-See: ADR 8; docs/protocol.md (The peer stream).
+See: ADR 8; docs/reference/protocol.md (The peer stream).
 """
 
 from __future__ import annotations

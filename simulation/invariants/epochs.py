@@ -1,4 +1,4 @@
-"""Epochs have an end: what a message can name (docs/protocol.md)."""
+"""Epochs have an end: what a message can name (docs/reference/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The state of one partition and the effect of a change record on it.
 
-See: docs/formats.md (Metadata records).
+See: docs/reference/record-types.md (Metadata records).
 """
 
 from __future__ import annotations

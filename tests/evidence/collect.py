@@ -85,7 +85,7 @@ def commit_of_checkout() -> str:
     commit = _git("rev-parse", "--short=10", "HEAD")
     changed = _git(
         "status", "--porcelain", "--untracked-files=no",
-        "--", ".", ":!docs/evidence.json", ":!docs/evidence.md",
+        "--", ".", ":!docs/evidence.json", ":!docs/evidence.md", ":!docs/evidence",
     )  # fmt: skip
     return commit + ("+" if changed else "")
 

@@ -2,8 +2,8 @@
 
 A promise is a paragraph that begins with a bold label (``**D1.**``, ``**630.4.**``), or one below
 it without a label of its own, and ends with a line ``Shown by:`` and its backing. So is each row of
-the table of differences from KRaft in docs/protocol.md, whose last cell is the backing. Backing is
-in backticks and separated by commas:
+docs/reference/kraft-differences.md, whose last cell is the backing. Backing is in backticks and
+separated by commas:
 
 * ``path/of/test_file.py::test_name``: a test;
 * ``folder/name.scn``: a scenario below tests/scenario/testdata;
@@ -29,7 +29,7 @@ from tests.evidence.record import ROOT
 
 PAGES = (ROOT / "docs" / "guarantees.md", ROOT / "docs" / "requirements.md")
 SCENARIOS = ROOT / "tests" / "scenario" / "testdata"
-PROTOCOL = ROOT / "docs" / "protocol.md"
+DIFFERENCES = ROOT / "docs" / "reference" / "kraft-differences.md"
 _DIFFERENCES = "## Differences from KRaft"
 _LABEL = re.compile(r"^\*\*([A-Z]+\d+[a-z]?|\d{3}\.\d+)\.\*\* ", re.M)
 _BACKED = re.compile(r"^Shown by: (.+)", re.M | re.S)
@@ -126,7 +126,7 @@ def node_ids(found: list[Promise]) -> list[str]:
 def all_promises() -> list[Promise]:
     """Of both pages, and of the table of differences."""
     found = [each for page in PAGES for each in promises(page.read_text(encoding="utf-8"))]
-    return found + differences(PROTOCOL.read_text(encoding="utf-8"))
+    return found + differences(DIFFERENCES.read_text(encoding="utf-8"))
 
 
 def main(arguments: list[str]) -> int:

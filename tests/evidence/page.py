@@ -1,4 +1,4 @@
-"""docs/evidence.md: its generated parts, filled from the record."""
+"""Fills the generated parts of docs/evidence.md and of docs/evidence/ from the record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.evidence import campaign_tables, summary, tables, zoo_table
 from tests.evidence.record import ROOT, Entry, load
 from tests.support.doc_regions import rendered
 
-PAGE = ROOT / "docs" / "evidence.md"
+PAGES = (ROOT / "docs" / "evidence.md", *sorted((ROOT / "docs" / "evidence").glob("*.md")))
 TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
     "evidence-summary": summary.summary,
     "evidence-runs": tables.runs,
@@ -33,9 +33,10 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
 
 
 def render(entries: Mapping[str, Entry]) -> None:
-    """Fill the page anew; what stands between the generated parts is left alone."""
+    """Fill the pages anew; what stands between the generated parts is left alone."""
     makers = {name: _maker(make, entries) for name, make in TABLES.items()}
-    PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), makers), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(rendered(page.read_text(encoding="utf-8"), makers), encoding="utf-8")
 
 
 def _maker(

@@ -38,7 +38,7 @@ MAY_LEAVE_A_TRACE = {
     ErrorCode.INVALID_VOTER_KEY: "a newer epoch is adopted before the address is looked at",
     ErrorCode.INELIGIBLE_REPLICA: "a disk may find itself disqualified by what it was asked",
 }
-"""Refusals of requests that are intact in themselves (docs/protocol.md, "Handlers")."""
+"""Refusals of requests that are intact in themselves (docs/reference/handlers.md, "Handlers")."""
 NEVER_ASKED = "never asked for, or no longer"
 
 

@@ -1,4 +1,4 @@
-"""Byte-for-byte examples of docs/formats.md: small values run through the real writers."""
+"""Byte-for-byte examples of docs/reference/: small values run through the real writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of docs/formats.md, made from the modules that read and write the bytes."""
+"""Tables of docs/reference/formats.md, made from the modules that read and write the bytes."""
 
 from __future__ import annotations
 

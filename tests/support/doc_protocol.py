@@ -1,4 +1,4 @@
-"""Tables of docs/protocol.md and docs/protocol-messages.md, and the diagram of the roles."""
+"""Tables of the protocol and of all messages in docs/reference/, and the diagram of the roles."""
 
 from __future__ import annotations
 

@@ -128,4 +128,4 @@ def test_the_rules_see_what_is_wrong() -> None:
     assert broken_links(ROOT / "README.md", "[a](nowhere.md) [b](docs/) [c](#find-your-way)") == [
         "nowhere.md"
     ]
-    assert broken_links(ROOT / "README.md", "[c](docs/protocol.md#nonsense)")
+    assert broken_links(ROOT / "README.md", "[c](docs/reference/protocol.md#nonsense)")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evidence import page, zoo_table
+from tests.evidence import zoo_table
 from tests.evidence.lanes import BY_NAME
 from tests.evidence.record import PASSED, Entry
 from tests.simulation.zoo import published as hunt
@@ -35,8 +35,8 @@ def summed_up(text: str) -> tuple[int, int, int]:
 
 
 def test_both_pages_state_the_published_hunt() -> None:
-    testing = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
-    figures = figures_of(page.PAGE.read_text(encoding="utf-8"))
+    testing = (ROOT / "docs" / "testing" / "bug-zoo.md").read_text(encoding="utf-8")
+    figures = figures_of((ROOT / "docs" / "evidence" / "bug-zoo.md").read_text(encoding="utf-8"))
     assert figures == summed_up(testing)
     assert figures[0] == len(hunt.published()) == len(BUGS)
 

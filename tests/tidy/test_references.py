@@ -52,9 +52,9 @@ def test_what_is_excepted_exists() -> None:
     "text",
     [
         "see docs/nowhere.md",
-        "See: docs/protocol.md#nowhere, KIP-98.",
+        "See: docs/reference/protocol.md#nowhere, KIP-98.",
         "see docs/operations/recover.md, section Nowhere",
-        "See: docs/protocol.md (Nowhere at all).",
+        "See: docs/reference/protocol.md (Nowhere at all).",
         "``quorum.core.nowhere`` does it",
         "tests/unit/core/test_nowhere.py shows it",
         "ADR 46 says so",
@@ -73,8 +73,8 @@ def test_the_rules_see_what_leads_nowhere(text: str) -> None:
     "text",
     [
         "see docs/operations/recover.md, section Damage",
-        "See: docs/formats.md#segment-and-index, KIP-98 (offset of a batch).",
-        "See: docs/protocol.md (Finding the leader); ADR 38.",
+        "See: docs/reference/formats.md#segment-and-index, KIP-98 (offset of a batch).",
+        "See: docs/reference/handlers.md (Finding the leader); ADR 38.",
         "See: Raft sections 5.2 and 5.4.1; Wing, Gong: Testing (1993).",
         "``quorum.core.following.leader_search`` and ``quorum.fetch_timeout_ms``, [ADR 7 and 8](x)",
         "snapshot/slow_transfer_keeps_its_file.scn shows 630.6 and 380.7",

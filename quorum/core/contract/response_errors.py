@@ -5,7 +5,7 @@ never answers with another code, is counted over all scenarios. A relay stands i
 two requests and has refusals of its own. What a replica asks for its own voter entry, an operator
 may ask for any. What the transport adds is in ``quorum/transport/answers.py``.
 
-See: docs/protocol.md, "Handlers".
+See: docs/reference/handlers.md, "Handlers".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ a leader answered, if it then holds all that was committed: what was acknowledge
 left, less the leader's own age. Only durations travel, so no two clocks are compared; the rates of
 clocks are trusted, which is why no linearizable read rests on this.
 
-See: ADR 9; docs/protocol.md (Reading).
+See: ADR 9; docs/reference/client-protocol.md (Reading).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Sentinels follow Kafka: -1 for an unknown id, offset or epoch. Every request car
 ``request_id`` its sender chose and every response repeats it, so that a response to a request
 never sent is recognised and dropped.
 
-See: KIP-595, KIP-630, KIP-853 (field meanings), docs/protocol.md.
+See: KIP-595, KIP-630, KIP-853 (field meanings), docs/reference/protocol.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An operator's wishes do not come this way but by ``on_local_event``; a replica speaks for itself
 only.
 
-See: KIP-853 (UpdateRaftVoter, auto join); docs/protocol.md, "Between replicas".
+See: KIP-853 (UpdateRaftVoter, auto join); docs/reference/protocol.md, "Between replicas".
 """
 
 from __future__ import annotations

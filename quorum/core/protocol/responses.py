@@ -1,6 +1,6 @@
 """What every response has in common: recognising it, and learning who leads from it.
 
-See: docs/protocol.md, "Responses".
+See: docs/reference/handlers.md, "Responses".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Conversations decide *when* by calling ``become_*``; here the election state is 
 old role's debts are settled and the change is told. Sending what the new role has to send is
 left to that role's turn, so nothing here calls upwards.
 
-See: docs/protocol.md, "Roles"; differences in DESIGN.md.
+See: docs/reference/protocol.md, "Roles"; differences in DESIGN.md.
 """
 
 from __future__ import annotations

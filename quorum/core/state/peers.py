@@ -1,6 +1,6 @@
 """When each peer may be asked again, and the one Fetch that may be under way.
 
-See: docs/protocol.md, "Between replicas" (one Fetch in flight over all connections).
+See: docs/reference/protocol.md, "Between replicas" (one Fetch in flight over all connections).
 """
 
 from __future__ import annotations

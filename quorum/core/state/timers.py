@@ -5,7 +5,7 @@ nowhere else (``CoreState.fired``). ``deadlines`` says when the node has to be w
 Waiting periods that nothing wakes for, such as an observer's session, are looked at in a leader's
 upkeep and counted when they turn out to be over.
 
-See: docs/protocol.md.
+See: docs/reference/protocol.md.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_it_round_trips(fs: MemoryFileSystem, state: ElectionState) -> None:
 
 
 def test_fields_are_as_documented_and_absent_when_there_is_nothing_to_say() -> None:
-    """``docs/formats.md``: three fields for a bootstrap voter in epoch 0, and ``disqualified``."""
+    """``docs/reference/formats.md``: three fields of bootstrap, and ``disqualified``."""
     plain = set(json.loads(encode_election_state(ElectionState(epoch=1))))
     fields = json.loads(encode_election_state(FULL))
     assert set(fields) - plain == {

@@ -62,7 +62,7 @@ def test_any_record_survives_both_codecs(record):
     ],
 )
 def test_kafka_framing_of_the_published_examples(record, value):
-    """Byte for byte what docs/formats.md shows."""
+    """Byte for byte what docs/reference/formats.md shows."""
     assert encode_kafka(record) == bytes.fromhex(value)
     assert decode_record(bytes.fromhex(value)) == record
 

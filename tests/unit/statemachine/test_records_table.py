@@ -1,4 +1,4 @@
-"""The table of record types says what docs/formats.md (Metadata records) says."""
+"""The table of record types says what docs/reference/record-types.md (Metadata records) says."""
 
 from __future__ import annotations
 
