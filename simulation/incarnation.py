@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from quorate.controller.config import ControllerConfig
 from quorate.replica.boot import Stores
-from quorate.replica.replica import Replica
+from quorate.replica.host import ReplicaHost
+from quorate.replica.replica import Replica, ReplicaConfig
 from quorate.replica.scrub import act_on, scrub, target_of
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import LocalEvent, ShutDown
@@ -47,8 +48,8 @@ class Links(Protocol):
         """The process of a node died on a machine that lives."""
 
 
-class Host(Protocol):
-    """The node whose life it is."""
+class Machine(Protocol):
+    """The node that this process runs on."""
 
     id: NodeId
     disk: NodeDisk
@@ -62,12 +63,12 @@ class Host(Protocol):
         """The process ended itself, or its machine did."""
 
 
-class Incarnation:
+class Incarnation(ReplicaHost):
     """Every entry point ends with a look by the witness; after ``end`` none does anything."""
 
     def __init__(
         self,
-        member: Host,
+        member: Machine,
         cluster: Environment,
         stores: Stores,
         rng_seed: int,
@@ -82,13 +83,17 @@ class Incarnation:
         self._cluster = cluster
         self._run_observer = member.run_observer
         self._network = member.network
-        self._clock = member.clock
+        self.clock = member.clock
+        self.fs = member.disk.fs
+        self.rng = SeededRandom(rng_seed)
+        self.executor = InlineExecutor()
+        self.network = self
         self._disk = member.disk
         self._armed_us: int | None = None
         self._armed_ms = NEVER_MS
         """The deadline that it is armed for, by the node's own clock."""
         self._failure: BaseException | None = None
-        self._queue = WriteQueue(
+        self.writer = WriteQueue(
             self._begin_pass,
             lambda group: member.run_observer.submitted(member.id, group),
             cluster.plan.disk_groups,
@@ -97,34 +102,21 @@ class Incarnation:
         # A voter's own records name its peers; one that has lost them is told by its operator.
         is_voter = member.id in cluster.voter_ids and not member.disk.is_wiped
         knows_peers = is_voter and bool(stores.state.voters)
-        self.replica = Replica(
-            stores,
-            member.disk.fs,
-            quorum_config=cluster.settings.quorum,
-            controller_config=ControllerConfig(
-                cluster.cluster_id,
-                uses_native_codec=uses_native_codec,
-                idle_interval_ms=cluster.settings.idle_ms,
-                kraft_version=1,
-                session_timeout_ms=400,
-            ),
-            snapshot_config=cluster.settings.snapshot,
-            clock=member.clock,
-            rng=SeededRandom(rng_seed),
-            writer=self._queue,
-            network=self,
-            executor=InlineExecutor(),
-            to_driver=lambda call: cluster.scheduler.after(
-                self._disk_delay(), self._worker_done, call
-            ),
-            on_event=self._note_event,
-            on_deadline=self._arm,
-            on_failure=self._fail,
-            on_fault=self._product_fault,
+        controller = ControllerConfig(
+            cluster.cluster_id,
+            uses_native_codec=uses_native_codec,
+            idle_interval_ms=cluster.settings.idle_ms,
+            kraft_version=1,
+            session_timeout_ms=400,
+        )
+        config = ReplicaConfig(
+            cluster.settings.quorum,
+            controller,
+            cluster.settings.snapshot,
             bootstrap=() if knows_peers else cluster.servers_of(member.id),
             relays=cluster.relays.of(member.id),
-            on_checkpoint=self._checkpoint_written,
         )
+        self.replica = Replica(stores, self, config)
 
     def end(self, rng: random.Random | None = None) -> bool:
         """The process is gone; with ``rng``, part of what its disk was doing is still done.
@@ -134,7 +126,7 @@ class Incarnation:
         self.is_over = True
         if rng is None:
             return True
-        return self._queue.cut_off(self._disk.fs, self._persistence, rng)
+        return self.writer.cut_off(self._disk.fs, self._persistence, rng)
 
     # ------------------------------------------------------------------ entry points
 
@@ -266,12 +258,12 @@ class Incarnation:
             cluster.scheduler.after(_LOOK_US, self._pass_done)
             return
         cluster.counts.events += 1
-        groups = self._queue.take()
+        groups = self.writer.take()
         self.enter(self._write, groups)
         if cluster.trace.is_kept:
             cluster.note(self._id, "disk", f"ticket {groups[-1].ticket}")
         if not self.is_over:
-            self._queue.begin()
+            self.writer.begin()
 
     def _write(self, groups: list[WriteGroup]) -> None:
         done = self._persistence.execute(groups)
@@ -280,6 +272,9 @@ class Incarnation:
             # It was fetched, and may be quarantined as where it came from.
             self._disk.has_lost_its_vote = True
         self.replica.write_done(done)
+
+    def to_driver(self, call: Callable[[], None]) -> None:
+        self._cluster.scheduler.after(self._disk_delay(), self._worker_done, call)
 
     def _worker_done(self, call: Callable[[], None]) -> None:
         if not self.is_over:
@@ -305,11 +300,11 @@ class Incarnation:
         """Addresses matter only where somebody names a false one."""
         self._network.found_at(self._id, addresses)
 
-    def _arm(self, deadline_ms: int | None) -> None:
+    def on_deadline(self, deadline_ms: int | None) -> None:
         # Whoever changes the clock calls ``wake``, so a later deadline is a later time.
         if deadline_ms is None or deadline_ms >= self._armed_ms:
             return
-        at_us = max(self._clock.true_us(deadline_ms), self._cluster.scheduler.now_us)
+        at_us = max(self.clock.true_us(deadline_ms), self._cluster.scheduler.now_us)
         if self._armed_us is None or at_us < self._armed_us:
             self._armed_us = at_us
             self._armed_ms = deadline_ms
@@ -323,10 +318,10 @@ class Incarnation:
         self.enter(self.replica.tick)
         self._cluster.note(self._id, "tick", "")
 
-    def _fail(self, error: BaseException) -> None:
+    def on_failure(self, error: BaseException) -> None:
         self._failure = error
 
-    def _product_fault(self, message: str) -> None:
+    def on_fault(self, message: str) -> None:
         if self._member.lacks:
             # What stops replay in an older release; ``leader-replays`` looks at what follows.
             self._cluster.note(self._id, "replay stopped", message)
@@ -334,9 +329,9 @@ class Incarnation:
             return
         raise Violation("no-crash", "the controller reports a fault", node=self._id, fault=message)
 
-    def _checkpoint_written(self, info: CheckpointInfo) -> None:
+    def on_checkpoint(self, info: CheckpointInfo) -> None:
         self._cluster.counts.checkpoints += 1
         self._run_observer.checkpointed(self._id, info.snapshot_id)
 
-    def _note_event(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         heard(self._cluster, self._id, self._disk, event)

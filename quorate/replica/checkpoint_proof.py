@@ -14,10 +14,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from functools import partial
 from typing import Final
 
+from quorate.replica.host import ReplicaHost
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.types import SnapshotId
 from snapshot.store import DirectorySnapshotStore
@@ -31,24 +32,18 @@ _log.addHandler(logging.NullHandler())
 class CheckpointProof:
     """One per replica, owned by the driver's thread; at most one reading under way.
 
-    Args:
-        withdraw: Sets a damaged checkpoint aside, with the cause; on the driver's thread.
-        to_driver: Brings a call from the worker back to the driver's thread.
+    ``withdraw`` sets a damaged checkpoint aside, with the cause; called on the driver's thread.
     """
 
     def __init__(
         self,
         store: DirectorySnapshotStore,
-        executor: Executor,
-        now_ms: Callable[[], int],
+        host: ReplicaHost,
         withdraw: Callable[[SnapshotId, str], None],
-        to_driver: Callable[[Callable[[], None]], None],
     ) -> None:
         self._store = store
-        self._executor = executor
-        self._now_ms = now_ms
+        self._host = host
         self._withdraw = withdraw
-        self._to_driver = to_driver
         self._due_ms: dict[SnapshotId, int] = {}
         """From when on a checkpoint that was served before is read again; of those on disk."""
         self._is_reading = False
@@ -73,13 +68,13 @@ class CheckpointProof:
             self._due_ms = {each: self._due_ms[each] for each in kept}
             self._due_ms[snapshot_id] = 0
             return
-        if self._is_reading or self._now_ms() < due_ms or self._stopped.is_set():
+        if self._is_reading or self._host.clock.now_ms() < due_ms or self._stopped.is_set():
             return
-        self._due_ms[snapshot_id] = self._now_ms() + PROVE_EVERY_MS
+        self._due_ms[snapshot_id] = self._host.clock.now_ms() + PROVE_EVERY_MS
         self._is_reading = True
-        self._last = future = self._executor.submit(self._read, snapshot_id)
+        self._last = future = self._host.executor.submit(self._read, snapshot_id)
         future.add_done_callback(
-            lambda done: self._to_driver(partial(self._report, snapshot_id, done))
+            lambda done: self._host.to_driver(partial(self._report, snapshot_id, done))
         )
 
     def _read(self, snapshot_id: SnapshotId) -> None:

@@ -9,17 +9,16 @@ See: requirements 630.1, 630.4, 630.15-630.18; docs/architecture.md (A checkpoin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import CancelledError, Future
 
 from quorate.controller.controller import Controller
 from quorate.replica.boot import Stores
 from quorate.replica.checkpoint_proof import CheckpointProof
 from quorate.replica.checkpoint_space import CheckpointSpace
-from quorum.core.contract.events import CheckpointFailed, Event
+from quorate.replica.host import ReplicaHost
+from quorum.core.contract.events import CheckpointFailed
 from quorum.core.contract.local_events import SnapshotCreated, SnapshotRemoved
 from quorum.errors import DiskFullError, StorageError
-from quorum.ports import Clock, FileSystem
 from quorum.runtime.driver import Driver
 from quorum.types import OffsetAndEpoch, SnapshotId
 from snapshot.generator import CheckpointGenerator, CheckpointRequest, CheckpointTrigger
@@ -32,51 +31,30 @@ REPLACE_EVERY_MS = 1000
 _NOTHING_WRITTEN = (CheckpointCancelled, CancelledError, DiskFullError)
 """Ends of a write that leave no doubt about the disk."""
 
-OnCheckpoint = Callable[[CheckpointInfo], None]
-"""Called on the driver's thread after a checkpoint was frozen and the core knows it."""
-
 
 class CheckpointManager:
-    """One per replica, owned by the driver's thread; at most one write under way.
+    """One per replica, owned by the driver's thread; at most one write under way."""
 
-    Args:
-        to_driver: Brings a call from the worker back to the driver's thread.
-        on_failure: The disk failed in a way after which nothing may be written.
-        on_event: Told of every checkpoint that found no space.
-    """
-
-    def __init__(  # noqa: PLR0913 - the composition of a keeper, by keyword
+    def __init__(
         self,
-        *,
         controller: Controller,
         driver: Driver,
         stores: Stores,
-        fs: FileSystem,
+        host: ReplicaHost,
         trigger: CheckpointTrigger,
-        executor: Executor,
-        clock: Clock,
-        to_driver: Callable[[Callable[[], None]], None],
-        on_failure: Callable[[BaseException], None],
-        on_event: Callable[[Event], None],
-        on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
         self._controller = controller
         self._driver = driver
+        self._host = host
         self._log = stores.log
         self._store = stores.snapshots
-        self._generator = CheckpointGenerator(fs, stores.directory, clock)
-        self._space = CheckpointSpace(fs, stores.directory, clock.now_ms)
+        self._generator = CheckpointGenerator(host.fs, stores.directory, host.clock)
+        self._space = CheckpointSpace(host.fs, stores.directory, host.clock.now_ms)
         self._trigger = trigger
-        self._executor = executor
-        self._now_ms = clock.now_ms
-        self._to_driver = to_driver
-        self._on_failure = on_failure
-        self._on_event = on_event
-        self._on_checkpoint = on_checkpoint
-        self._proof = CheckpointProof(self._store, executor, clock.now_ms, self.withdraw, to_driver)
+        self._proof = CheckpointProof(self._store, host, self.withdraw)
         self._is_cancelled = False
         self._writing: Future[CheckpointInfo] | None = None
-        self._last_ms = clock.now_ms()
+        self._last_ms = host.clock.now_ms()
         self._former_ms = self._last_ms
         """What ``_last_ms`` goes back to when the one under way fails."""
 
@@ -85,7 +63,7 @@ class CheckpointManager:
         """Time since this process began the last checkpoint that did not fail, or since it
         started.
         """
-        return self._now_ms() - self._last_ms
+        return self._host.clock.now_ms() - self._last_ms
 
     def consider(self) -> None:
         """Write a checkpoint if one is due; called after images were published."""
@@ -97,7 +75,7 @@ class CheckpointManager:
             bytes_since=progress.bytes_since,
             changed_records=changes.changed_records,
             snapshot_records=changes.snapshot_records,
-            ms_since=self._now_ms() - self._last_ms,
+            ms_since=self._host.clock.now_ms() - self._last_ms,
         ):
             self.write_now()
 
@@ -164,7 +142,7 @@ class CheckpointManager:
         voter_set = self._driver.node.voter_set_at(snapshot_id.offset)
         values = DigestedValues(image, kafka=not self._controller.config.uses_native_codec)
         progress.capture()
-        self._former_ms, self._last_ms = self._last_ms, self._now_ms()
+        self._former_ms, self._last_ms = self._last_ms, self._host.clock.now_ms()
         future = self._generator.start(
             CheckpointRequest(
                 snapshot_id,
@@ -177,18 +155,18 @@ class CheckpointManager:
                 state_digest=values.digest,
                 reserve_bytes=reserve,
             ),
-            self._executor,
+            self._host.executor,
         )
         self._writing = future
         future.add_done_callback(
-            lambda done: self._to_driver(lambda: self._finish(snapshot_id, done))
+            lambda done: self._host.to_driver(lambda: self._finish(snapshot_id, done))
         )
         return snapshot_id
 
     def _finish(self, snapshot_id: SnapshotId, done: Future[CheckpointInfo]) -> None:
         failure = _failure_of(done)
         if isinstance(failure, StorageError):
-            self._on_failure(failure)
+            self._host.on_failure(failure)
             return
         progress = self._controller.checkpoint
         try:
@@ -205,12 +183,11 @@ class CheckpointManager:
         if progress.is_capturing:
             progress.complete(info.records)
         self._driver.on_local_event(SnapshotCreated(info.snapshot_id, info.size_bytes))
-        if self._on_checkpoint is not None:
-            self._on_checkpoint(info)
+        self._host.on_checkpoint(info)
         self.consider()
 
     def _failed(self, snapshot_id: SnapshotId, cause: str) -> None:
-        self._on_event(CheckpointFailed(snapshot_id, cause, self._space.failed()))
+        self._host.on_event(CheckpointFailed(snapshot_id, cause, self._space.failed()))
 
     def withdraw(self, snapshot_id: SnapshotId, cause: str) -> None:
         """Set a damaged checkpoint aside, offer it no longer, and write another one.

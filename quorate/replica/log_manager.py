@@ -6,45 +6,29 @@ See: ADR 5; ``quorum.log.verify``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from pathlib import Path
+from concurrent.futures import Future
 
+from quorate.replica.boot import Stores
+from quorate.replica.host import ReplicaHost
 from quorate.replica.paced_files import PacedFiles, PacedStop
 from quorum.core.contract.local_events import LocalEvent, LogVerified
 from quorum.core.contract.output import VerifyLog
 from quorum.errors import StorageError
 from quorum.log.config import LogConfig
 from quorum.log.verify import Verified, verify_log
-from quorum.ports import FileSystem, LogStore
 from quorum.types import DigestAt
 
 
 class LogManager:
-    """One per replica, owned by the driver's thread.
-
-    Args:
-        notify: Takes the outcome to the core; called on the driver's thread.
-        to_driver: Brings a call from the worker back to the driver's thread.
-        on_failure: The disk failed.
-    """
+    """One per replica, owned by the driver's thread. ``notify`` takes the outcome to the core."""
 
     def __init__(
-        self,
-        fs: FileSystem,
-        directory: Path,
-        log: LogStore,
-        executor: Executor,
-        notify: Callable[[LocalEvent], None],
-        to_driver: Callable[[Callable[[], None]], None],
-        on_failure: Callable[[BaseException], None],
+        self, host: ReplicaHost, stores: Stores, notify: Callable[[LocalEvent], None]
     ) -> None:
-        self._files = PacedFiles(fs)
-        self._directory = directory
-        self._log = log
-        self._executor = executor
+        self._files = PacedFiles(host.fs)
+        self._host = host
+        self._stores = stores
         self._notify = notify
-        self._to_driver = to_driver
-        self._on_failure = on_failure
         self.verified_bytes = 0
         """Log bytes read again in this life."""
         self._last: Future[Verified] | None = None
@@ -72,14 +56,16 @@ class LogManager:
     def verify(self, request: VerifyLog) -> None:
         """Read everything below ``request.end_offset`` and report to the core."""
         try:
-            value = self._log.digest_at(request.end_offset)
+            value = self._stores.log.digest_at(request.end_offset)
         except StorageError:
             value = b""
         end = DigestAt(request.end_offset, value)
-        self._last = future = self._executor.submit(
-            verify_log, self._files, self._directory, end, config=LogConfig()
+        self._last = future = self._host.executor.submit(
+            verify_log, self._files, self._stores.directory, end, config=LogConfig()
         )
-        future.add_done_callback(lambda done: self._to_driver(lambda: self._report(request, done)))
+        future.add_done_callback(
+            lambda done: self._host.to_driver(lambda: self._report(request, done))
+        )
 
     def _report(self, request: VerifyLog, done: Future[Verified]) -> None:
         if done.cancelled():
@@ -89,7 +75,7 @@ class LogManager:
         except PacedStop:
             return
         except StorageError as error:
-            self._on_failure(error)
+            self._host.on_failure(error)
             return
         self.verified_bytes += found.size_bytes
         damage = found.damage

@@ -57,5 +57,5 @@ async def end_disk_work(
     )
     for failure in failures:
         if failure is not None:
-            shell.fail(failure)
+            shell.on_failure(failure)
     return has_ended

@@ -6,7 +6,6 @@ Wiring only. Built bottom up: stores, shell, network, replica, services, listene
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import secrets
 import time
@@ -24,42 +23,34 @@ from metrics.observer import Observer
 from quorate import __version__
 from quorate.config.addresses import parse_address, parse_voter
 from quorate.config.server_config import ServerConfig
-from quorate.logs import log_event
 from quorate.replica.boot import BootReport, Stores, open_stores
-from quorate.replica.replica import Replica
+from quorate.replica.replica import Replica, ReplicaConfig
 from quorate.server.boot_report import count_boot
 from quorate.server.disk_work import end_disk_work
+from quorate.server.host import ServerHost
 from quorate.server.known_addresses import bootstrap_peers, own_endpoints, relay_peers
 from quorate.server.listeners import Listeners
-from quorate.server.metering import CommandMeter, MeteredListener
+from quorate.server.metering import CommandMeter
 from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
-from quorate.server.worker import Worker
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
-from quorum.core.contract.events import Event
-from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, ShutDown
-from quorum.core.messages.message_types import Message
+from quorum.core.contract.local_events import ShutDown
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ListenError, StorageError
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
-from quorum.runtime.ports import WriteDone
-from quorum.runtime.shell import Shell
 from quorum.supervisor import Supervisor
 from quorum.transport.hello import Hello
 from quorum.transport.link import SERVICE_NAME, Link
 from quorum.transport.node_names import names_by
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.security import TlsFiles, TlsIdentity
-from quorum.types import NodeId
-from snapshot.writer import CheckpointInfo
 
 _POLL_S = 0.01
 _READY_POLL_S = 0.1
-_log = logging.getLogger(__name__)
 
 
 class ServerNode:
@@ -84,7 +75,6 @@ class ServerNode:
         """
         self._config = config
         self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(self._on_loop_error)
         self._clock = SystemClock()
         self._is_draining = False
         self._is_started = False
@@ -92,7 +82,6 @@ class ServerNode:
         self._registry = CollectorRegistry()
         self._observer = Observer(Families(self._registry))
         self._meter = CommandMeter(self._observer)
-        self._executor = Worker("checkpoint")
         self._tls = self._load_tls()
         began = time.perf_counter()
         stores = self._open_stores(fs)
@@ -100,22 +89,23 @@ class ServerNode:
         self.boot_report: BootReport = stores.report
         self.node_id = stores.identity.node_id
         self.client_address = config.listeners.reached_by_clients_at
-        self._shell = Shell(
-            Replica.persistence_of(stores),
-            self._clock,
+        self.host = ServerHost(
+            stores,
+            config,
+            clock=self._clock,
+            fs=fs,
+            rng=rng,
+            observer=self._observer,
             on_failure=on_failure,
-            on_written=self._on_written,
         )
         self._bootstrap = bootstrap_peers(config)
         self._relays = relay_peers(config)
         self._supervisor = Supervisor()
         link = self._link(stores)
-        self._network = PeerNetwork(link)
-        self.replica = self._make_replica(stores, fs, rng)
-        self._shell.attach(self.replica)
-        self._scrubber = Scrubber(
-            self.replica, fs, config.scrub, rng, self._to_driver, self._shell.fail
-        )
+        self.host.network = self._network = PeerNetwork(link)
+        self.host.replica = self.replica = Replica(stores, self.host, self._replica_config(stores))
+        self.host.attach(self.replica)
+        self._scrubber = Scrubber(self.replica, self.host, config.scrub)
         facts = Observability(self.replica, config, self._clock, link.counters, self._supervisor)
         self._observability = facts
         self._metrics = self._metrics_server()
@@ -143,7 +133,7 @@ class ServerNode:
                 self._config.cluster.digest(),
                 process_id=secrets.token_bytes(16),
             ),
-            self,
+            self.host,
             self._config.quorum.request_timeout_ms / 1000,
             self._tls.channel_credentials if self._tls else None,
             names_by(self._config.tls.node_name),
@@ -151,32 +141,16 @@ class ServerNode:
             supervisor=self._supervisor,
         )
 
-    def _make_replica(self, stores: Stores, fs: FileSystem, rng: random.Random) -> Replica:
+    def _replica_config(self, stores: Stores) -> ReplicaConfig:
         config = self._config
         controller = config.controller_of(stores.identity.cluster_id)
-        return Replica(
-            stores,
-            fs,
-            quorum_config=config.quorum,
-            controller_config=replace(controller, kraft_version=stores.kraft_version),
-            snapshot_config=config.snapshot,
-            clock=self._clock,
-            rng=rng,
-            writer=self._shell,
-            network=self._network,
-            executor=self._executor,
-            to_driver=self._to_driver,
-            on_event=self._on_event,
-            on_deadline=self._shell.arm,
-            on_failure=self._shell.fail,
-            on_fault=self._on_fault,
+        return ReplicaConfig(
+            config.quorum,
+            replace(controller, kraft_version=stores.kraft_version),
+            config.snapshot,
             bootstrap=tuple(self._bootstrap),
             relays=RelayPlan(config.relay.enable, tuple(self._relays)),
             endpoints=own_endpoints(config),
-            on_checkpoint=self._on_checkpoint,
-            on_delivery_due=self._on_delivery_due,
-            around_listener=lambda listener: MeteredListener(listener, self._observer),
-            on_group=self._observer.group_appended,
         )
 
     def _serve_clients(self) -> None:
@@ -185,7 +159,7 @@ class ServerNode:
                 self.replica,
                 clock=self._clock,
                 client_address=self.client_address,
-                guard=self._shell.guard,
+                guard=self.host.guard,
                 meter=self._meter,
                 check_quorum_ms=self._config.quorum.check_quorum_ms,
             ),
@@ -217,12 +191,12 @@ class ServerNode:
         Raises:
             ListenError: The metrics address cannot be listened on.
         """
-        self._shell.start()
+        self.host.start()
         if self._metrics is not None:
             await self._start_metrics(self._metrics)
         self._network.set_peers(self._bootstrap | self._relays)
         self._is_started = True
-        self._shell.guard(self.replica.start)
+        self.host.guard(self.replica.start)
         await self._listeners.start()
         self._scrubber.start()
         self._ready_task = self._supervisor.start("readiness", self._report_readiness)
@@ -241,7 +215,7 @@ class ServerNode:
         self._is_draining = True
         await self._services.drain()
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
-        self._shell.guard(lambda: self.replica.on_local_event(ShutDown()))
+        self.host.notify(ShutDown())
         while (  # noqa: ASYNC110 - the role and the connections have no event to wait for
             self.replica.node.role_name in ("Leader", "Resigned")
             and self._has_successor()
@@ -276,9 +250,9 @@ class ServerNode:
             if self._metrics is not None:
                 await self._metrics.close()
         has_ended = await end_disk_work(
-            self._shell if self._is_started else None,
+            self.host if self._is_started else None,
             self.replica,
-            self._executor,
+            self.host.executor,
             self._scrubber.ended,
             limit_s=self._config.limits.shutdown_ms_max / 1000,
         )
@@ -288,60 +262,7 @@ class ServerNode:
             )
         self.replica.close()
 
-    # ------------------------------------------------------------------ from the transport
-
-    def receive(self, sender: NodeId, message: Message) -> None:
-        """A message from a peer."""
-        self._shell.guard(self.replica.receive, sender, message)
-
-    def on_refused(self, peer: NodeId) -> None:
-        """A peer's process is gone (ADR 8)."""
-        self._shell.guard(lambda: self.replica.on_local_event(ConnectionRefused(peer)))
-
-    def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
-        """A request has no answer and will get none."""
-        self._shell.guard(
-            lambda: self.replica.on_local_event(RequestFailed(peer, request_id, refusal))
-        )
-
     # ------------------------------------------------------------------ inside
-
-    def _on_event(self, event: Event) -> None:
-        log_event(event)
-        self._observer.on_event(event, time.monotonic())
-
-    def _on_fault(self, message: str) -> None:
-        _log.error("event=replay_fault message=%s", message)
-        self._observer.metadata_failed()
-
-    def _on_written(self, done: WriteDone) -> None:
-        if done.flushed:
-            self._observer.sync_took(done.sync_seconds)
-
-    def _on_checkpoint(self, info: CheckpointInfo) -> None:
-        self._observer.snapshot_generation_took(info.duration_ms / 1000)
-        _log.info(
-            "event=checkpoint_written snapshot=%s bytes=%d records=%d ms=%d",
-            info.snapshot_id, info.size_bytes, info.records, info.duration_ms,
-        )  # fmt: skip
-
-    def _on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001 - the driver's callback
-        # Several at a time when nobody waits for them: see ``DeferredDelivery``.
-        delay_s = self._config.quorum.high_watermark_delay_ms / 1000
-        if is_urgent or self.replica.controller.is_awaited:
-            delay_s = 0.0
-        self._loop.call_later(delay_s, self._shell.guard, self.replica.deliver)
-
-    def _to_driver(self, call: Callable[[], None]) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._shell.guard, call)
-
-    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        error = context.get("exception")
-        if isinstance(error, BaseException) and not isinstance(error, Exception):
-            self._shell.fail(error)
-            return
-        loop.default_exception_handler(context)
 
     async def _report_readiness(self) -> None:
         checks = self._observability.ready_checks(lambda: self._is_draining)

@@ -7,7 +7,6 @@ disk hardly notices. Everything that follows of a finding happens on the driver'
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -18,10 +17,10 @@ from typing import Final, NoReturn, TypeVar
 
 from metrics.facts import ScrubFacts
 from quorate.config.sections import ScrubConfig
+from quorate.replica.host import ReplicaHost
 from quorate.replica.paced_files import Pace, PacedFiles, PacedStop
 from quorate.replica.replica import Replica
 from quorate.replica.scrub import act_on, scrub, target_of
-from quorum.ports import FileSystem
 
 _FIRST_PAUSE_S_MAX: Final = 3600.0
 _AFTER_FINDING_S_MAX: Final = 600.0
@@ -48,26 +47,14 @@ def pause_s(config: ScrubConfig, share: float, *, is_first: bool, has_findings: 
 class Scrubber:
     """One per server. ``start`` once; ``stop``, which any thread may call, at any time and again.
 
-    Args:
-        to_driver: Brings a call to the driver's thread.
-        on_failure: Something failed that is no finding; the node must stop.
+    What fails and is no finding goes to ``host.on_failure``: the node must stop.
     """
 
-    def __init__(
-        self,
-        replica: Replica,
-        fs: FileSystem,
-        config: ScrubConfig,
-        rng: random.Random,
-        to_driver: Callable[[Callable[[], None]], None],
-        on_failure: Callable[[BaseException], None],
-    ) -> None:
+    def __init__(self, replica: Replica, host: ReplicaHost, config: ScrubConfig) -> None:
         self._replica = replica
+        self._host = host
         self._config = config
-        self._rng = rng
-        self._to_driver = to_driver
-        self._on_failure = on_failure
-        self._files = PacedFiles(fs, Pace(max(1, config.bytes_per_second), time.monotonic))
+        self._files = PacedFiles(host.fs, Pace(max(1, config.bytes_per_second), time.monotonic))
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
         self.ended: Future[None] = Future()
         """Done while nothing is read: before ``start``, and after the end, with what failed."""
@@ -97,7 +84,7 @@ class Scrubber:
         except PacedStop:
             self.ended.set_result(None)
         except BaseException as error:  # noqa: BLE001 - a thread must not die unheard
-            self._to_driver(partial(self._on_failure, error))
+            self._host.to_driver(partial(self._host.on_failure, error))
             self.ended.set_exception(error)
 
     def _pass_after_pass(self) -> NoReturn:
@@ -105,7 +92,7 @@ class Scrubber:
         while not self._files.pause(
             pause_s(
                 self._config,
-                self._rng.random(),
+                self._host.rng.random(),
                 is_first=is_first,
                 has_findings=findings > 0,
             )
@@ -148,7 +135,7 @@ class Scrubber:
                 # Who waits for it may have been told to stop, and hears of it no more.
                 raise
 
-        self._to_driver(make)
+        self._host.to_driver(make)
         while not wait_for((answer,), _ANSWER_S).done:
             if self._files.pause(0):
                 raise PacedStop

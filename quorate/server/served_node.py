@@ -148,7 +148,7 @@ class ReplicaNode(LogFacts):
             self._node.removed_voters,
             self._pending_change(),
             self._node.me.directory_id,
-            self._replica.endpoints,
+            self._replica.config.endpoints,
             tuple(key.id for key in tree.path),
             self._node.chain.log_problem,
             self._check_quorum_ms,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from quorum.batch import with_position
-from quorum.core.contract.events import Event, MessageIgnored
+from quorum.core.contract.events import MessageIgnored
 from quorum.core.contract.local_events import (
     DurableState,
     LeaseChanged,
@@ -54,7 +54,7 @@ from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.node.raft_node import RaftNode
 from quorum.errors import LogQuarantinedError, invariant
-from quorum.ports import Clock, LogStore, SnapshotStore
+from quorum.ports import LogStore, SnapshotStore
 from quorum.runtime.addresses import addresses_in
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
@@ -63,7 +63,7 @@ from quorum.runtime.delivery import Delivery
 from quorum.runtime.flushed_end import FlushedEnd
 from quorum.runtime.operator_requests import OnSettled, OperatorRequests
 from quorum.runtime.pause_detector import PauseDetector
-from quorum.runtime.ports import Listener, Network, WriteDone, WriteGroup, Writer
+from quorum.runtime.ports import Host, Listener, WriteDone, WriteGroup
 from quorum.runtime.promises import Promises
 from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
@@ -78,29 +78,21 @@ class Driver:
     Life-cycle: construct, ``start``, then any of the entry points until dropped.
     """
 
-    def __init__(  # noqa: PLR0913 - the driver's surroundings, by keyword
+    def __init__(
         self,
         node: RaftNode,
+        host: Host,
         *,
         log: LogStore,
         snapshots: SnapshotStore,
-        writer: Writer,
-        network: Network,
-        clock: Clock,
         listener: Listener,
-        on_event: Callable[[Event], None],
-        on_deadline: Callable[[int | None], None],
-        on_delivery_due: Callable[[bool], None] | None = None,
-        on_verify: Callable[[VerifyLog], None] | None = None,
-        on_quarantined: Callable[[LogQuarantinedError], None] = lambda _: None,
-        process_pause_ms: int = 0,
+        on_verify: Callable[[VerifyLog], None],
+        process_pause_ms: int,
     ) -> None:
         """Connect everything; nothing runs before ``start``.
 
-        With ``on_delivery_due`` a replica that does not lead tells its listener of commits only
-        when ``deliver`` is called: see ``DeferredDelivery``. ``on_verify`` reads the log's files
-        again and reports ``LogVerified``; ``on_quarantined`` ends the node, once all is stored.
-        Coming ``process_pause_ms`` late to a deadline is reported to the core; 0: never.
+        ``on_verify`` reads the log's files again and reports ``LogVerified``. Coming
+        ``process_pause_ms`` late to a deadline is reported to the core; 0: never.
         """
         self.node = node
         self.log = log
@@ -108,20 +100,15 @@ class Driver:
         self.tail = TailCache()
         self.voter_changes = VoterChanges(self.on_local_event)
         self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
-        """The leader last heard of and where it said it can be reached, peers' listener first."""
-        self._writer = writer
-        self._network = network
-        self._clock = clock
+        """The leader last heard of and the addresses it announced, peers' listener first."""
+        self._host = host
         self._listener = listener
-        self._on_event = on_event
-        self._on_deadline = on_deadline
-        self._deferred = DeferredDelivery(on_delivery_due) if on_delivery_due else None
+        self._deferred = DeferredDelivery(host.on_delivery_due) if host.defers_delivery else None
         self._on_verify = on_verify
-        self._on_quarantined = on_quarantined
         self._quarantined_log: tuple[int, LogQuarantinedError] | None = None
         self._chain = ChainDigests(log)
         self._promises = Promises(
-            lambda each: network.send(each.to, self._chain.leaving(each.message))
+            lambda each: host.network.send(each.to, self._chain.leaving(each.message))
         )
         self._pause_detector = PauseDetector(process_pause_ms)
         self._flushed = FlushedEnd()
@@ -130,7 +117,7 @@ class Driver:
         self._delivery = Delivery(self.read_records, listener)
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
         self._requests = OperatorRequests()
-        self.controls = ControlBatches(clock, self.read_records)
+        self.controls = ControlBatches(host.clock, self.read_records)
         self._leased: tuple[SnapshotId, ...] = ()
 
     # ------------------------------------------------------------------ what is so now
@@ -207,7 +194,9 @@ class Driver:
         message, refused = proven(message, self.node.log_end_offset)
         if refused:
             is_violation = type(message) is FetchSnapshotResponse
-            self._on_event(MessageIgnored(sender, type(message).__name__, refused, is_violation))
+            self._host.on_event(
+                MessageIgnored(sender, type(message).__name__, refused, is_violation)
+            )
             self.on_local_event(RequestFailed(sender, message.request_id))
             return
         message = self._chain.arriving(message)
@@ -248,7 +237,7 @@ class Driver:
 
     def tick(self) -> None:
         """The deadline has come (or earlier: a tick too many does nothing)."""
-        leased = self.snapshots.leased(self._clock.now_ms())
+        leased = self.snapshots.leased(self._host.clock.now_ms())
         if leased != self._leased:
             self._leased = leased
             self._carry_out(self.node.on_local_event(self._now(), LeaseChanged(leased)))
@@ -264,7 +253,7 @@ class Driver:
             self.on_local_event(fact)
         if (ended := self._quarantined_log) is not None and done.ticket >= ended[0]:
             self._quarantined_log = None
-            self._on_quarantined(ended[1])
+            self._host.on_failure(ended[1])
 
     # ------------------------------------------------------------------ reading records
 
@@ -285,7 +274,7 @@ class Driver:
 
     def _now(self) -> int:
         """The time of an entry; if it comes late, the core hears of that first."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._host.clock.now_ms()
         late_ms = self._pause_detector.late_by(now_ms)
         if late_ms:
             self._carry_out(self.node.process_paused(now_ms, late_ms))
@@ -312,11 +301,11 @@ class Driver:
             self._promises.release()
         for send in output.immediate:
             message = self._chain.leaving(self._serving.fill(send.message))
-            self._network.send(send.to, message)
+            self._host.network.send(send.to, message)
         for event in output.events:
-            self._on_event(event)
+            self._host.on_event(event)
         self._pause_detector.due_ms = output.next_deadline_ms
-        self._on_deadline(output.next_deadline_ms)
+        self._host.on_deadline(output.next_deadline_ms)
         if output.progress:
             self._progress.extend(output.progress)
         if self._progress:
@@ -343,7 +332,7 @@ class Driver:
                 reason = LogQuarantinedError(effect.cause, offset=effect.first_offset)
                 self._quarantined_log = (ticket, reason)
             prepared.append(effect)
-        self._writer.submit(WriteGroup(ticket, tuple(prepared)))
+        self._host.writer.submit(WriteGroup(ticket, tuple(prepared)))
 
     # ------------------------------------------------------------------ telling others
 
@@ -387,14 +376,14 @@ class Driver:
                 if isinstance(progress, LeaderEndpoints):
                     self.leader_endpoints = (progress.leader.id, progress.addresses)
                 is_hint = not isinstance(progress, VotersChanged)
-                self._network.set_peers(addresses_in(progress), is_hint=is_hint)
+                self._host.network.set_peers(addresses_in(progress), is_hint=is_hint)
             case VoterChangeAnswered():
                 self.voter_changes.answered(progress)
             case _:
                 self._notify_shell(progress)
 
     def _notify_shell(self, progress: Progress | LocalEvent) -> None:
-        if type(progress) is VerifyLog and self._on_verify is not None:
+        if type(progress) is VerifyLog:
             self._on_verify(progress)
         elif type(progress) is SnapshotRemoved:
             self.on_local_event(progress)

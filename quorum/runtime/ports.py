@@ -1,4 +1,4 @@
-"""What the driver needs around it: a writer, a network and the state machine's ear.
+"""What the driver needs around it: a host with a writer and a network, and a state machine.
 
 Unlike ``quorum.ports`` these speak the core's vocabulary. In production they are a thread,
 gRPC streams and the controller; in the simulator a scheduled disk, a message queue and the
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import LocalEvent
 from quorum.core.contract.output import Effect, LeadershipChanged
 from quorum.core.messages.message_types import Message
+from quorum.ports import Clock
 from quorum.types import NodeId, SnapshotId
 from quorum.values import value
 
@@ -51,6 +53,33 @@ class Network(Protocol):
 
     def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
         """Where peers are now; connections to them are kept open."""
+
+
+class Host(Protocol):
+    """What one driver runs in. To be inherited; all calls come from the driver's thread."""
+
+    clock: Clock
+    writer: Writer
+    network: Network
+    defers_delivery: bool = False
+    """Whether a replica that does not lead delivers only in ``Driver.deliver``, which the host
+    calls after ``on_delivery_due``."""
+
+    def on_event(self, event: Event) -> None:
+        """The core reports something that operators want to see or count."""
+
+    def on_deadline(self, deadline_ms: int | None) -> None:
+        """``Driver.tick`` is wanted by then, in milliseconds of ``clock``; None: not at all."""
+
+    def on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001, ARG002 - one argument
+        """``Driver.deliver`` is wanted: soon, or at once if ``is_urgent``.
+
+        Called once for commits that may gather, and once more when something urgent follows.
+        """
+        return
+
+    def on_failure(self, error: BaseException) -> None:
+        """The node must stop: its disk failed, or its log was quarantined."""
 
 
 class Listener(Protocol):

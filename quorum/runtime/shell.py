@@ -14,7 +14,7 @@ from typing import Protocol
 from quorum.errors import StorageError
 from quorum.ports import Clock
 from quorum.runtime.persistence import Persistence
-from quorum.runtime.ports import WriteDone, WriteGroup
+from quorum.runtime.ports import WriteDone
 from quorum.runtime.writer import WriterThread
 
 
@@ -31,10 +31,8 @@ class Wheel(Protocol):
 class Shell:
     """Connects a replica to real time and a real disk. Owned by one event loop.
 
-    Life-cycle: construct on the loop, hand ``submit`` and ``arm`` to the replica, ``attach``
-    it, ``start``, finally ``stop``. ``on_failure`` is told once, on the loop's thread, of what
-    escaped the replica, ended the writer or was given to ``fail``; the replica is not called any
-    more then.
+    The lower half of a ``Host``: ``clock``, ``writer``, ``on_deadline`` and ``on_failure``.
+    Life-cycle: construct on the loop, ``attach`` the replica, ``start``, finally ``stop``.
     """
 
     def __init__(
@@ -43,22 +41,23 @@ class Shell:
         clock: Clock,
         *,
         on_failure: Callable[[BaseException], None],
-        on_written: Callable[[WriteDone], None] = lambda done: None,  # noqa: ARG005 - ignores it
     ) -> None:
+        """``on_failure`` is told once, on the loop's thread, of what escaped the replica, ended the
+        writer or was given to the method ``on_failure``. The replica is not called any more then.
+        """
+        self.clock = clock
+        self.writer = WriterThread(
+            persistence,
+            on_done=lambda done: self._from_thread(self._write_done, done),
+            on_failure=lambda error: self._from_thread(self.on_failure, error),
+        )
         self._loop = asyncio.get_running_loop()
-        self._clock = clock
-        self._on_failure = on_failure
-        self._on_written = on_written
+        self._report_failure = on_failure
         self._wheel: Wheel | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms: int | None = None
         self._is_stopped = False
         self._has_failed = False
-        self._writer = WriterThread(
-            persistence,
-            on_done=lambda done: self._from_thread(self._write_done, done),
-            on_failure=lambda error: self._from_thread(self.fail, error),
-        )
 
     def attach(self, wheel: Wheel) -> None:
         """Name what completions and ticks go to."""
@@ -66,29 +65,29 @@ class Shell:
 
     def start(self) -> None:
         """Start the writer thread."""
-        self._writer.start()
+        self.writer.start()
 
     @property
     def is_writing(self) -> bool:
         """Whether the writer thread is alive: after ``stop``, whether the disk still holds it."""
-        return self._writer.is_running
+        return self.writer.is_running
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Write what is queued, then stop the thread and the timer; whether all was written.
 
         A failure of the writer has been told when this returns, also one of its last pass.
         """
-        is_written = self._writer.stop(timeout_s)
+        is_written = self.writer.stop(timeout_s)
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._writer.failure is not None:
+        if self.writer.failure is not None:
             # What the thread sent us waits for a turn of the loop that may not come.
-            self.fail(self._writer.failure)
+            self.on_failure(self.writer.failure)
         return is_written
 
-    def fail(self, error: BaseException) -> None:
+    def on_failure(self, error: BaseException) -> None:
         """End the node because of ``error``, found anywhere; on the loop's thread, at any time.
 
         The first is reported, later ones are its consequences. The replica is called no more. When
@@ -99,15 +98,11 @@ class Shell:
             return
         self._has_failed = True
         if isinstance(error, StorageError):
-            self._writer.abandon()
-        self._on_failure(error)
+            self.writer.abandon()
+        self._report_failure(error)
 
-    def submit(self, group: WriteGroup) -> None:
-        """The replica's ``Writer``."""
-        self._writer.submit(group)
-
-    def arm(self, deadline_ms: int | None) -> None:
-        """The replica's deadline hook: make sure ``tick`` is called by then."""
+    def on_deadline(self, deadline_ms: int | None) -> None:
+        """Make sure that ``tick`` is called by then."""
         if deadline_ms is None or self._is_stopped:
             return
         if self._armed_ms is not None and self._armed_ms <= deadline_ms:
@@ -115,7 +110,7 @@ class Shell:
         if self._timer is not None:
             self._timer.cancel()
         self._armed_ms = deadline_ms
-        delay = max(0, deadline_ms - self._clock.now_ms()) / 1000
+        delay = max(0, deadline_ms - self.clock.now_ms()) / 1000
         self._timer = self._loop.call_later(delay, self._tick)
 
     def _tick(self) -> None:
@@ -126,7 +121,14 @@ class Shell:
     def _write_done(self, done: WriteDone) -> None:
         # First what others wait for.
         self.guard(self._attached().write_done, done)
-        self._on_written(done)
+        self.on_written(done)
+
+    def on_written(self, done: WriteDone) -> None:
+        """The replica has taken ``done``; for whoever counts."""
+
+    def to_driver(self, call: Callable[[], None]) -> None:
+        """Make a call on the loop's thread, as ``guard`` does. Any thread."""
+        self._from_thread(self.guard, call)
 
     def _from_thread(self, call: Callable[..., None], argument: object) -> None:
         if not self._loop.is_closed():
@@ -142,7 +144,7 @@ class Shell:
         try:
             call(*arguments)
         except BaseException as error:  # noqa: BLE001 - supervisor: reports and stops, never goes on
-            self.fail(error)
+            self.on_failure(error)
 
     def _attached(self) -> Wheel:
         if self._wheel is None:

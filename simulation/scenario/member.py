@@ -14,7 +14,8 @@ from quorate.controller.config import ControllerConfig
 from quorate.features import SUPPORTED_VERSIONS
 from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import Stores, open_stores
-from quorate.replica.replica import Replica
+from quorate.replica.host import ReplicaHost
+from quorate.replica.replica import Replica, ReplicaConfig
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event, LogDiverged
 from quorum.core.messages.message_types import Message
@@ -23,7 +24,7 @@ from quorum.errors import LogQuarantinedError, QuorateError
 from quorum.log.config import LogConfig
 from quorum.log.election_store import ElectionFile
 from quorum.log.layout import partition_directory
-from quorum.runtime.ports import WriteGroup
+from quorum.runtime.ports import Network, WriteGroup, Writer
 from quorum.types import (
     NO_NODE,
     BootstrapState,
@@ -40,6 +41,7 @@ from simulation.older_release import decoder_without
 from simulation.scenario.pinned import HandClock, PinnedRandom
 from simulation.scenario.tombstones import bury
 from snapshot.config import SnapshotConfig
+from snapshot.writer import CheckpointInfo
 from statemachine.records import METADATA_VERSION
 
 CLUSTER_ID = "c2NlbmFyaW8tY2x1c3Rlcg"
@@ -112,7 +114,7 @@ class Hooks:
 
 
 @dataclass(slots=True)
-class Member:
+class Member(ReplicaHost):
     """A node with its disk. ``replica`` is None while it is down."""
 
     node_id: NodeId
@@ -134,6 +136,13 @@ class Member:
     is_quarantined: bool = False
     """Whether its last life ended because its log was found wrong."""
     diverged: list[LogDiverged] = field(default_factory=list)
+    rng: random.Random = field(init=False)
+    executor: Executor = field(default_factory=InlineExecutor, init=False)
+    writer: Writer = field(init=False, repr=False, compare=False)
+    network: Network = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.writer = self.network = self
 
     def format(self) -> None:
         """Make the data directory; a voter's knows the initial voter set."""
@@ -180,20 +189,26 @@ class Member:
     def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
         """Every node is reachable under its number."""
 
-    def _arm(self, deadline_ms: int | None) -> None:
+    def on_deadline(self, deadline_ms: int | None) -> None:
         if deadline_ms is not None and (self.deadline_ms is None or deadline_ms < self.deadline_ms):
             self.deadline_ms = deadline_ms
 
-    def _on_event(self, event: Event) -> None:
+    def to_driver(self, call: Callable[[], None]) -> None:
+        call()
+
+    def on_checkpoint(self, info: CheckpointInfo) -> None:
+        self.hooks.on_checkpoint(self.node_id, info.snapshot_id)
+
+    def on_event(self, event: Event) -> None:
         if isinstance(event, LogDiverged):
             self.diverged.append(event)
         self.hooks.on_event(self.node_id, event)
 
-    def _on_failure(self, error: BaseException) -> None:
+    def on_failure(self, error: BaseException) -> None:
         self.is_quarantined = isinstance(error, LogQuarantinedError)
         self.hooks.on_stopped(self.node_id, str(error))
 
-    def _on_fault(self, message: str) -> None:
+    def on_fault(self, message: str) -> None:
         self.hooks.on_fault(self.node_id, message)
 
     # Life.
@@ -206,7 +221,7 @@ class Member:
         """
         self.lives += 1
         self.deadline_ms = None
-        rng = PinnedRandom(self.node_id * 1000 + self.lives, self.share)
+        self.rng = PinnedRandom(self.node_id * 1000 + self.lives, self.share)
         stores = open_stores(
             self.fs,
             DATA_DIR,
@@ -227,30 +242,16 @@ class Member:
         )
         if self.node_id in self.settings.servers:
             servers = tuple(SERVER - each for each in self.settings.servers[self.node_id])
-        self.replica = Replica(
-            stores,
-            self.fs,
-            quorum_config=self.settings.quorum,
-            controller_config=ControllerConfig(
-                CLUSTER_ID, idle_interval_ms=0, kraft_version=stores.kraft_version
-            ),
-            snapshot_config=self.settings.snapshot,
-            clock=self.clock,
-            rng=rng,
-            writer=self,
-            network=self,
-            executor=InlineExecutor(),
-            to_driver=lambda call: call(),
-            on_event=self._on_event,
-            on_deadline=self._arm,
-            on_failure=self._on_failure,
-            on_fault=self._on_fault,
+        config = ReplicaConfig(
+            self.settings.quorum,
+            ControllerConfig(CLUSTER_ID, idle_interval_ms=0, kraft_version=stores.kraft_version),
+            self.settings.snapshot,
             bootstrap=servers,
             relays=self.settings.relays.get(self.node_id, NO_RELAYS),
             endpoints=voter_of(self.node_id, self.host).endpoints,
             supported=self._supported(),
-            on_checkpoint=lambda info: self.hooks.on_checkpoint(self.node_id, info.snapshot_id),
         )
+        self.replica = Replica(stores, self, config)
         self.hooks.on_opened(self.replica)
         self.replica.start()
 

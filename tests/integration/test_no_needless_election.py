@@ -48,11 +48,14 @@ class WatchedNode(ServerNode):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self.votes: list[str] = []
         super().__init__(*arguments, **named)
+        report = self.host.on_event
 
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, RoleChanged | VoteDecided | LeaderLost | CampaignRefused):
-            self.votes.append(f"{self.node_id}: {event}")
-        super()._on_event(event)
+        def watch(event: Event) -> None:
+            if isinstance(event, RoleChanged | VoteDecided | LeaderLost | CampaignRefused):
+                self.votes.append(f"{self.node_id}: {event}")
+            report(event)
+
+        self.host.on_event = watch  # type: ignore[method-assign]
 
 
 class Trio:

@@ -16,7 +16,8 @@ from quorate.controller.config import ControllerConfig
 from quorate.controller.requests import Answer, RequestContext
 from quorate.formatting import FormatPlan, format_directory
 from quorate.replica.boot import open_stores
-from quorate.replica.replica import Replica
+from quorate.replica.host import ReplicaHost
+from quorate.replica.replica import Replica, ReplicaConfig
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event
 from quorum.core.messages.message_types import Message
@@ -44,7 +45,7 @@ class InlineExecutor(Executor):
         return future
 
 
-class LoneReplica:
+class LoneReplica(ReplicaHost):
     """A replica, its disk, and everything it said. ``node_id`` is 1."""
 
     def __init__(
@@ -57,6 +58,10 @@ class LoneReplica:
         idle_interval_ms: int = 0,
     ) -> None:
         self.fs = MemoryFileSystem()
+        self.clock = _ClockOf(self)
+        self.rng = random.Random(7)
+        self.executor = InlineExecutor()
+        self.writer = self.network = self
         self.now_ms = 1_000
         self.sent: list[tuple[NodeId, Message]] = []
         self.events: list[Event] = []
@@ -88,6 +93,18 @@ class LoneReplica:
     def wall_ms(self) -> int:
         return 1_700_000_000_000 + self.now_ms
 
+    def to_driver(self, call: Callable[[], None]) -> None:
+        call()
+
+    def on_event(self, event: Event) -> None:
+        self.events.append(event)
+
+    def on_failure(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+    def on_fault(self, message: str) -> None:
+        self.failures.append(RuntimeError(message))
+
     def submit(self, group: WriteGroup) -> None:
         self.queue.append(group)
 
@@ -109,28 +126,15 @@ class LoneReplica:
             node_id=1,
             log_config=self._log,
             snapshot_config=self._snapshot,
-            clock=_ClockOf(self),
+            clock=self.clock,
         )
         self.persistence = Replica.persistence_of(self.stores)
-        self.replica = Replica(
-            self.stores,
-            self.fs,
-            quorum_config=self._quorum,
-            controller_config=ControllerConfig(
-                "cluster", idle_interval_ms=self._idle_interval_ms, kraft_version=1
-            ),
-            snapshot_config=self._snapshot,
-            clock=_ClockOf(self),
-            rng=random.Random(7),
-            writer=self,
-            network=self,
-            executor=InlineExecutor(),
-            to_driver=lambda call: call(),
-            on_event=self.events.append,
-            on_deadline=lambda _: None,
-            on_failure=self.failures.append,
-            on_fault=lambda message: self.failures.append(RuntimeError(message)),
+        controller = ControllerConfig(
+            "cluster", idle_interval_ms=self._idle_interval_ms, kraft_version=1
         )
+        config = ReplicaConfig(self._quorum, controller, self._snapshot)
+        self.rng = random.Random(7)
+        self.replica = Replica(self.stores, self, config)
         self.replica.start()
         return self
 

@@ -82,7 +82,7 @@ def run(scenario: Callable[[Shell, list[BaseException]], Awaitable[None]], disk:
 def test_what_is_queued_is_written_before_the_end() -> None:
     async def scenario(shell: Shell, told: list[BaseException]) -> None:
         del told
-        shell.submit(WriteGroup(1, ()))
+        shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         assert shell.stop(60)
         assert not shell.is_writing
@@ -97,7 +97,7 @@ def test_a_disk_that_fails_in_the_last_pass_has_been_told_when_stop_returns() ->
     failure = StorageError("cannot sync")
 
     async def scenario(shell: Shell, told: list[BaseException]) -> None:
-        shell.submit(WriteGroup(1, ()))
+        shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         assert not shell.stop(60)
         assert told == [failure]
@@ -115,8 +115,8 @@ def test_a_replica_that_failed_is_not_called_again() -> None:
         shell.start()
         shell.guard(wheel.tick)
         shell.guard(wheel.tick)
-        shell.arm(0)
-        shell.submit(WriteGroup(1, ()))
+        shell.on_deadline(0)
+        shell.writer.submit(WriteGroup(1, ()))
         await asyncio.sleep(0.01)
         assert shell.stop(60)
         assert told == [failure]
@@ -131,7 +131,7 @@ def test_a_replica_is_not_called_after_its_disk_failed() -> None:
     wheel = Wheel()
 
     async def scenario(shell: Shell, told: list[BaseException]) -> None:
-        shell.submit(WriteGroup(1, ()))
+        shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         while not told:
             await asyncio.sleep(0.001)
@@ -154,12 +154,12 @@ def test_a_failure_found_elsewhere_ends_all_writing(failure: Exception, written:
     disk = HeldDisk()
 
     async def scenario(shell: Shell, told: list[BaseException]) -> None:
-        shell.submit(WriteGroup(1, ()))
+        shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         assert await asyncio.to_thread(disk.is_held.wait, 60)
-        shell.submit(WriteGroup(2, ()))
-        shell.fail(failure)
-        shell.fail(OSError("follows from the first"))
+        shell.writer.submit(WriteGroup(2, ()))
+        shell.on_failure(failure)
+        shell.on_failure(OSError("follows from the first"))
         assert told == [failure]
         disk.released.set()
         assert shell.stop(60) == (len(written) == 2)
@@ -176,6 +176,6 @@ def test_a_failure_after_the_stop_is_told() -> None:
         del told
         shell.start()
         assert shell.stop(60)
-        shell.fail(failure)
+        shell.on_failure(failure)
 
     assert run(scenario, Disk(), Wheel()) == [failure]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -27,7 +26,7 @@ from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteGroup
 from quorum.runtime.shell import Shell
-from simulation.memory_filesystem import MemoryFileSystem
+from tests.support.lone_replica import LoneReplica
 from tests.support.lone_server import start_lone_server
 
 PATIENCE_S = 20
@@ -76,10 +75,7 @@ async def begin_to_read(
     if reader == "scrubber":
         monkeypatch.setattr(Scrubber, "_pass", held)
         monkeypatch.setattr(scrubber, "pause_s", lambda *_, **__: 0.0)
-        again = Scrubber(
-            node.replica, OsFileSystem(), ScrubConfig(), random.Random(1),
-            node._to_driver, node._shell.fail,
-        )  # fmt: skip
+        again = Scrubber(node.replica, node.host, ScrubConfig())
         node._scrubber.stop()
         node._scrubber = again
         again.start()
@@ -130,7 +126,7 @@ def test_a_reading_that_fails_after_its_time_is_told(
 
     async def scenario(node: ServerNode, held: Held) -> None:
         reading = await begin_to_read(node, held, reader, monkeypatch)
-        stop = node._shell.stop
+        stop = node.host.stop
 
         def stop_and_fail(timeout_s: float | None = None) -> bool:
             assert not reading.done()
@@ -139,7 +135,7 @@ def test_a_reading_that_fails_after_its_time_is_told(
             assert reading.exception(PATIENCE_S) is held.failure
             return is_written
 
-        monkeypatch.setattr(node._shell, "stop", stop_and_fail)
+        monkeypatch.setattr(node.host, "stop", stop_and_fail)
         await node.stop()
         assert failures == [held.failure]
 
@@ -169,9 +165,9 @@ def test_a_write_that_fails_when_it_is_asked_whether_it_goes_on_is_told(
     """
 
     async def scenario(node: ServerNode, held: Held) -> None:
-        writer = node._shell._writer
+        writer = node.host.writer
         writer._persistence = cast("Persistence", SimpleNamespace(execute=held))
-        node._shell.submit(cast("WriteGroup", object()))
+        node.host.writer.submit(cast("WriteGroup", object()))
         assert await asyncio.to_thread(held.begun.wait, PATIENCE_S)
 
         def is_writing_no_more(_shell: Shell) -> bool:
@@ -200,10 +196,9 @@ def test_what_follows_of_a_finding_and_fails_is_told_though_the_scrubber_has_sto
     calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
     monkeypatch.setattr(scrubber, "pause_s", lambda *_, **__: 0.0)
     monkeypatch.setattr(scrubber, "target_of", fail)
-    each = Scrubber(
-        cast("Replica", None), MemoryFileSystem(), ScrubConfig(), random.Random(1),
-        calls.put, lambda _: None,
-    )  # fmt: skip
+    host = LoneReplica()
+    monkeypatch.setattr(host, "to_driver", calls.put)
+    each = Scrubber(cast("Replica", None), host, ScrubConfig())
     each.start()
     call = calls.get(timeout=PATIENCE_S)
     each.stop()
@@ -216,10 +211,7 @@ def test_what_follows_of_a_finding_and_fails_is_told_though_the_scrubber_has_sto
 @pytest.mark.parametrize("is_started", [False, True])
 def test_a_scrubber_may_be_stopped_again(is_started: bool) -> None:
     """Goal: whoever stops need not know who has stopped, nor whether it was begun."""
-    each = Scrubber(
-        cast("Replica", None), MemoryFileSystem(), ScrubConfig(), random.Random(1),
-        lambda call: call(), lambda _: None,
-    )  # fmt: skip
+    each = Scrubber(cast("Replica", None), LoneReplica(), ScrubConfig())
     if is_started:
         each.start()
     each.stop()

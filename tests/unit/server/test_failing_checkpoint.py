@@ -84,7 +84,7 @@ def test_the_replica_is_called_no_more_when_a_checkpoint_cannot_be_synced(tmp_pa
         async with asyncio.timeout(PATIENCE_S):
             while not failures:
                 await asyncio.sleep(0.001)
-        node._shell.guard(calls.append, True)
+        node.host.guard(calls.append, True)
         await node.stop()
 
     disk, failures = run(tmp_path, scenario)
@@ -99,11 +99,11 @@ def test_the_replica_is_called_no_more_after_other_failures(tmp_path: Path, find
 
     async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
         if finds == "loop":
-            node._on_loop_error(asyncio.get_running_loop(), {"exception": failure})
+            node.host._on_loop_error(asyncio.get_running_loop(), {"exception": failure})
         else:
-            node._scrubber._on_failure(failure)
+            node._scrubber._host.on_failure(failure)
         assert failures == [failure]
-        node._shell.guard(calls.append, True)
+        node.host.guard(calls.append, True)
         disk.released.set()
         await node.stop()
 
@@ -161,7 +161,7 @@ def test_a_checkpoint_that_fails_after_the_limit_of_the_stop_is_told(tmp_path: P
 
     async def scenario(node: ServerNode, disk: Disk, failures: list[BaseException]) -> None:
         last = node.replica.checkpoints._writing
-        stop = node._shell.stop
+        stop = node.host.stop
         assert last is not None
 
         def stop_and_fail(timeout_s: float | None = None) -> bool:
@@ -171,7 +171,7 @@ def test_a_checkpoint_that_fails_after_the_limit_of_the_stop_is_told(tmp_path: P
             assert isinstance(last.exception(PATIENCE_S), StorageError)
             return is_written
 
-        node._shell.stop = stop_and_fail  # type: ignore[method-assign]
+        node.host.stop = stop_and_fail  # type: ignore[method-assign]
         await node.stop()
 
     disk, failures = run(tmp_path, scenario, shutdown_ms_max=100)

@@ -41,7 +41,7 @@ def test_a_message_that_comes_with_the_first_connection_is_answered(
         listen = node._listeners.start
 
         async def listen_and_hear() -> None:
-            node.receive(9, FetchRequest(1, "c2ltdWxhdGVkLWNsdXN0ZQ", STRANGER, 0, 0, 0))
+            node.host.receive(9, FetchRequest(1, "c2ltdWxhdGVkLWNsdXN0ZQ", STRANGER, 0, 0, 0))
             await listen()
 
         monkeypatch.setattr(node._listeners, "start", listen_and_hear)
