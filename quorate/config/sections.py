@@ -46,6 +46,8 @@ RANGES: Final[Mapping[str, Mapping[str, Range]]] = {
         "unary_calls_max": Range(1, COUNT_MAX),
         "write_streams_per_caller_max": Range(1, COUNT_MAX),
         "client_message_bytes_max": Range(REQUEST_BYTES_MAX, MESSAGE_BYTES_MAX),
+        "message_ms_max": Range(100, HOUR_MS),
+        "write_stream_idle_ms_max": Range(0, CENTURY_MS),
         "disk_free_bytes_min": Range(0, 1 << 62),
         "shutdown_ms_max": Range(0, HOUR_MS),
     },
@@ -271,6 +273,9 @@ class LimitsConfig:
     write_streams_per_caller_max: int = 128
     """A caller is an address, or a certificate's name at an address."""
     client_message_bytes_max: int = REQUEST_BYTES_MAX
+    message_ms_max: int = 5000
+    write_stream_idle_ms_max: int = 600_000
+    """0: for ever."""
     disk_free_bytes_min: int = 256 << 20
     """Below it the node is not ready; it goes on writing for as long as it can."""
     shutdown_ms_max: int = 5000

@@ -155,6 +155,11 @@ TABLE: dict[str, tuple[str, str]] = {
         "Largest message that is taken from a client; an import may need the most there is.",
         "socket.request.max.bytes",
     ),
+    "limits.message_ms_max": (
+        "How long a client's request, or the hello of a write stream, may take to arrive.", ""),
+    "limits.write_stream_idle_ms_max": (
+        "A write stream that brings nothing and is owed nothing for this long is ended; 0: never.",
+        "connections.max.idle.ms"),
     "limits.disk_free_bytes_min": ("Free space below which the node is not ready.", ""),
     "limits.shutdown_ms_max": ("How long a stopping node hands over and drains.", ""),
     "logging.level": ("debug, info, warning or error.", "log4j2 level"),

@@ -168,6 +168,8 @@ class ServerNode:
                 self._config.limits.watches_max,
                 self._config.limits.unary_calls_max,
                 self._config.limits.write_streams_per_caller_max,
+                self._config.limits.message_ms_max / 1000,
+                self._config.limits.write_stream_idle_ms_max / 1000,
                 self._config.cluster.producer_window,
             ),
             other_service_names=(SERVICE_NAME,),

@@ -15,6 +15,7 @@ from quorate.client.limits import PRODUCER_WINDOW
 from quorate.services.errors import RequestRefusedError
 from quorum.errors import ErrorCode
 from quorum.fair_share import FairShare
+from quorum.transport.message_reads import MESSAGE_SECONDS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,10 @@ class ServiceLimits:
     unary_calls_max: int = 1024
     write_streams_per_caller_max: int = 128
     """Most write streams of one caller: each may hold a message of which the rest never comes."""
+    message_seconds_max: float = MESSAGE_SECONDS_MAX
+    """How long a request, or the hello of a write stream, may take to arrive."""
+    write_stream_idle_seconds_max: float = 600.0
+    """How long a write stream may bring nothing and be owed nothing; 0: for ever."""
     producer_window: int = PRODUCER_WINDOW
     """Most open commands of one producer, as told to write streams."""
 

@@ -28,7 +28,7 @@ from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode, QuorateError
 from quorum.transport.answers import abort
 from quorum.transport.callers import caller_of
-from quorum.transport.message_reads import MESSAGE_SECONDS_MAX, MessageLateError, MessageReads
+from quorum.transport.message_reads import MessageLateError, MessageReads
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -156,7 +156,7 @@ async def next_message(reads: MessageReads, context: Context, caller: str) -> An
     except MessageLateError:
         raise CommandError(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"the request did not arrive within {MESSAGE_SECONDS_MAX:g} s",
+            f"the request did not arrive within {reads.seconds:g} s",
         ) from None
 
 

@@ -54,7 +54,7 @@ class MetadataService:
         self._closing = closing
         self._reads = reads
         self._log = LogReads(node, reads.held)
-        self._producer_window = limits.producer_window
+        self._limits = limits
         self._topic_names = TopicNames()
         self.watches = Watches(node, watches_max=limits.watches_max, closing=closing)
         self.write_streams = Gate(
@@ -118,7 +118,7 @@ class MetadataService:
 
     async def _write_stream(self, context: Context) -> None:
         with self.write_streams.passing(caller_of(context)):
-            await WriteSession(self._node, context, self._producer_window, self._closing).run()
+            await WriteSession(self._node, context, self._limits, self._closing).run()
 
     async def _fetch_log(
         self, request: metadata_pb2.FetchLogRequest, context: Context

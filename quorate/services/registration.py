@@ -59,7 +59,7 @@ class ClientServices:
         self.admin = AdminService(node, reads)
         self.calls = Gate("unary calls", limits.unary_calls_max)
         self._health_watches = Gate("health watches", HEALTH_WATCHES_MAX)
-        self._reads = MessageReads("client_messages")
+        self._reads = MessageReads("client_messages", limits.message_seconds_max)
         self._policy = CallPolicy(
             node.cluster_id, self.calls, self._reads, self.closing, on_failure
         )

@@ -9,6 +9,9 @@ Invariants:
        node stops, what is answered by then still leaves; the rest is unknown to the client.
     2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated, what comes on
        top is refused with QUEUE_FULL unevaluated; and about as many answers wait to be read.
+    3. A stream that has brought no whole message for ``write_stream_idle_seconds_max``, and is owed
+       no answer, is ended. gRPC shows nobody whether its client is idle or has stalled in the
+       middle of a message, which holds memory.
 
 See: ADR 10 and 42; docs/reference/client-protocol.md (Writing).
 """
@@ -28,6 +31,7 @@ from quorate.client.limits import (
     IMPORT_BYTES_MAX,
 )
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
+from quorate.services.admission import ServiceLimits
 from quorate.services.answers import name_refusal
 from quorate.services.calls import Context, Malformed, fail, well_formed
 from quorate.services.closing import Closing
@@ -39,12 +43,10 @@ from quorate.services.outgoing import OutgoingAnswers
 from quorate.services.ports import ServedNode
 from quorate.services.results import to_result
 from quorum.answered import Form
-from quorum.errors import CommandError, ErrorCode
+from quorum.errors import CommandError, ErrorCode, QuorateError
 from quorum.transport.link import forget_failure
 from quorum.v1 import commands_pb2, metadata_pb2
 
-HELLO_SECONDS_MAX = 5.0
-"""How long a write stream may be open before its hello."""
 _STREAM = "WriteStream"
 _REDIRECTING = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OUTCOME_UNKNOWN}
@@ -122,40 +124,48 @@ class WriteSession:
     """One client's write stream. Owned by its call; lives on the event loop."""
 
     def __init__(
-        self, node: ServedNode, context: Context, producer_window: int, closing: Closing
+        self, node: ServedNode, context: Context, limits: ServiceLimits, closing: Closing
     ) -> None:
         self._node = node
         self._closing = closing
         self._context = context
-        self._producer_window = producer_window
+        self._limits = limits
         self._principal = ""
         self._client_id = ""
         self._reason = ""
         self._outgoing = OutgoingAnswers(context.write)
         self._end: asyncio.Task[None] | None = None
         self._is_ending = False
+        self._loop_time = asyncio.get_running_loop().time
+        self._last_message_at = 0.0
+        self._idle_timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Serve the stream until the client ends it and has all its answers.
 
         Raises:
             CommandError: NOT_CONTROLLER when this node takes no commands, INVALID_REQUEST when
-                the client breaks the protocol, BROKER_NOT_AVAILABLE when the node is stopping.
-            AbortError: The node stops, and the stream has been ended with that status by now.
+                the client breaks the protocol, BROKER_NOT_AVAILABLE when the node is stopping,
+                REQUEST_TIMED_OUT when no hello comes.
+            AbortError: The node stops or the stream is idle for too long; it has been ended with
+                BROKER_NOT_AVAILABLE or REQUEST_TIMED_OUT by now.
         """
         if self._closing.is_begun:
             raise self._closing.refusal()
         try:
-            with self._closing.notifying(self._begin_end):
+            with self._closing.notifying(lambda: self._begin_end(self._closing.refusal())):
                 first = await self._first_message()
                 if first is grpc.aio.EOF:
                     return
                 self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
                 self._submit(first)
+                self._watch_idleness()
                 await self._receive()
                 await self._outgoing.finish()
         finally:
             self._outgoing.close()
+            if self._idle_timer is not None:
+                self._idle_timer.cancel()
             if self._end is not None:
                 if not self._is_ending:
                     self._end.cancel()
@@ -168,23 +178,38 @@ class WriteSession:
         # Waited for beside it, not cancelled: it ends with the call.
         read = asyncio.ensure_future(self._context.read())
         read.add_done_callback(forget_failure)
-        await asyncio.wait({read}, timeout=HELLO_SECONDS_MAX)
+        seconds = self._limits.message_seconds_max
+        await asyncio.wait({read}, timeout=seconds)
         if not read.done():
-            raise CommandError(
-                ErrorCode.REQUEST_TIMED_OUT, f"no hello came within {HELLO_SECONDS_MAX:g} s"
-            )
+            raise CommandError(ErrorCode.REQUEST_TIMED_OUT, f"no hello came within {seconds:g} s")
         return read.result()
 
-    def _begin_end(self) -> None:
-        self._end = asyncio.create_task(self._end_for_stop())
+    def _watch_idleness(self) -> None:
+        """End the stream once it has been idle for too long; look again when that may be."""
+        most = self._limits.write_stream_idle_seconds_max
+        if not most:
+            return
+        loop = asyncio.get_running_loop()
+        if self._idle_timer is None or self._outgoing.owed or self._outgoing.waiting:
+            self._last_message_at = loop.time()
+        due = self._last_message_at + most
+        if loop.time() < due:
+            self._idle_timer = loop.call_at(due, self._watch_idleness)
+            return
+        text = f"no message came within {most:g} s; open the stream again to write"
+        self._begin_end(CommandError(ErrorCode.REQUEST_TIMED_OUT, text))
 
-    async def _end_for_stop(self) -> None:
-        """End the stream because the node stops, behind the answers that are there."""
+    def _begin_end(self, why: QuorateError) -> None:
+        if self._end is None:
+            self._end = asyncio.create_task(self._end_with(why))
+
+    async def _end_with(self, why: QuorateError) -> None:
+        """End the stream from this side, behind the answers that are there."""
         await self._outgoing.drain()
         # From here, because the reader cannot be interrupted: its read ends with the call.
         self._is_ending = True
         self._outgoing.close()
-        await fail(self._context, _STREAM, self._closing.refusal(), self._node.cluster_id)
+        await fail(self._context, _STREAM, why, self._node.cluster_id)
 
     def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:
         if not first.HasField("hello"):
@@ -198,7 +223,7 @@ class WriteSession:
         accepted = self._outgoing.message.accepted
         accepted.node_id = self._node.node_id
         accepted.leader_epoch = self._node.leadership.epoch
-        accepted.producer_window = self._producer_window
+        accepted.producer_window = self._limits.producer_window
         accepted.commands_max = COMMANDS_PER_STREAM_MAX
         self._outgoing.send_soon()
 
@@ -210,6 +235,7 @@ class WriteSession:
             message = await self._context.read()
             if message is grpc.aio.EOF:
                 break
+            self._last_message_at = self._loop_time()
             if isinstance(message, Malformed) or message.HasField("hello"):
                 well_formed(message, metadata_pb2.WriteStreamRequest)
                 raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")

@@ -42,5 +42,7 @@ class TransportCounters:
     """Frames that found their stream's queue full or were too large to send."""
     routes_evicted: int = 0
     """Requests forgotten because their sender had too many open."""
+    streams_silent: int = 0
+    """Inbound streams ended because nothing came, not even the answer to a probe."""
     streams_rejected: int = 0
     """Streams and unary calls beyond their maximum number."""

@@ -37,7 +37,7 @@ from quorum.transport.hello import (
     hello_problem,
     served_hello,
 )
-from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX
+from quorum.transport.limits import HELLO_TIMEOUT_S, OPEN_REQUESTS_MAX, STREAM_SILENCE_S
 from quorum.transport.link import EXCHANGE_METHOD, STREAM_ERRORS, Link, forget_failure
 from quorum.transport.outbox import Outbox
 from quorum.transport.peer_sessions import PeerSession, PeerSessions
@@ -69,6 +69,7 @@ class InboundStream:
     Invariants:
         1. Nothing reaches the runtime before the hello was accepted.
         2. Every request carries the replica key of the hello: a stream speaks for one replica.
+        3. A stream whose peer answers no probe ends within three times ``STREAM_SILENCE_S``.
     """
 
     def __init__(
@@ -92,13 +93,19 @@ class InboundStream:
         self._outbox = Outbox(context.write, link.counters, self._warn)
         self._open: dict[int, type[Request]] = {}
         self._sender = NO_NODE
+        self._frames = 0
+        self._frames_checked = 0
+        self._is_probed = False
+        self._check: asyncio.TimerHandle | None = None
+        self._end: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         """Shake hands, then hand requests on until the stream ends."""
-        hello = await self._shake_hands()
-        self._on_accepted(hello.key.id)
-        self._sender = hello.key.id if hello.key.id != NO_NODE else self._routes.anonymous()
         try:
+            hello = await self._shake_hands()
+            self._on_accepted(hello.key.id)
+            self._sender = hello.key.id if hello.key.id != NO_NODE else self._routes.anonymous()
+            self._check_later()
             await self._read(hello)
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
@@ -106,13 +113,17 @@ class InboundStream:
             await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except STREAM_ERRORS:
             # The peer is gone; it knows, and its requests are forgotten below.
-            return
+            pass
         finally:
+            if self._check is not None:
+                self._check.cancel()
             self._outbox.close()
             if self._peer_session is not None:
                 self._peer_sessions.release(self._peer_session)
             for request_id in self._open:
                 self._routes.close(self._sender, request_id, self)
+        if self._end is not None:
+            await self._end  # Raises what ends a handler.
 
     async def send_goodbye(self) -> None:
         """Tell the peer that this end closes on purpose, after what is queued."""
@@ -171,6 +182,34 @@ class InboundStream:
     def _probe(self) -> None:
         self._outbox.push(PROBE_FRAME)
 
+    def _check_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._check = loop.call_later(STREAM_SILENCE_S, self._check_silence)
+
+    def _check_silence(self) -> None:
+        """Probe a peer of which nothing came since the last check; end its stream if it was probed
+        then.
+        """
+        if self._frames != self._frames_checked:
+            self._frames_checked, self._is_probed = self._frames, False
+        elif not self._is_probed:
+            self._is_probed = True
+            self._probe()
+        else:
+            self._link.counters.streams_silent += 1
+            self._warn("stream ended: nothing came, not even the answer to a probe")
+            # From here, because the reader cannot be interrupted: its read ends with the call.
+            silent = end(
+                self._context,
+                EXCHANGE_METHOD,
+                grpc.StatusCode.DEADLINE_EXCEEDED,
+                f"nothing came for {2 * STREAM_SILENCE_S:g} s, not even the answer to a probe",
+            )
+            self._end = asyncio.ensure_future(silent)
+            self._end.add_done_callback(forget_failure)
+            return
+        self._check_later()
+
     async def _check_identity(self, theirs: Hello) -> None:
         names = self._link.names
         if names is None:
@@ -190,6 +229,7 @@ class InboundStream:
             data = await read()
             if data is eof:
                 return
+            self._frames += 1
             counters.frames_received += 1
             counters.bytes_received += len(data)
             if peer_session is not None:

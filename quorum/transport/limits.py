@@ -24,8 +24,8 @@ by default), however little was asked for."""
 
 REQUEST_BYTES_MAX: Final = 128 << 10
 """Largest message that the serving side of a stream or call accepts: records travel in answers,
-and a request carries its fields alone. A stream may hold as much as that for as long as it is open,
-in a message that never ends: gRPC shows no handler that one has begun."""
+and a request carries its fields alone. A stream may hold as much as that in a message that never
+ends, until ``STREAM_SILENCE_S`` shows it: gRPC shows no handler that a message has begun."""
 
 SNAPSHOT_PARTITIONS_MAX: Final = 100
 """Partitions that one FetchSnapshot may name."""
@@ -61,6 +61,9 @@ REFUSED_BACKOFF_MAX_S: Final = 5.0
 has to change something first, and short enough that nobody waits long for the effect."""
 CONNECT_TIMEOUT_S: Final = 2.0
 HELLO_TIMEOUT_S: Final = 5.0
+STREAM_SILENCE_S: Final = 20.0
+"""An inbound stream that brought nothing for so long is probed, and ended when it brings nothing
+for as long again: its peer is gone, or has stalled in the middle of a message."""
 REFUSAL_WINDOW_S: Final = 1.0
 """How long after an established stream broke a refused connect still counts as "immediate"."""
 SUSPECT_RETRY_S: Final = 0.005

@@ -6,7 +6,7 @@ therefore read their request themselves, after they were admitted: until then gR
 than a stream's first window (``SERVER_OPTIONS``).
 
 Invariant: ``READS_MAX`` messages at most are on their way in at a time, each for at most
-``MESSAGE_SECONDS_MAX``; a caller that waits for a place waits no longer either.
+``seconds``; a caller that waits for a place waits no longer either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READS_MAX: Final = 32
 """Requests being received at a time, by all callers. A request that has arrived needs its place
 for no longer than a turn of the loop."""
 MESSAGE_SECONDS_MAX: Final = 5.0
-"""How long a request may take to arrive, and to wait for its place."""
+"""The default: how long a request may take to arrive, and to wait for its place."""
 
 
 class MessageLateError(Exception):
@@ -32,24 +32,27 @@ class MessageLateError(Exception):
 class MessageReads:
     """The places of requests on their way in. Owned by the event loop."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, seconds: float = MESSAGE_SECONDS_MAX) -> None:
         self.places = FairShare(name, READS_MAX)
+        """``refused`` counts every request that did not arrive in time."""
+        self.seconds = seconds
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     async def read(self, context: Any, caller: str) -> Any:
         """The first message of a call, or gRPC's end of stream.
 
         Raises:
-            MessageLateError: It did not come within ``MESSAGE_SECONDS_MAX``; to be answered with a
-                status, which ends the read.
+            MessageLateError: It did not come within ``seconds``; to be answered with a status,
+                which ends the read.
         """
         await self._take(caller)
         try:
             # Waited for beside it, not cancelled: that leaks the operation. It ends with the call.
             read = asyncio.ensure_future(context.read())
             read.add_done_callback(forget_failure)
-            await asyncio.wait({read}, timeout=MESSAGE_SECONDS_MAX)
+            await asyncio.wait({read}, timeout=self.seconds)
             if not read.done():
+                self.places.refused += 1
                 raise MessageLateError
             return read.result()
         finally:
@@ -64,7 +67,7 @@ class MessageReads:
         line = self._waiting.setdefault(caller, deque())
         line.append(turn)
         try:
-            await asyncio.wait({turn}, timeout=MESSAGE_SECONDS_MAX)
+            await asyncio.wait({turn}, timeout=self.seconds)
         except asyncio.CancelledError:
             if turn.done():
                 # Given to this call already: others may be waiting for it.

@@ -41,6 +41,8 @@ class Attack:
     took_place: Callable[[Mapping[str, int], Mapping[str, float]], bool]
     """Of the attack's own counts and the highest values of the leader's metrics during it."""
     on_metrics_port: bool = False
+    ended_min: int = 0
+    """Calls that the node must have ended by itself meanwhile, and so got their places back."""
 
 
 def at_most_refused(queue: str) -> Callable[[Mapping[str, int], Mapping[str, float]], bool]:
@@ -56,6 +58,7 @@ ATTACKS = (
         lambda counts, seen: (
             counts["bytes"] > 4 << 20 and seen['quorate_queue_size{queue="client_messages"}'] >= 8
         ),
+        ended_min=30,
     ),
     Attack("write_streams", at_most_refused("write_streams")),
     Attack("held_reads", at_most_refused("held_reads")),
@@ -145,6 +148,8 @@ class Found:
         found = []
         if not attack.took_place(self.counts, self.seen):
             found.append(f"the attack did not take place: {dict(self.counts)} {self.seen}")
+        if self.counts.get("ended", 0) < attack.ended_min:
+            found.append(f"stalled calls kept their places: {dict(self.counts)}")
         if self.epochs[0] != self.epochs[1]:
             found.append(f"there was an election: epochs {self.epochs}")
         if self.attacked.failures:

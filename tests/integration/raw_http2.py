@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 _DATA, _HEADERS, _SETTINGS, _WINDOW_UPDATE = 0, 1, 4, 8
 _ENDING = (3, 7)
@@ -24,25 +25,46 @@ def field(name: bytes, value: bytes) -> bytes:
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
-HEADERS = b"".join(
-    field(name, value)
-    for name, value in (
-        (b":method", b"POST"),
-        (b":scheme", b"http"),
-        (b":path", b"/quorum.v1.MetadataService/Write"),
-        (b":authority", b"x"),
-        (b"content-type", b"application/grpc"),
-        (b"te", b"trailers"),
-        (b"grpc-timeout", b"100S"),
+def headers(path: str) -> bytes:
+    """The fields of a gRPC call with a deadline that is far away."""
+    return b"".join(
+        field(name, value)
+        for name, value in (
+            (b":method", b"POST"),
+            (b":scheme", b"http"),
+            (b":path", path.encode()),
+            (b":authority", b"x"),
+            (b"content-type", b"application/grpc"),
+            (b"te", b"trailers"),
+            (b"grpc-timeout", b"100S"),
+        )
     )
-)
+
+
+def message(data: bytes) -> bytes:
+    """A whole gRPC message."""
+    return b"\0" + struct.pack(">I", len(data)) + data
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A call that stalls in the middle of a message."""
+
+    path: str = "/quorum.v1.MetadataService/Write"
+    before: bytes = b""
+    """Whole messages that are sent first."""
+    message_bytes: int = MESSAGE_BYTES
+    """What the message announces; its last byte never comes."""
 
 
 class _Connection:
     """One connection: its calls' windows, and what was sent on each."""
 
-    def __init__(self, host: str, port: int, source: str, calls: int, counts: Counter[str]) -> None:
+    def __init__(
+        self, host: str, port: int, source: str, calls: int, counts: Counter[str], stall: Stall
+    ) -> None:
         self._counts = counts
+        self._stall = stall
         self._socket = socket.create_connection((host, port), source_address=(source, 0))
         self._socket.settimeout(0.02)
         self._received = b""
@@ -57,10 +79,11 @@ class _Connection:
     def _begin(self) -> None:
         self._stream += 2
         self._windows[self._stream] = self._first_window
-        self._left[self._stream] = MESSAGE_BYTES - 1
-        prefix = b"\0" + struct.pack(">I", MESSAGE_BYTES)
+        self._left[self._stream] = self._stall.message_bytes - 1
+        prefix = self._stall.before + b"\0" + struct.pack(">I", self._stall.message_bytes)
         self._socket.sendall(
-            frame(_HEADERS, 4, self._stream, HEADERS) + frame(_DATA, 0, self._stream, prefix)
+            frame(_HEADERS, 4, self._stream, headers(self._stall.path))
+            + frame(_DATA, 0, self._stream, prefix)
         )
         self._counts["begun"] += 1
 
@@ -118,11 +141,19 @@ class StalledCalls:
     """Calls of which everything but the last byte of the message is sent."""
 
     def __init__(
-        self, host: str, port: int, source: str, *, connections: int, calls_each: int
+        self,
+        host: str,
+        port: int,
+        source: str,
+        *,
+        connections: int,
+        calls_each: int,
+        stall: Stall = Stall(),
     ) -> None:
         self._counts: Counter[str] = Counter()
         self._connections = [
-            _Connection(host, port, source, calls_each, self._counts) for _ in range(connections)
+            _Connection(host, port, source, calls_each, self._counts, stall)
+            for _ in range(connections)
         ]
 
     def run(self, seconds: float) -> dict[str, int]:

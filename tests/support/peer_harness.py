@@ -8,13 +8,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import grpc
+
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
-from quorum.transport.hello import Hello
-from quorum.transport.link import Link
+from quorum.transport.framing import encode_frame
+from quorum.transport.hello import Hello, encode_hello
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.node_names import NodeNames
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.security import TlsIdentity
@@ -164,3 +167,16 @@ async def replica(
     finally:
         await network.stop()
         await server.stop()
+
+
+@asynccontextmanager
+async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[Any]:
+    """A stream that shakes hands and answers no probe, as one whose machine is gone."""
+    async with grpc.aio.insecure_channel(to.address) as channel:
+        call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
+        await call.write(encode_hello(hello))
+        await call.read()
+        # It speaks for the replica once its request has come through.
+        await call.write(encode_frame(fetch(2, 1)))
+        await to.handler.until(lambda: bool(to.handler.received))
+        yield call

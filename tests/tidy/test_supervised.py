@@ -38,7 +38,7 @@ WATCHED = {
     "quorate/services/change_feed.py": "one message; every watcher that needs it awaits it",
     "quorate/services/write_stream.py": "ends with its stream, which awaits it",
     "quorum/runtime/writer.py": "a thread whose failure ends the process",
-    "quorum/transport/inbound.py": "one read; ends with its stream",
+    "quorum/transport/inbound.py": "one read and one end; both end with their stream",
     "quorum/transport/message_reads.py": "one read; ends with its call",
     "quorum/transport/peers.py": "closes one channel; the stop awaits it",
     "quorum/transport/server.py": "one goodbye each, awaited for a bounded time",

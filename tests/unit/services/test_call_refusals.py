@@ -318,11 +318,9 @@ def test_an_unreadable_request_to_a_service_that_is_not_ours_is_refused(
     "path", [*(path for path, _ in METHODS.values()), HEALTH_CHECK, REFLECTION]
 )
 def test_a_request_that_does_not_arrive_ends_its_call(
-    monkeypatch: pytest.MonkeyPatch, path: str
+    path: str,
 ) -> None:
     """Goal: nobody holds a place by saying nothing. Method: calls that send headers alone."""
-    monkeypatch.setattr("quorum.transport.message_reads.MESSAGE_SECONDS_MAX", 0.05)
-    monkeypatch.setattr("quorate.services.write_stream.HELLO_SECONDS_MAX", 0.05)
 
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
         call = channel.stream_stream(path)(timeout=30)
@@ -332,4 +330,4 @@ def test_a_request_that_does_not_arrive_ends_its_call(
         assert "did not arrive" in caught.value.details() or "no hello" in caught.value.details()
         assert all(places.open_count == 0 for places in server.services.quotas())
 
-    with_node(scenario)
+    with_node(scenario, limits=ServiceLimits(message_seconds_max=0.05))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import grpc
 import pytest
 
 from quorum.transport import peer_sessions as peer_sessions_module
 from quorum.transport.framing import PROBE_FRAME, encode_frame
-from quorum.transport.hello import Hello, encode_hello
-from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
+from quorum.transport.hello import Hello
 from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.types import ReplicaKey
-from tests.support.peer_harness import CLUSTER, PATIENCE_S, Replica, fetch, key, replica, run
+from tests.support.peer_harness import CLUSTER, PATIENCE_S, fetch, key, mute_stream, replica, run
 
 FIRST = Hello(CLUSTER, key(2), b"", process_id=b"first")
 SECOND = Hello(CLUSTER, key(2), b"", process_id=b"second")
@@ -51,19 +47,6 @@ def test_a_clone_is_refused_and_the_first_goes_on(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         run(scenario())
     assert "copy of its disk" in caplog.text
-
-
-@asynccontextmanager
-async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[Any]:
-    """A stream that shakes hands and answers no probe, as one whose machine is gone."""
-    async with grpc.aio.insecure_channel(to.address) as channel:
-        call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
-        await call.write(encode_hello(hello))
-        await call.read()
-        # It speaks for the replica once its request has come through.
-        await call.write(encode_frame(fetch(2, 1)))
-        await to.handler.until(lambda: bool(to.handler.received))
-        yield call
 
 
 def test_a_process_that_does_not_answer_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
