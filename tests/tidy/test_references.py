@@ -74,7 +74,7 @@ def test_the_rules_see_what_leads_nowhere(text: str) -> None:
     [
         "see docs/operations/recover.md, section Damage",
         "See: docs/reference/formats.md#segment-and-index, KIP-98 (offset of a batch).",
-        "See: docs/reference/handlers.md (Finding the leader); ADR 38.",
+        "See: docs/reference/elections.md (Finding the leader); ADR 38.",
         "See: Raft sections 5.2 and 5.4.1; Wing, Gong: Testing (1993).",
         "``quorum.core.following.leader_search`` and ``quorum.fetch_timeout_ms``, [ADR 7 and 8](x)",
         "snapshot/slow_transfer_keeps_its_file.scn shows 630.6 and 380.7",

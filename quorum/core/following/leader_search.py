@@ -6,7 +6,7 @@ may be asked again the open question is set aside (``CoreState.search``) and no 
 place for a Fetch. Its answer still counts, however late it comes, but only for who leads: records
 are taken from the Fetch in flight alone.
 
-See: docs/reference/handlers.md (Finding the leader); ADR 38; KIP-595, KIP-853 (bootstrap servers).
+See: docs/reference/elections.md (Finding the leader); ADR 38; KIP-595, KIP-853 (bootstrap servers).
 """
 
 from __future__ import annotations

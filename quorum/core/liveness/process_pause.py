@@ -6,7 +6,7 @@ leads, gets a little longer, once per fetch timeout: a node that always comes la
 
 Nothing is promised here: votes, commits and reads never rest on these timers.
 
-See: docs/reference/handlers.md (Process pause).
+See: docs/reference/elections.md (Process pause).
 """
 
 from __future__ import annotations
