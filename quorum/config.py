@@ -6,12 +6,10 @@ Read by ``quorum.core`` and ``quorum.runtime``. Reading files, environment and f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from quorum.errors import ConfigError
-from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
+from quorum.setting import AGE, BYTES, COUNT, WAIT, WAIT_OR_NONE, Range, out_of_range, setting
 
 PAYLOAD_BYTES_MAX = (16 << 20) - (64 << 10)
 """Most record or checkpoint bytes of one answer: what a message between peers holds beside its
@@ -23,111 +21,124 @@ beyond its own bound is dropped."""
 RELAY_HOPS_MAX = 64
 """Most relays that an answer can name on its way."""
 
-_WAIT = Range(1, HOUR_MS)
-_WAIT_OR_NONE = Range(0, HOUR_MS)
-_AGE = Range(1, CENTURY_MS)
 _PAYLOAD = Range(1, PAYLOAD_BYTES_MAX)
-_COUNT = Range(1, COUNT_MAX)
-
-RANGES: Final[Mapping[str, Range]] = {
-    "election_timeout_ms": _WAIT,
-    "fetch_timeout_ms": _WAIT,
-    "election_backoff_max_ms": _WAIT,
-    "fetch_max_wait_ms": _WAIT_OR_NONE,
-    "high_watermark_delay_ms": _WAIT_OR_NONE,
-    "append_delay_ms": _WAIT_OR_NONE,
-    "fetch_bytes_max": _PAYLOAD,
-    "snapshot_chunk_bytes": _PAYLOAD,
-    "snapshot_response_bytes_max": _PAYLOAD,
-    "request_timeout_ms": _WAIT,
-    "retry_backoff_ms": _WAIT_OR_NONE,
-    "lost_leader_jitter_ms": _WAIT_OR_NONE,
-    "lost_leader_retry_ms": _WAIT,
-    "transfer_timeout_ms": _WAIT,
-    "disk_stall_ms": _AGE,
-    "process_pause_ms": _WAIT_OR_NONE,
-    "observer_session_ms": _AGE,
-    "start_offset_lag_max_ms": _AGE,
-    "observers_max": _COUNT,
-    "held_fetches_max": _COUNT,
-    "uncommitted_bytes_max": Range(1, BYTES_MAX),
-    "pending_reads_max": _COUNT,
-    "high_watermark_store_ms": _WAIT,
-    "relay_hops_max": Range(1, RELAY_HOPS_MAX),
-    "relay_age_max_ms": _WAIT,
-    "relay_patience_ms": _WAIT,
-    "relay_retry_ms": _WAIT,
-    "unwritten_chunks_max": Range(1, 1024),
-    "snapshot_requests_max": Range(1, 64),
-}
-"""Every number of ``QuorumConfig``."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
     """Everything the core may be tuned by. ``validate`` reports all problems at once."""
 
-    election_timeout_ms: int = 1000
-    """Base of the randomised election timer: uniform in [E, 2E)."""
-    fetch_timeout_ms: int = 2000
-    """A voter follower without a successful Fetch for this long asks for pre-votes. The leader
-    resigns after 1.5 times this without a majority fetching."""
-    election_backoff_max_ms: int = 1000
-    fetch_max_wait_ms: int = 500
-    """How long a leader may hold a Fetch that has nothing to return."""
-    high_watermark_delay_ms: int = 10
+    election_timeout_ms: int = setting(
+        1000, "Base of the election timer, drawn from [E, 2E).",
+        WAIT, kafka="controller.quorum.election.timeout.ms",
+    )  # fmt: skip
+    fetch_timeout_ms: int = setting(
+        2000, "Without a successful fetch for this long a voter campaigns. A leader from which no "
+        "majority fetches resigns after 1.5 times this.",
+        WAIT, kafka="controller.quorum.fetch.timeout.ms",
+    )  # fmt: skip
+    election_backoff_max_ms: int = setting(
+        1000, "Longest pause of a named successor.",
+        WAIT, kafka="controller.quorum.election.backoff.max.ms",
+    )  # fmt: skip
+    fetch_max_wait_ms: int = setting(
+        500, "How long an empty fetch is held.", WAIT_OR_NONE, kafka="(fixed at 500)"
+    )
+    high_watermark_delay_ms: int = setting(
+        10,
+        "How long replicas may wait to hear of a commit that no new records follow, and with "
+        "applying it while no read waits.",
+        WAIT_OR_NONE,
+    )
     """How long a replica's held Fetch may go unanswered although the high watermark has risen.
     Records that follow within this time carry the news along, which halves the messages of a
     lone writer; 0 tells it at once. A follower whose image nobody waits for lets commits gather
     for as long before it applies them."""
-    append_delay_ms: int = 10
+    append_delay_ms: int = setting(
+        10, "How long new records may wait for replicas that no commit waits for.", WAIT_OR_NONE
+    )
     """How long a leader may keep new records from a replica that no commit waits for, so that it
     fetches several lone writes at a time; 0 serves everybody at once (ADR 34)."""
-    fetch_bytes_max: int = 1 << 20
-    snapshot_chunk_bytes: int = 1 << 20
-    snapshot_response_bytes_max: int = 10 << 20
-    """``replica.fetch.response.max.bytes``: checkpoint bytes of one FetchSnapshot answer, all
-    partitions together (630.11)."""
-    request_timeout_ms: int = 2000
-    retry_backoff_ms: int = 20
-    lost_leader_jitter_ms: int = 100
-    """After a refused reconnect to the leader a voter waits uniform [0, this) (ADR 8)."""
-    lost_leader_retry_ms: int = 150
-    """Upper bound of the random pause after a rejected or split round in that mode."""
-    transfer_timeout_ms: int = 500
-    """How long a leader that hands over may keep writes waiting before it leads on."""
-    disk_stall_ms: int = 2000
-    """A disk that completes nothing for this long, with writes outstanding, is taken as hung:
-    the node resigns, and neither stands nor votes until it goes on."""
-    process_pause_ms: int = 250
-    """A node that comes this late to a timer of its own stood still: the silence of the others was
-    its own, and they are given a moment more; 0 never thinks so."""
-    observer_session_ms: int = 300_000
-    """A replica without Fetch or FetchSnapshot for this long is no longer *live* (630.5)."""
-    start_offset_lag_max_ms: int = 7 * 24 * 3600 * 1000
-    """``metadata.start.offset.lag.time.max.ms``: hold a snapshot this long, then trim anyway."""
-    observers_max: int = 10_000
-    held_fetches_max: int = 10_000
-    uncommitted_bytes_max: int = 128 << 20
-    pending_reads_max: int = 100_000
-    high_watermark_store_ms: int = 1000
-    """How far the high watermark's side file may lag behind; it is only a lower bound."""
-    relay_hops_max: int = 4
-    """Most relays between an observer and the leader; longer chains are refused."""
-    relay_age_max_ms: int = 5_000
-    """A relay that cannot tell that its leader led within this time stops serving."""
-    relay_patience_ms: int = 1000
-    """An observer whose relays all fail asks the leader after uniform [this, twice this)."""
-    relay_retry_ms: int = 5_000
-    """While it fetches from the leader an observer tries its relays this often."""
-    unwritten_chunks_max: int = 8
-    """Downloaded snapshot chunks that may wait for the disk before the next is asked for."""
+    fetch_bytes_max: int = setting(
+        1 << 20, "Record bytes of one fetch between replicas.",
+        _PAYLOAD, kafka="controller.quorum.fetch.max.bytes",
+    )  # fmt: skip
+    snapshot_chunk_bytes: int = setting(
+        1 << 20, "Bytes of one chunk of a checkpoint.",
+        _PAYLOAD, kafka="controller.quorum.fetch.snapshot.max.bytes",
+    )  # fmt: skip
+    snapshot_response_bytes_max: int = setting(
+        10 << 20, "Checkpoint bytes of one FetchSnapshot answer, all partitions together.",
+        _PAYLOAD, kafka="replica.fetch.response.max.bytes",
+    )  # fmt: skip
+    request_timeout_ms: int = setting(
+        2000, "A peer's answer is given up after this.",
+        WAIT, kafka="controller.quorum.request.timeout.ms",
+    )  # fmt: skip
+    retry_backoff_ms: int = setting(
+        20, "Pause after a failed answer.", WAIT_OR_NONE, kafka="controller.quorum.retry.backoff.ms"
+    )
+    lost_leader_jitter_ms: int = setting(
+        100, "Random pause after the leader's process was found gone.", WAIT_OR_NONE
+    )
+    lost_leader_retry_ms: int = setting(
+        150, "Longest pause between fail-fast election rounds.", WAIT
+    )
+    transfer_timeout_ms: int = setting(
+        500, "How long a leader that hands over may keep writes waiting before it leads on.", WAIT
+    )
+    disk_stall_ms: int = setting(
+        2000, "A disk that completes no write for this long is taken as hung: the node resigns.",
+        AGE,
+    )  # fmt: skip
+    process_pause_ms: int = setting(
+        250, "A node this late to its own timer waits a little longer for the others; 0: never.",
+        WAIT_OR_NONE,
+    )  # fmt: skip
+    observer_session_ms: int = setting(
+        300_000, "A replica silent for this long no longer counts as live.",
+        AGE, kafka="(fixed at 5 min)",
+    )  # fmt: skip
+    start_offset_lag_max_ms: int = setting(
+        7 * 24 * 3600 * 1000, "Hold the log for slow replicas at most this long.",
+        AGE, kafka="metadata.start.offset.lag.time.max.ms",
+    )  # fmt: skip
+    observers_max: int = setting(10_000, "Observers that a leader keeps track of.", COUNT)
+    held_fetches_max: int = setting(10_000, "Fetches held at the same time.", COUNT)
+    uncommitted_bytes_max: int = setting(
+        128 << 20, "Bytes a leader appends beyond the high watermark.", BYTES
+    )
+    pending_reads_max: int = setting(100_000, "Linearizable reads waiting for confirmation.", COUNT)
+    high_watermark_store_ms: int = setting(
+        1000, "How far the stored high watermark may lag behind.", WAIT
+    )
+    relay_hops_max: int = setting(
+        4, "Most relays between an observer and the leader.", Range(1, RELAY_HOPS_MAX)
+    )
+    relay_age_max_ms: int = setting(
+        5_000, "A relay that cannot tell that the leader led within this time stops serving.", WAIT
+    )
+    relay_patience_ms: int = setting(
+        1000, "An observer whose relays all fail asks the leader after this, at most twice this.",
+        WAIT,
+    )  # fmt: skip
+    relay_retry_ms: int = setting(
+        5_000, "While it fetches from the leader an observer tries its relays this often.", WAIT
+    )
+    unwritten_chunks_max: int = setting(
+        8, "Downloaded chunks that may wait for the disk.", Range(1, 1024)
+    )
 
-    snapshot_requests_max: int = 3
-    """FetchSnapshot requests under way at once; more than one hides the way there and back."""
+    snapshot_requests_max: int = setting(
+        3, "FetchSnapshot requests under way at once.", Range(1, 64)
+    )
 
-    auto_join: bool = False
-    """An observer asks to become a voter, and removes an older entry of its number first."""
+    auto_join: bool = setting(
+        False,
+        "An observer asks to become a voter, and removes an older entry of its number first "
+        "(without `tls.node_name`: only at an address in `bootstrap.servers` of the leader).",
+        kafka="controller.quorum.auto.join.enable",
+    )
 
     @property
     def fetch_jitter_ms(self) -> int:
@@ -145,7 +156,7 @@ class QuorumConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, as one sentence each; empty when all can."""
-        return out_of_range(self, RANGES) + self._contradictions()
+        return out_of_range(self) + self._contradictions()
 
     def _contradictions(self) -> list[str]:
         """Settings that are possible each, and not together."""

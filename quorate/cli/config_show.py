@@ -41,8 +41,8 @@ def show(
         if origin:
             row["origin"] = loaded.origins[key]
         if explain:
-            row["meaning"] = setting.help
-            row["kafka"] = setting.kafka or None
+            row["meaning"] = setting.declared.help
+            row["kafka"] = setting.declared.kafka or None
         rows.append(row)
     columns = ["key", "value"] + ["origin"] * origin + ["meaning", "kafka"] * explain
     session.show(Result("NodeConfig", rows=rows, columns=columns))

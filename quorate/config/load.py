@@ -127,7 +127,7 @@ def _flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, object]
 def _suggestion(key: str) -> str:
     table = settings()
     for known, setting in table.items():
-        if setting.kafka == key:
+        if setting.declared.kafka == key:
             return f"; here it is called {known}"
     near = get_close_matches(key, table, n=1, cutoff=0.6)
     if not near:

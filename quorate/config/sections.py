@@ -1,22 +1,30 @@
 """The sections of a server's configuration, one frozen class each, with the rules about them.
 
 ``problems`` of every section returns one sentence per impossible setting, naming the key as it
-is written in the file. What each key is for stands in ``quorate.config.settings``.
+is written in the file. A field is declared once, with its range and its text for people
+(``quorum.setting``); the command line and the documents show that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
 
 from quorate.client.limits import IMPORT_BYTES_MAX, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX
 from quorate.config.addresses import WILDCARD_HOSTS, parse_address, parse_voter
 from quorum.errors import ConfigError
-from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
+from quorum.setting import (
+    BYTES_MAX,
+    CENTURY_MS,
+    COUNT,
+    HOUR_MS,
+    WAIT_OR_NONE,
+    Range,
+    out_of_range,
+    setting,
+)
 from quorum.transport.node_names import names_by
 from statemachine.sections.producers import PRODUCER_WINDOW
 
@@ -30,30 +38,6 @@ BATCH_BYTES_MAX_MAX = IMPORT_BYTES_MAX
 NODE_ID_MAX = (1 << 31) - 1
 """Node ids travel in 32 bits with a sign."""
 
-RANGES: Final[Mapping[str, Mapping[str, Range]]] = {
-    "node": {"id": Range(0, NODE_ID_MAX)},
-    "cluster": {
-        "producer_window": Range(1, PRODUCER_WINDOW),
-        "batch_bytes_max": Range(BATCH_BYTES_MAX_MIN, BATCH_BYTES_MAX_MAX),
-    },
-    "scrub": {
-        "bytes_per_second": Range(0, BYTES_MAX),
-        "pause_ms": Range(1000, CENTURY_MS),
-    },
-    "limits": {
-        "write_streams_max": Range(1, COUNT_MAX),
-        "watches_max": Range(1, COUNT_MAX),
-        "unary_calls_max": Range(1, COUNT_MAX),
-        "write_streams_per_caller_max": Range(1, COUNT_MAX),
-        "client_message_bytes_max": Range(REQUEST_BYTES_MAX, MESSAGE_BYTES_MAX),
-        "message_ms_max": Range(100, HOUR_MS),
-        "write_stream_idle_ms_max": Range(0, CENTURY_MS),
-        "disk_free_bytes_min": Range(0, 1 << 62),
-        "shutdown_ms_max": Range(0, HOUR_MS),
-    },
-}
-"""Every number of each section in this module."""
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
@@ -63,9 +47,20 @@ class ClusterConfig:
     writing other bytes than the rest.
     """
 
-    record_codec: str = "native"
-    producer_window: int = PRODUCER_WINDOW
-    batch_bytes_max: int = BATCH_BYTES_MAX_MAX
+    record_codec: str = setting(
+        "native",
+        "How metadata records are written: native (msgpack) or kafka; fixed when a directory is "
+        "formatted.",
+    )
+    producer_window: int = setting(
+        PRODUCER_WINDOW, "Commands one producer may have open.",
+        Range(1, PRODUCER_WINDOW), kafka="max.in.flight.requests.per.connection",
+    )  # fmt: skip
+    batch_bytes_max: int = setting(
+        BATCH_BYTES_MAX_MAX, "Largest batch of one command.",
+        Range(BATCH_BYTES_MAX_MIN, BATCH_BYTES_MAX_MAX),
+        kafka="internal.metadata.max.batch.size.in.bytes",
+    )  # fmt: skip
 
     def digest(self) -> bytes:
         """BLAKE2b-128 over names and values of all settings, 16 bytes."""
@@ -75,26 +70,28 @@ class ClusterConfig:
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
         found = _one_of("cluster.record_codec", self.record_codec, RECORD_CODECS)
-        return found + out_of_range(self, RANGES["cluster"], "cluster.")
+        return found + out_of_range(self, "cluster.")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
     """Who this node is and where its files lie."""
 
-    id: int = -1
-    data_dir: Path = Path()
-    filesystem: str = ""
-    """``module:Class`` of a ``quorum.ports.FileSystem`` instead of the real one (fault tests)."""
-    huge_pages: bool = True
-    """Whether what was loaded at the start is moved into huge pages, where Linux can do that."""
+    id: int = setting(
+        -1, "Number of this node, unique in the cluster.", Range(0, NODE_ID_MAX), kafka="node.id"
+    )
+    data_dir: Path = setting(Path(), "Folder made by `quorate format`.", kafka="metadata.log.dir")
+    filesystem: str = setting("", "module:Class that replaces the file system, for fault tests.")
+    huge_pages: bool = setting(
+        True, "Move what was loaded at the start into huge pages (Linux 6.1 and later)."
+    )
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
         if self.id < 0:
             found = ["node.id must be set, to a number of 0 or above"]
         else:
-            found = out_of_range(self, RANGES["node"], "node.")
+            found = out_of_range(self, "node.")
         if self.data_dir == Path():
             found.append("node.data_dir must be set, to the folder formatted for this node")
         module, colon, name = self.filesystem.partition(":")
@@ -107,12 +104,17 @@ class NodeConfig:
 class ListenerConfig:
     """Addresses listened on, and those told to others. All ``host:port``; port 0 picks one."""
 
-    client: str = "127.0.0.1:9190"
-    peer: str = ""
-    """Empty: peers use the client port."""
-    advertised_client: str = ""
-    advertised_peer: str = ""
-    """Empty: as listened on (the client's, when peers use the client port)."""
+    client: str = setting("127.0.0.1:9190", "host:port for clients.", kafka="listeners")
+    peer: str = setting(
+        "", "host:port for replicas; empty: the client port serves both.",
+        kafka="controller.listener.names",
+    )  # fmt: skip
+    advertised_client: str = setting(
+        "", "host:port that clients are told.", kafka="advertised.listeners"
+    )
+    advertised_peer: str = setting(
+        "", "host:port that replicas are told.", kafka="advertised.listeners"
+    )
 
     @property
     def peer_address(self) -> str:
@@ -153,10 +155,18 @@ class ListenerConfig:
 class BootstrapConfig:
     """How to find the quorum before its voters are known from the log."""
 
-    servers: tuple[str, ...] = ()
-    voters: tuple[str, ...] = ()
-    unsafe_bootstrap_without: tuple[str, ...] = ()
-    """Ids of bootstrap voters that epoch 1 does not wait for."""
+    servers: tuple[str, ...] = setting(
+        (), "host:port of nodes to ask for the leader.", kafka="controller.quorum.bootstrap.servers"
+    )
+    voters: tuple[str, ...] = setting(
+        (), "id@host:port of a fixed voter set, until one is in the log.",
+        kafka="controller.quorum.voters",
+    )  # fmt: skip
+    unsafe_bootstrap_without: tuple[str, ...] = setting(
+        (),
+        "Ids of voters that epoch 1 does not wait for. If one of them has ever voted, two "
+        "leaders and lost records.",
+    )
 
     @property
     def missing_bootstrap_voters(self) -> tuple[int, ...]:
@@ -187,10 +197,10 @@ class BootstrapConfig:
 class RelayConfig:
     """Observers behind observers. Both keys are ignored by a voter."""
 
-    enable: bool = False
-    """Serve other observers."""
-    fetch_from: tuple[str, ...] = ()
-    """``host:port`` of relays, the preferred one first; empty: fetch from the leader."""
+    enable: bool = setting(False, "Serve other observers from this one; a voter ignores it.")
+    fetch_from: tuple[str, ...] = setting(
+        (), "host:port of relays to fetch from, best first; empty: the leader."
+    )
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
@@ -208,22 +218,27 @@ class RelayConfig:
 class ScrubConfig:
     """Reading the own files again in the background, to find what has rotted."""
 
-    bytes_per_second: int = 1 << 20
-    """0: off."""
-    pause_ms: int = 24 * 3600 * 1000
-    """From the end of one pass to the next at most, and half of it at least."""
+    bytes_per_second: int = setting(
+        1 << 20, "How fast the node reads its own files again in the background; 0: not at all.",
+        Range(0, BYTES_MAX),
+    )  # fmt: skip
+    pause_ms: int = setting(
+        24 * 3600 * 1000, "Pause between two such passes; drawn from its upper half.",
+        Range(1000, CENTURY_MS),
+    )  # fmt: skip
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        return out_of_range(self, RANGES["scrub"], "scrub.")
+        return out_of_range(self, "scrub.")
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsConfig:
     """The endpoint of /metrics, /livez and /readyz."""
 
-    listen: str = "127.0.0.1:9191"
-    """Empty: no endpoint."""
+    listen: str = setting(
+        "127.0.0.1:9191", "host:port of /metrics, /livez and /readyz; empty: none."
+    )
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
@@ -234,11 +249,21 @@ class MetricsConfig:
 class TlsConfig:
     """TLS of both gRPC listeners and of connections to peers. Empty paths: no TLS."""
 
-    cert_file: Path = Path()
-    key_file: Path = Path()
-    ca_file: Path = Path()
-    require_client_cert: bool = False
-    node_name: str = ""
+    cert_file: Path = setting(
+        Path(), "PEM certificate chain of this node; empty: no TLS.",
+        kafka="ssl.keystore.certificate.chain",
+    )  # fmt: skip
+    key_file: Path = setting(Path(), "PEM private key of this node.", kafka="ssl.keystore.key")
+    ca_file: Path = setting(
+        Path(), "PEM certificates that peers and clients are verified with.",
+        kafka="ssl.truststore.certificates",
+    )  # fmt: skip
+    require_client_cert: bool = setting(
+        False, "Refuse clients without a certificate.", kafka="ssl.client.auth"
+    )
+    node_name: str = setting(
+        "", "Name in the certificate of node {id}, as node-{id}.example; empty: ids are believed."
+    )
 
     @property
     def is_enabled(self) -> bool:
@@ -267,30 +292,50 @@ class TlsConfig:
 class LimitsConfig:
     """Bounds of this process beyond those of the quorum and the controller."""
 
-    write_streams_max: int = 1024
-    watches_max: int = 1024
-    unary_calls_max: int = 1024
-    write_streams_per_caller_max: int = 128
-    """A caller is an address, or a certificate's name at an address."""
-    client_message_bytes_max: int = REQUEST_BYTES_MAX
-    message_ms_max: int = 5000
-    write_stream_idle_ms_max: int = 600_000
-    """0: for ever."""
-    disk_free_bytes_min: int = 256 << 20
-    """Below it the node is not ready; it goes on writing for as long as it can."""
-    shutdown_ms_max: int = 5000
+    write_streams_max: int = setting(
+        1024, "Write streams open at the same time.", COUNT, kafka="max.connections"
+    )
+    watches_max: int = setting(1024, "Watches open at the same time.", COUNT)
+    unary_calls_max: int = setting(1024, "Calls of clients being answered at the same time.", COUNT)
+    write_streams_per_caller_max: int = setting(
+        128, "Write streams of one address, or of one certificate at one address.", COUNT
+    )
+    client_message_bytes_max: int = setting(
+        REQUEST_BYTES_MAX,
+        "Largest message that is taken from a client; an import may need the most there is.",
+        Range(REQUEST_BYTES_MAX, MESSAGE_BYTES_MAX),
+        kafka="socket.request.max.bytes",
+    )
+    message_ms_max: int = setting(
+        5000, "How long a client's request, or the hello of a write stream, may take to arrive.",
+        Range(100, HOUR_MS),
+    )  # fmt: skip
+    write_stream_idle_ms_max: int = setting(
+        600_000,
+        "A write stream that brings nothing and is owed nothing for this long is ended; 0: never.",
+        Range(0, CENTURY_MS),
+        kafka="connections.max.idle.ms",
+    )
+    disk_free_bytes_min: int = setting(
+        256 << 20,
+        "Free space below which the node is not ready; it still writes.",
+        Range(0, 1 << 62),
+    )
+    shutdown_ms_max: int = setting(
+        5000, "How long a stopping node hands over and drains.", WAIT_OR_NONE
+    )
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        return out_of_range(self, RANGES["limits"], "limits.")
+        return out_of_range(self, "limits.")
 
 
 @dataclass(frozen=True, slots=True)
 class LoggingConfig:
     """The process log on standard error."""
 
-    level: str = "info"
-    format: str = "text"
+    level: str = setting("info", "debug, info, warning or error.", kafka="log4j2 level")
+    format: str = setting("text", "text or json.", kafka="log4j2 layout")
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from quorum.errors import ConfigError
-from quorum.ranges import BYTES_MAX, CENTURY_MS, COUNT_MAX, HOUR_MS, Range, out_of_range
+from quorum.setting import (
+    AGE,
+    BYTES,
+    COUNT,
+    WAIT,
+    WAIT_OR_NONE,
+    Range,
+    derived,
+    out_of_range,
+    setting,
+)
 from statemachine.sections.producers import PRODUCER_WINDOW
 from statemachine.sessions import DEFAULT_SESSION_TIMEOUT_MS
-
-_COUNT = Range(1, COUNT_MAX)
-_BYTES = Range(1, BYTES_MAX)
-_AGE = Range(1, CENTURY_MS)
-
-RANGES: Final[Mapping[str, Range]] = {
-    "producer_window": Range(1, PRODUCER_WINDOW),
-    "batch_bytes_max": _BYTES,
-    "queue_commands_max": _COUNT,
-    "group_commands_max": _COUNT,
-    "group_bytes_max": _BYTES,
-    "groups_unflushed_max": _COUNT,
-    "groups_in_flight_max": _COUNT,
-    "purgatory_max": _COUNT,
-    "session_timeout_ms": _AGE,
-    "idle_interval_ms": Range(0, HOUR_MS),
-    "producer_expiration_ms": _AGE,
-    "producer_expiry_check_ms": Range(1, HOUR_MS),
-}
-"""Every number of ``ControllerConfig`` but the version in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +35,40 @@ class ControllerConfig:
     """Equal on all nodes: records in msgpack, fencing as one derived event."""
     kraft_version: int = 0
     """Finalised kraft.version that brokers must support to register."""
-    producer_window: int = PRODUCER_WINDOW
+    producer_window: int = derived(PRODUCER_WINDOW, Range(1, PRODUCER_WINDOW))
     """Commands one producer may have open, at most ``PRODUCER_WINDOW``. Equal on all nodes."""
-    batch_bytes_max: int = 8 << 20
+    batch_bytes_max: int = derived(8 << 20, BYTES)
     """A command whose batch would be larger is refused. Equal on all nodes."""
-    queue_commands_max: int = 10_000
-    """Commands waiting for a group; above it RESOURCE_EXHAUSTED is answered at once."""
-    group_commands_max: int = 1_024
-    group_bytes_max: int = 1 << 20
-    """A group is closed when its batches reach this size (a single one may exceed it)."""
-    groups_unflushed_max: int = 1
-    groups_in_flight_max: int = 8
-    purgatory_max: int = 100_000
-    """Reads and waits for an offset held at the same time."""
-    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
-    """``broker.session.timeout.ms``."""
-    idle_interval_ms: int = 500
-    """``metadata.max.idle.interval.ms``; 0 writes no NoOpRecord."""
-    producer_expiration_ms: int = 604_800_000
-    """``transactional.id.expiration.ms``."""
-    producer_expiry_check_ms: int = 60_000
+    queue_commands_max: int = setting(
+        10_000,
+        "Commands waiting to be evaluated; further ones are refused.",
+        COUNT,
+        kafka="queued.max.requests",
+    )
+    group_commands_max: int = setting(1_024, "Commands written as one group.", COUNT)
+    group_bytes_max: int = setting(
+        1 << 20, "Bytes at which a group is closed; a single batch may exceed it.", BYTES
+    )
+    groups_unflushed_max: int = setting(1, "Groups handed to the disk at the same time.", COUNT)
+    groups_in_flight_max: int = setting(8, "Groups not yet committed.", COUNT)
+    purgatory_max: int = setting(
+        100_000, "Reads and waits for an offset held at the same time.", COUNT
+    )
+    session_timeout_ms: int = setting(
+        DEFAULT_SESSION_TIMEOUT_MS, "A broker silent for this long is fenced.",
+        AGE, kafka="broker.session.timeout.ms",
+    )  # fmt: skip
+    idle_interval_ms: int = setting(
+        500, "Write a no-op after this much silence; 0: never.",
+        WAIT_OR_NONE, kafka="metadata.max.idle.interval.ms",
+    )  # fmt: skip
+    producer_expiration_ms: int = setting(
+        604_800_000, "Forget a producer unused for this long.",
+        AGE, kafka="transactional.id.expiration.ms",
+    )  # fmt: skip
+    producer_expiry_check_ms: int = setting(60_000, "How often that is looked for.", WAIT)
 
     def __post_init__(self) -> None:
-        problems = out_of_range(self, RANGES)
+        problems = out_of_range(self)
         if problems:
             raise ConfigError(problems)

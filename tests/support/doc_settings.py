@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quorate.cli.exits import Exit
 from quorate.config.settings import settings
-from quorum.ranges import Range
+from quorum.setting import Range
 from tests.support.doc_regions import table
 
 
@@ -33,9 +33,9 @@ def settings_table() -> str:
             [
                 f"`{key}`",
                 _code(shown_default(each.default)),
-                _shown_range(each.range),
-                _code(each.kafka),
-                each.help,
+                _shown_range(each.declared.range),
+                _code(each.declared.kafka),
+                each.declared.help,
             ]
             for key, each in settings().items()
         ],

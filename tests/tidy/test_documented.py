@@ -15,7 +15,6 @@ from quorate.config.settings import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DESIGN = (ROOT / "metrics" / "DESIGN.md").read_text(encoding="utf-8")
-SETTINGS_PAGE = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
 NAME = re.compile(r"\bquorate_[a-z0-9_]+")
 
 
@@ -45,18 +44,6 @@ def test_the_metric_table_is_the_catalog() -> None:
     assert documented == expected
 
 
-def test_the_settings_table_is_the_configuration() -> None:
-    documented = {cells[0].strip("`") for cells in rows(SETTINGS_PAGE, "") if "." in cells[0]}
-    assert documented == set(settings())
-
-
-def test_documented_defaults_and_equivalents_are_true() -> None:
-    table = {cells[0].strip("`"): cells for cells in rows(SETTINGS_PAGE, "")}
-    for key, setting in settings().items():
-        assert table[key][1].strip("`") == shown_default(setting.default), key
-        assert table[key][3].strip("`") == setting.kafka, key
-
-
 def test_every_setting_is_read_by_somebody() -> None:
     """A key that nothing looks at promises what nobody keeps."""
     sources = "\n".join(
@@ -73,12 +60,6 @@ def test_every_setting_is_read_by_somebody() -> None:
         if setting.name not in through_properties and not re.search(rf"\.{setting.name}\b", sources)
     ]
     assert unread == []
-
-
-def shown_default(value: object) -> str:
-    if value in (None, "", Path(), ()) or (value == -1 and not isinstance(value, bool)):
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def named_metrics(text: str) -> set[str]:

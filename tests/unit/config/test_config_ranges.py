@@ -14,7 +14,7 @@ from quorate.config.server_config import ServerConfig
 from quorate.config.settings import Setting, settings
 from quorum.config import QuorumConfig
 from quorum.errors import ConfigError
-from quorum.ranges import CENTURY_MS, COUNT_MAX, Range, out_of_range
+from quorum.setting import COUNT_MAX, Range, out_of_range
 from snapshot.config import SnapshotConfig
 
 VALID = ServerConfig(node=NodeConfig(id=1, data_dir=Path("data")))
@@ -32,13 +32,13 @@ def problems_of(*flags: str) -> list[str]:
 
 
 def test_every_number_has_a_range_and_nothing_else_has() -> None:
-    assert {key for key, each in settings().items() if each.range} == set(NUMBERS)
+    assert {key for key, each in settings().items() if each.declared.range} == set(NUMBERS)
 
 
 @pytest.mark.parametrize("key", NUMBERS)
 def test_a_number_beyond_either_end_is_refused_by_name(key: str) -> None:
     """Goal: nothing starts that fails later. Method: one beyond, and far beyond."""
-    found = NUMBERS[key].range
+    found = NUMBERS[key].declared.range
     assert found is not None
     beyond = [found.most + 1, 10**22, 10**60]
     if not NUMBERS[key].is_optional:
@@ -52,7 +52,7 @@ def test_a_number_beyond_either_end_is_refused_by_name(key: str) -> None:
 @pytest.mark.parametrize("key", NUMBERS)
 def test_both_ends_are_inside(key: str) -> None:
     """Method: complaints about other relations may remain, none about the range."""
-    found = NUMBERS[key].range
+    found = NUMBERS[key].declared.range
     assert found is not None
     for value in found:
         for problem in problems_of(f"{key}={value}"):
@@ -61,7 +61,7 @@ def test_both_ends_are_inside(key: str) -> None:
 
 def test_the_defaults_are_inside() -> None:
     def is_inside(each: Setting) -> bool:
-        value, found = each.default, each.range
+        value, found = each.default, each.declared.range
         assert found is not None
         return not isinstance(value, int | float) or not found.problem(each.key, value)
 
@@ -133,5 +133,4 @@ def test_a_range_has_both_its_ends() -> None:
         "limits.unary_calls_max must be at least 1, not 0",
     ]
     assert Range(0, 1).problem("share", float("nan")) == "share must be at most 1, not nan"
-    ranges = {"interval_ms": Range(1, CENTURY_MS)}
-    assert out_of_range(SnapshotConfig(interval_ms=None), ranges) == []
+    assert out_of_range(SnapshotConfig(interval_ms=None)) == []
