@@ -18,26 +18,24 @@ import random
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.local_events import DurableState
-from quorum.core.contract.output import Append, HighWatermarkAdvanced, Output
+from quorum.core.contract.output import HighWatermarkAdvanced, Output
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.message_types import Message
-from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.upstream import RelayPlan
 from quorum.transport.framing import encode_frame
 from quorum.types import (
-    LOG_BEGINNING,
     ElectionState,
     Endpoint,
-    EpochStart,
     NodeId,
     ReplicaKey,
     Voter,
 )
+from simulation.harness.core_disk import Disk
+from simulation.harness.core_node import CoreNode
 
 VOTERS = (1, 2, 3)
 TOP_RELAYS = 10
@@ -89,29 +87,56 @@ class Load:
         return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
+@dataclass
+class Member(CoreNode):
+    """A node whose disk is done at once."""
+
+    tree: Tree
+
+    @property
+    def now_ms(self) -> int:
+        return self.tree.now_us // 1000
+
+    def leave(self, to: NodeId, message: Message) -> None:
+        self.tree.send(self.raft, to, message)
+
+    def take(self, output: Output) -> None:
+        super().take(output)
+        for progress in output.progress:
+            if isinstance(progress, HighWatermarkAdvanced):
+                self.tree.note_commit(self.raft, progress.high_watermark)
+        if self.pending:
+            self.persist()
+        else:
+            self.tree.arm(self.raft.me.id, output.next_deadline_ms)
+
+
 class Tree:
     """One cluster on virtual time. Single use: construct, then ``measure``."""
 
     def __init__(self, observers: int, *, with_relays: bool, seed: int = 1) -> None:
         self._rng = random.Random(seed)
         self._load = Load(observers)
-        self._now_us = 1_000_000_000
+        self.now_us = 1_000_000_000
         self._events: list[tuple[int, int, NodeId, NodeId, Message | None]] = []
         self._order = 0
         self._armed: dict[NodeId, int] = {}
-        self._batches: dict[int, Append] = {}
         self._committed_us: list[tuple[int, int]] = []
         self._heard: dict[NodeId, int] = {}
         self._is_measuring = False
-        self._voters = tuple(
+        voters = tuple(
             Voter(_key(each), (Endpoint("CONTROLLER", f"n{each}", 1),)) for each in VOTERS
         )
         plans = dict.fromkeys(VOTERS, RelayPlan()) | tree_of(observers, with_relays=with_relays)
         config = QuorumConfig()
-        self._nodes = {
-            node_id: RaftNode(
-                config=config, cluster_id="scale", me=_key(node_id),
-                rng=random.Random(seed * 100_003 + node_id), bootstrap=VOTERS, relays=plan,
+        self._members = {
+            node_id: Member(
+                RaftNode(
+                    config=config, cluster_id="scale", me=_key(node_id),
+                    rng=random.Random(seed * 100_003 + node_id), bootstrap=VOTERS, relays=plan,
+                ),
+                Disk(ElectionState(), voters if node_id in VOTERS else ()),
+                self,
             )
             for node_id, plan in plans.items()
         }  # fmt: skip
@@ -119,116 +144,83 @@ class Tree:
     def measure(self) -> Load:
         """Run it."""
         for node_id in VOTERS:
-            self._start(node_id, (VotersAt(-1, self._voters),))
+            self._start(node_id)
         leader = self._elect()
-        for node_id in self._nodes:
+        for node_id in self._members:
             if node_id not in VOTERS:
-                self._start(node_id, ())
-                self._run_until(self._now_us + 1_000_000 // self._load.observers)
-        self._run_until(self._now_us + WARM_UP_US)
+                self._start(node_id)
+                self._run_until(self.now_us + 1_000_000 // self._load.observers)
+        self._run_until(self.now_us + WARM_UP_US)
         self._is_measuring = True
         writes = WRITES_PER_S * MEASURED_US // 1_000_000
-        end_us = self._now_us + MEASURED_US
+        end_us = self.now_us + MEASURED_US
         for write in range(writes):
-            node = self._nodes[leader]
-            end = node.log_end_offset + 1
-            self._take(leader, node.propose(self._now_us // 1000, end_offset=end, payload=b"x"))
+            member = self._members[leader]
+            end = member.raft.log_end_offset + 1
+            member.take(member.raft.propose(member.now_ms, end_offset=end, payload=b"x"))
             self._run_until(end_us - MEASURED_US + (write + 1) * MEASURED_US // writes)
         self._is_measuring = False
         load = self._load
         load.missing = len(self._committed_us) * load.observers - len(load.lags_ms)
-        load.fetching_directly = sum(not view.is_voter for view in self._nodes[leader].replicas())
+        load.fetching_directly = sum(
+            not view.is_voter for view in self._members[leader].raft.replicas()
+        )
         return load
 
-    def _start(self, node_id: NodeId, voters: tuple[VotersAt, ...]) -> None:
-        state = DurableState(
-            ElectionState(), LOG_BEGINNING, LOG_BEGINNING, (), (), voters
-        )  # fmt: skip
-        self._take(node_id, self._nodes[node_id].start(self._now_us // 1000, state))
+    def _start(self, node_id: NodeId) -> None:
+        member = self._members[node_id]
+        member.take(member.raft.start(member.now_ms, member.disk.durable_state()))
 
     def _elect(self) -> NodeId:
         while True:
-            self._run_until(self._now_us + 100_000)
+            self._run_until(self.now_us + 100_000)
             for node_id in VOTERS:
-                if self._nodes[node_id].can_write:
+                if self._members[node_id].raft.can_write:
                     return node_id
 
     def _run_until(self, end_us: int) -> None:
         events = self._events
         while events and events[0][0] <= end_us:
-            self._now_us, _, node_id, sender, message = heapq.heappop(events)
-            node, now_ms = self._nodes[node_id], self._now_us // 1000
+            self.now_us, _, node_id, sender, message = heapq.heappop(events)
+            member = self._members[node_id]
             if message is not None:
-                self._take(node_id, node.receive(now_ms, sender, message))
-            elif self._armed.get(node_id) == self._now_us:
+                member.take(member.raft.receive(member.now_ms, sender, message))
+            elif self._armed.get(node_id) == self.now_us:
                 del self._armed[node_id]
-                self._take(node_id, node.tick(now_ms))
-        self._now_us = end_us
+                member.take(member.raft.tick(member.now_ms))
+        self.now_us = end_us
 
-    def _take(self, node_id: NodeId, output: Output) -> None:
-        """Carry out an output; the disk is done at once."""
-        node = self._nodes[node_id]
-        while True:
-            for effect in output.persist:
-                if isinstance(effect, Append) and node.is_leader:
-                    self._batches[effect.base_offset] = effect
-            for promise in output.after_persist:
-                self._send(node_id, promise.to, promise.message)
-            for send in output.immediate:
-                self._send(node_id, send.to, send.message)
-            for progress in output.progress:
-                if isinstance(progress, HighWatermarkAdvanced):
-                    self._note_commit(node_id, node, progress.high_watermark)
-            if not output.ticket:
-                break
-            output = node.persisted(self._now_us // 1000, output.ticket)
-        deadline_ms = output.next_deadline_ms
+    def arm(self, node_id: NodeId, deadline_ms: int | None) -> None:
+        """Wake a node at its deadline."""
         if deadline_ms is not None:
-            due_us = max(deadline_ms * 1000, self._now_us + 1)
+            due_us = max(deadline_ms * 1000, self.now_us + 1)
             if due_us != self._armed.get(node_id):
                 self._armed[node_id] = due_us
                 self._push(due_us, node_id, node_id, None)
 
-    def _note_commit(self, node_id: NodeId, node: RaftNode, high_watermark: int) -> None:
+    def note_commit(self, node: RaftNode, high_watermark: int) -> None:
+        """A node has learned that everything below ``high_watermark`` is committed."""
         if node.is_leader:
             if self._is_measuring:
-                self._committed_us.append((high_watermark, self._now_us))
-        elif node_id not in VOTERS:
-            known = self._heard.get(node_id, 0)
+                self._committed_us.append((high_watermark, self.now_us))
+        elif node.me.id not in VOTERS:
+            known = self._heard.get(node.me.id, 0)
             while (
                 known < len(self._committed_us) and self._committed_us[known][0] <= high_watermark
             ):
-                self._load.lags_ms.append((self._now_us - self._committed_us[known][1]) / 1000)
+                self._load.lags_ms.append((self.now_us - self._committed_us[known][1]) / 1000)
                 known += 1
-            self._heard[node_id] = known
+            self._heard[node.me.id] = known
 
-    def _send(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        extra_bytes = 0
-        if isinstance(message, FetchResponse) and message.serve_bytes_max > 0:
-            message, extra_bytes = self._filled(message)
-        if self._is_measuring and (self._nodes[sender].is_leader or self._nodes[to].is_leader):
+    def send(self, sender: RaftNode, to: NodeId, message: Message) -> None:
+        """A message leaves a node; it arrives 0.3 to 1.5 ms later."""
+        if self._is_measuring and (sender.is_leader or self._members[to].raft.is_leader):
             self._load.messages += 1
-            self._load.bytes += len(encode_frame(message)) + extra_bytes
+            self._load.bytes += len(encode_frame(message))
+            if isinstance(message, FetchResponse) and message.received is not None:
+                self._load.bytes += len(message.received.payload) * BATCH_BYTES
         delay_us = self._rng.randint(300, 1500)
-        self._push(self._now_us + delay_us, to, sender, message)
-
-    def _filled(self, message: FetchResponse) -> tuple[FetchResponse, int]:
-        """The records it asks for, as the receiving runtime would describe them."""
-        offset, count = message.serve_offset, 0
-        epochs: list[EpochStart] = []
-        voters: list[VotersAt] = []
-        while offset < message.serve_end_offset:
-            batch = self._batches[offset]
-            if not epochs or epochs[-1].epoch != batch.epoch:
-                epochs.append(EpochStart(batch.epoch, offset))
-            if len(batch.controls) > 1:
-                voters.append(VotersAt(batch.end_offset - 1, self._voters))
-            offset = batch.end_offset
-            count += 1
-        received = ReceivedRecords(
-            message.serve_offset, offset, tuple(epochs), tuple(voters), b"x"
-        )  # fmt: skip
-        return replace(message, received=received, serve_bytes_max=0), count * BATCH_BYTES
+        self._push(self.now_us + delay_us, to, sender.me.id, message)
 
     def _push(self, at_us: int, to: NodeId, sender: NodeId, message: Message | None) -> None:
         self._order += 1

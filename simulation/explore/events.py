@@ -7,10 +7,10 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.types import NodeId
 from simulation.explore import slots
-from simulation.explore.disk import Disk
 from simulation.explore.model import Model
 from simulation.explore.node import Working
 from simulation.explore.values import Event
+from simulation.harness.core_disk import Disk
 
 
 def events_of(node: Working, written: Disk, model: Model) -> list[Event]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorum.types import Epoch, NodeId
-from simulation.explore.disk import Log
 from simulation.explore.values import Local
+from simulation.harness.core_disk import Log
 from simulation.invariants.violation import Violation
 
 

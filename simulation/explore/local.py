@@ -25,12 +25,12 @@ from quorum.core.state.roles import Follower, Leader, Prospective
 from quorum.errors import ErrorCode, InvariantViolation
 from quorum.types import NO_NODE, ElectionState, NodeId
 from simulation.explore import slots
-from simulation.explore.disk import Disk, Log
 from simulation.explore.events import events_of, expire, is_urgent, make_due
 from simulation.explore.freeze import fingerprint
 from simulation.explore.model import Model
 from simulation.explore.node import NoChance, Working, config_of, key_of
 from simulation.explore.values import Event, Local, Outcome, Packet
+from simulation.harness.core_disk import Disk, Log
 from simulation.invariants.violation import Violation
 
 Origin: TypeAlias = tuple[int, Event]
@@ -184,7 +184,7 @@ class Locals:
         if raft.epoch > model.epochs:
             raise AssertionError(f"{model.name}: epoch {raft.epoch} is beyond its bound")
         node.settle(hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes)
-        node.promises = [each for each in node.promises if not self._is_lost(each[2])]
+        node.promises = [each for each in node.promises if not self._is_lost(each.message)]
         sent: list[int] = []
         for to, message in node.sent:
             if not self._is_lost(message):
@@ -217,7 +217,7 @@ class Locals:
         node.promises = [
             each
             for each in node.promises
-            if not (isinstance(each[2], VoteRequest) and each[2].pre_vote)
+            if not (isinstance(each.message, VoteRequest) and each.message.pre_vote)
         ]
 
     def _packet(
@@ -272,7 +272,9 @@ class Locals:
         node.checkpoints = checkpoints
         written, kept = node.written, node.disk.election
         owed = {
-            (to, each.request_id) for _, to, each in node.promises if not isinstance(each, Request)
+            (each.to, each.message.request_id)
+            for each in node.promises
+            if not isinstance(each.message, Request)
         }
         begins: list[NodeId] = []
         if isinstance(role, Leader):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from quorum.types import NodeId, SnapshotId
-from simulation.explore.disk import Disk, Log
+from simulation.harness.core_disk import Disk, Log
 
 LATE_ALL = 99
 """More than any model has under way: every late request is kept."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from quorum.types import BootstrapState, ElectionState, NodeId, ReplicaKey, Voter
-from simulation.explore.disk import Disk, Entry, Log, end_of
+from quorum.types import ElectionState, NodeId, ReplicaKey, Voter
 from simulation.explore.model import LATE_ALL, Model
 from simulation.explore.node import key_of
-
-_BOOTSTRAPPED = ElectionState(bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True))
+from simulation.harness.core_disk import Disk, Entry, Log, end_of
 
 
 def _voters(*ids: NodeId) -> tuple[Voter, ...]:
@@ -26,7 +24,7 @@ def _fresh(count: int) -> Callable[[], Mapping[NodeId, Disk]]:
     ids = range(1, count + 1)
 
     def disks() -> Mapping[NodeId, Disk]:
-        return {node_id: Disk(_BOOTSTRAPPED, _voters(*ids)) for node_id in ids}
+        return {node_id: Disk(first_voters=_voters(*ids)) for node_id in ids}
 
     return disks
 
@@ -61,10 +59,10 @@ def _left_behind() -> Mapping[NodeId, Disk]:
     """
     known, voters = ElectionState(1), _voters(1, 2, 3)
     return {
-        1: Disk(ElectionState(1, 1, key_of(1)), voters, _AFTER_BOTH, _CHECKPOINT, (_CHECKPOINT,)),
+        1: Disk(ElectionState(1, 1, key_of(1)), voters, _AFTER_BOTH, _CHECKPOINT, {_CHECKPOINT: 1}),
         2: Disk(known, voters, _AFTER_REMOVAL),
         3: Disk(ElectionState(1, 1), voters, _THREE),
-        4: Disk(known, voters, _AFTER_BOTH, _CHECKPOINT, (_CHECKPOINT,)),
+        4: Disk(known, voters, _AFTER_BOTH, _CHECKPOINT, {_CHECKPOINT: 1}),
     }
 
 

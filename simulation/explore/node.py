@@ -16,16 +16,18 @@ from quorum.core.contract.events import TruncationRefused
 from quorum.core.contract.local_events import SnapshotSealed
 from quorum.core.contract.output import (
     Append,
+    BeginDownload,
     Effect,
     Output,
-    SaveElectionState,
-    SealDownload,
+    Promise,
+    Send,
+    StoreHighWatermark,
     Truncate,
+    WriteChunk,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message, Request
 from quorum.core.messages.read_messages import NO_ROUND
-from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteResponse
 from quorum.core.node.raft_node import RaftNode
@@ -33,10 +35,13 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower
 from quorum.types import NO_NODE, ElectionState, NodeId, ReplicaKey, SnapshotId
 from simulation.explore import slots
-from simulation.explore.disk import Disk, Log, entries_of, epochs_of, voters_in
+from simulation.harness.core_disk import Disk, Log, entries_of, voters_in
+from simulation.harness.core_node import CoreNode
 from simulation.invariants.violation import Violation
 
 CLUSTER = "model"
+_NOT_IN_A_MODEL = (StoreHighWatermark, BeginDownload, WriteChunk)
+"""A crash may leave any watermark, and a checkpoint comes in one step."""
 
 
 def key_of(node_id: NodeId) -> ReplicaKey:
@@ -86,14 +91,9 @@ class NoChance(random.Random):
 
 
 @dataclass
-class Working:
+class Working(CoreNode):
     """A node between two states."""
 
-    raft: RaftNode
-    disk: Disk
-    """What is durable."""
-    pending: list[tuple[int, tuple[Effect, ...]]]
-    promises: list[tuple[int, NodeId, Message]]
     crashes: int
     """How often it may still crash."""
     checkpoints: dict[SnapshotId, Log]
@@ -120,8 +120,9 @@ class Working:
         config = config_of(tells_commits=tells_commits)
         me = key_of(node_id)
         raft = RaftNode(config=config, cluster_id=CLUSTER, me=me, rng=NoChance(), bootstrap=())
-        node = cls(raft, disk, [], [], crashes, checkpoints)
-        node.take(raft.start(slots.NOW_MS, disk.durable_state(high_watermark)))
+        node = cls(raft, disk, crashes, checkpoints)
+        found = replace(disk, high_watermark=max(high_watermark, disk.start.offset))
+        node.take(raft.start(slots.NOW_MS, found.durable_state()))
         return node
 
     @property
@@ -130,51 +131,33 @@ class Working:
         return self.raft._core
 
     @property
-    def written(self) -> Disk:
-        """What the disk will hold once it has done all that was handed to it."""
-        disk = self.disk
-        for _, effects in self.pending:
-            for effect in effects:
-                disk = disk.after(effect, self.checkpoints)
-        return disk
+    def now_ms(self) -> int:
+        return slots.NOW_MS
 
     def take(self, output: Output) -> None:
-        """Let the output of an entry point take effect."""
         for event in output.events:
             if isinstance(event, TruncationRefused):
                 self._fail("committed-stays", "told to cut what is committed")
-        if output.persist:
-            for effect in output.persist:
-                if isinstance(effect, Truncate) and effect.end_offset < self.raft.high_watermark:
-                    self._fail("committed-stays", "a cut below the high watermark")
-            self.pending.append((output.ticket, tuple(map(_plain, output.persist))))
-        for promise in output.after_persist:
-            if not self._is_search(promise.to, promise.message):
-                filled = self._filled(promise.message)
-                self.promises.append((promise.ticket, promise.to, filled))
-        for send in output.immediate:
-            if not self._is_search(send.to, send.message):
-                self._leave(send.to, self._filled(send.message))
+        for effect in output.persist:
+            if isinstance(effect, Truncate) and effect.end_offset < self.raft.high_watermark:
+                self._fail("committed-stays", "a cut below the high watermark")
+        output.persist = [_plain(each) for each in output.persist]
+        output.after_persist = [each for each in output.after_persist if not self._is_search(each)]
+        output.immediate = [each for each in output.immediate if not self._is_search(each)]
+        super().take(output)
+
+    def after(self, disk: Disk, effect: Effect) -> Disk:
+        if isinstance(effect, _NOT_IN_A_MODEL):
+            return disk
+        return disk.after(effect, self.checkpoints)
 
     def persist(self) -> None:
-        """The disk completes the oldest group handed to it."""
-        ticket, effects = self.pending.pop(0)
-        for effect in effects:
-            before = self.disk.election
-            self.disk = self.disk.after(effect, self.checkpoints)
-            if isinstance(effect, SaveElectionState):
-                self._check_vote(before.epoch, before.voted)
-        due = [each for each in self.promises if each[0] <= ticket]
-        self.promises = [each for each in self.promises if each[0] > ticket]
-        self.take(self.raft.persisted(slots.NOW_MS, ticket))
-        for _, to, message in due:
-            self._leave(to, message)
-        for effect in effects:
-            if isinstance(effect, SealDownload):
-                prefix = self.checkpoints[effect.snapshot_id]
-                voters = voters_in(prefix, 0)
-                fact = SnapshotSealed(effect.snapshot_id, voters, 1)
-                self.take(self.raft.on_local_event(slots.NOW_MS, fact))
+        before = self.disk.election
+        super().persist()
+        self._check_vote(before.epoch, before.voted)
+
+    def sealed(self, snapshot_id: SnapshotId) -> SnapshotSealed:
+        return SnapshotSealed(snapshot_id, voters_in(self.checkpoints[snapshot_id], 0), 1)
 
     def _check_vote(self, epoch: int, voted: ReplicaKey | None) -> None:
         now = self.disk.election
@@ -183,37 +166,17 @@ class Working:
         if now.epoch == epoch and voted is not None and now.voted != voted:
             self._fail("one-vote", "a second vote in an epoch", before=voted, now=now.voted)
 
-    def _is_search(self, to: NodeId, message: Message) -> bool:
+    def _is_search(self, send: Send | Promise) -> bool:
         """Whether it only asks a peer who leads; those are lost in every model."""
         role = self.core.role
-        is_fetch = isinstance(message, FetchRequest | FetchSnapshotRequest)
-        return is_fetch and not (isinstance(role, Follower) and role.leader_id == to)
+        is_fetch = isinstance(send.message, FetchRequest | FetchSnapshotRequest)
+        return is_fetch and not (isinstance(role, Follower) and role.leader_id == send.to)
 
-    def _filled(self, message: Message) -> Message:
-        """Put in what the runtime would read from files, and leave out what no model needs."""
-        log = self.written.log
+    def filled(self, message: Message) -> Message:
+        """As ``CoreNode.filled``, without what no model needs."""
+        message = super().filled(message)
         if isinstance(message, FetchResponse):
-            received = None
-            if message.serve_bytes_max > 0:
-                base, end = message.serve_offset, min(message.serve_end_offset, len(log))
-                entries: Any = log[base:end]
-                received = ReceivedRecords(
-                    base,
-                    end,
-                    epochs_of(log[:end], base),
-                    voters_in(log[:end], base),
-                    entries,
-                )
-            message = replace(
-                message,
-                received=received,
-                serve_bytes_max=0,
-                serve_offset=-1,
-                serve_end_offset=-1,
-                leader_age_ms=-1,
-            )
-        elif isinstance(message, FetchSnapshotResponse) and message.serve_bytes_max > 0:
-            message = replace(message, size=1, chunk=b"c", file_digest=b"d", serve_bytes_max=0)
+            message = replace(message, serve_offset=-1, serve_end_offset=-1, leader_age_ms=-1)
         if isinstance(
             message, FetchRequest | FetchSnapshotRequest | FetchResponse | FetchSnapshotResponse
         ):
@@ -223,7 +186,7 @@ class Working:
             message = replace(message, high_watermark=0)
         return message
 
-    def _leave(self, to: NodeId, message: Message) -> None:
+    def leave(self, to: NodeId, message: Message) -> None:
         """A message goes on its way; what it promises must be durable."""
         disk = self.disk
         if isinstance(message, FetchRequest):
@@ -265,8 +228,8 @@ class Working:
         self.pending = [(ticket - base, effects) for ticket, effects in self.pending]
         self.promises = sorted(
             (
-                (max(0, ticket - base), to, self._renamed(names, each))
-                for ticket, to, each in self.promises
+                Promise(max(0, each.ticket - base), each.to, self._renamed(names, each.message))
+                for each in self.promises
             ),
             key=repr,
         )
@@ -289,9 +252,11 @@ class Working:
     def forget(self, peer: NodeId, numbers: frozenset[int]) -> None:
         """``peer`` no longer waits for these answers: do not prepare them."""
         self.promises = [
-            (ticket, to, each)
-            for ticket, to, each in self.promises
-            if isinstance(each, Request) or to != peer or each.request_id not in numbers
+            each
+            for each in self.promises
+            if isinstance(each.message, Request)
+            or each.to != peer
+            or each.message.request_id not in numbers
         ]
         role: Any = self.core.role
         held = getattr(role, "held", None)

@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 from quorum.types import NO_NODE, ElectionState, NodeId
 from simulation.explore import slots
-from simulation.explore.disk import Disk, Log
 from simulation.explore.history import History
 from simulation.explore.local import Locals, Origin
 from simulation.explore.model import Model
 from simulation.explore.node import key_of
 from simulation.explore.values import Event, Outcome
+from simulation.harness.core_disk import Disk, Log
 
 Naming: TypeAlias = dict[NodeId, NodeId]
 """A new name for every node."""

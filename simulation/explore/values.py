@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from quorum.core.messages.message_types import Message
 from quorum.types import NodeId
-from simulation.explore.disk import Log
+from simulation.harness.core_disk import Log
 from simulation.invariants.violation import Violation
 
 Event: TypeAlias = tuple[Any, ...]

@@ -11,14 +11,14 @@ from quorum.core.state.core_state import CoreState
 from quorum.errors import ErrorCode
 from quorum.types import BootstrapState
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, key
+from tests.support.core_disk import FRESH, key
 
 OTHER = b"o" * 16
 
 
 def fresh(voters: tuple[int, ...] = (1, 2, 3), **options: Any) -> CoreCluster:
     """Bootstrap voters that have just been formatted, started, nothing delivered yet."""
-    return CoreCluster(voters, disks={each: Disk(is_fresh=True) for each in voters}, **options)
+    return CoreCluster(voters, disks=dict.fromkeys(voters, FRESH), **options)
 
 
 def core(cluster: CoreCluster, node_id: int) -> CoreState:

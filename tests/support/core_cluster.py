@@ -2,8 +2,7 @@
 
 For unit tests of the core. Nothing moves unless the test says so: ``deliver`` moves queued
 messages, ``persist`` lets a disk catch up, ``settle`` repeats both, ``advance`` moves time.
-Payloads stay empty; a Fetch answer is filled from the serving node's own record of what it
-appended, the way the runtime would fill it from its log.
+Payloads stay empty; a Fetch answer is filled from what the serving node has appended.
 """
 
 from __future__ import annotations
@@ -14,42 +13,58 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.local_events import SnapshotSealed
-from quorum.core.contract.output import (
-    Output,
-    Promise,
-    SealDownload,
-)
-from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.contract.output import Output
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.received_records import ReceivedRecords
-from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.node.raft_node import RaftNode
-from quorum.types import (
-    EpochStart,
-    NodeId,
-)
-from tests.support.core_disk import Disk, copy_of, key, payload_with, voter
+from quorum.types import NodeId, SnapshotId
+from simulation.harness.core_disk import Disk
+from simulation.harness.core_node import CoreNode
+from tests.support.core_disk import key, voter
 
 CLUSTER = "cluster"
 Sent = TypeVar("Sent")
 
 
 @dataclass
-class Member:
-    """One node with its disk, the writes under way and the promises waiting for them."""
+class Member(CoreNode):
+    """One node with its disk, and everything it ever put out."""
 
-    node: RaftNode
-    disk: Disk
-    written: Disk
-    pending: list[tuple[int, list[object]]] = field(default_factory=list)
-    promises: list[Promise] = field(default_factory=list)
+    cluster: CoreCluster
     progress: list[object] = field(default_factory=list)
     events: list[object] = field(default_factory=list)
     effects: list[object] = field(default_factory=list)
     deadline_ms: int | None = None
     is_up: bool = True
+
+    @property
+    def now_ms(self) -> int:
+        return self.cluster.now_ms
+
+    def add_snapshot(self, snapshot_id: SnapshotId, size: int = 40) -> None:
+        """Put a snapshot on the disk; the core is not told."""
+        self.disk = self.disk.with_snapshot(snapshot_id, size)
+
+    def read(self, offset: int, end_offset: int) -> ReceivedRecords:
+        return super().read(offset, min(end_offset, offset + self.cluster.records_per_answer))
+
+    def leave(self, to: NodeId, message: Message) -> None:
+        self.cluster.post(self.raft.me.id, to, message)
+
+    def take(self, output: Output) -> None:
+        self.events += output.events
+        self.progress += output.progress
+        self.effects += output.persist
+        self.deadline_ms = output.next_deadline_ms
+        super().take(output)
+        if self.raft.me.id not in self.cluster.slow_disks:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Let the disk do everything that was handed to it."""
+        while self.pending:
+            self.persist()
 
 
 class CoreCluster:
@@ -88,97 +103,40 @@ class CoreCluster:
                 self.start(node_id)
 
     def _member(self, node_id: NodeId, disk: Disk) -> Member:
-        node = RaftNode(
+        raft = RaftNode(
             config=self.config,
             cluster_id=CLUSTER,
             me=key(node_id),
             rng=random.Random(self.seed * 1000 + node_id),
             bootstrap=self.bootstrap,
         )
-        return Member(node, disk, copy_of(disk))
+        return Member(raft, disk, self)
 
     def __getitem__(self, node_id: NodeId) -> RaftNode:
-        return self.members[node_id].node
+        return self.members[node_id].raft
 
     # Moving things.
 
     def start(self, node_id: NodeId) -> Output:
-        member = self.members[node_id]
-        state = member.disk.durable_state(self.voters)
-        return self._take(node_id, member.node.start(self.now_ms, state))
+        state = replace(self.members[node_id].disk, first_voters=self.voters).durable_state()
+        return self.call(node_id, lambda raft: raft.start(self.now_ms, state))
 
     def call(self, node_id: NodeId, entry: Callable[[RaftNode], Output]) -> Output:
         """Call one entry point and let its output take effect."""
-        return self._take(node_id, entry(self[node_id]))
-
-    def _take(self, node_id: NodeId, output: Output) -> Output:
         member = self.members[node_id]
-        member.events += output.events
-        member.progress += output.progress
-        member.effects += output.persist
-        member.deadline_ms = output.next_deadline_ms
-        for effect in output.persist:
-            member.written.apply(effect)
-        if output.persist:
-            member.pending.append((output.ticket, list(output.persist)))
-        member.promises += output.after_persist
-        for send in output.immediate:
-            self._send(node_id, send.to, send.message)
-        if node_id not in self.slow_disks:
-            self.persist(node_id)
+        output = entry(member.raft)
+        member.take(output)
         return output
 
-    def _send(self, sender: NodeId, to: NodeId, message: Message) -> None:
+    def post(self, sender: NodeId, to: NodeId, message: Message) -> None:
+        """A message has left a node: queue it unless its link is cut."""
         self.sent.append((sender, to, message))
-        if (sender, to) in self.cut or to not in self.members:
-            return
-        self.queue.append((sender, to, self._filled(sender, message)))
-
-    def _filled(self, sender: NodeId, message: Message) -> Message:
-        """Put into an answer what the runtime would read from files."""
-        disk = self.members[sender].written
-        if isinstance(message, FetchResponse) and message.serve_bytes_max > 0:
-            wanted = [
-                each
-                for each in disk.records
-                if message.serve_offset <= each[0] < message.serve_end_offset
-            ][: self.records_per_answer]
-            epochs: list[EpochStart] = []
-            for offset, epoch in wanted:
-                if not epochs or epochs[-1].epoch != epoch:
-                    epochs.append(EpochStart(epoch, offset))
-            base, end = wanted[0][0], wanted[-1][0] + 1
-            voters = tuple(
-                disk.voters[offset] for offset in sorted(disk.voters) if base <= offset < end
-            )
-            received = ReceivedRecords(base, end, tuple(epochs), voters, payload_with(voters))
-            return replace(message, received=received, serve_bytes_max=0)
-        if isinstance(message, FetchSnapshotResponse) and message.serve_bytes_max > 0:
-            size = disk.snapshots[message.snapshot_id]
-            chunk = bytes(min(message.serve_bytes_max, size - message.position))
-            return replace(message, size=size, chunk=chunk, file_digest=b"d", serve_bytes_max=0)
-        return message
+        if (sender, to) not in self.cut and to in self.members:
+            self.queue.append((sender, to, message))
 
     def persist(self, node_id: NodeId) -> None:
         """Let the node's disk catch up with everything handed out so far."""
-        member = self.members[node_id]
-        while member.pending:
-            ticket, effects = member.pending.pop(0)
-            for effect in effects:
-                member.disk.apply(effect)
-            self._take(node_id, member.node.persisted(self.now_ms, ticket))
-            self._report_frozen(node_id, effects)
-            due = [each for each in member.promises if each.ticket <= ticket]
-            member.promises = [each for each in member.promises if each.ticket > ticket]
-            for promise in due:
-                self._send(node_id, promise.to, promise.message)
-
-    def _report_frozen(self, node_id: NodeId, effects: Sequence[object]) -> None:
-        disk = self.members[node_id].disk
-        for effect in effects:
-            if isinstance(effect, SealDownload):
-                frozen = SnapshotSealed(effect.snapshot_id, (), disk.snapshots[effect.snapshot_id])
-                self.call(node_id, lambda node, fact=frozen: node.on_local_event(self.now_ms, fact))
+        self.members[node_id].catch_up()
 
     def deliver(
         self, to: NodeId | None = None, kind: type[Message] | None = None, count: int = 1 << 30
@@ -296,5 +254,5 @@ class CoreCluster:
         return [
             node_id
             for node_id, member in self.members.items()
-            if member.is_up and member.node.is_leader
+            if member.is_up and member.raft.is_leader
         ]

@@ -33,8 +33,9 @@ from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Re
 from quorum.core.voters.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
+from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, disk_with, key, voter
+from tests.support.core_disk import FRESH, disk_with, key, voter
 
 SNAPSHOT = OffsetAndEpoch(5, 1)
 LOG = "1:a 1:b 1:c 2:d"
@@ -99,7 +100,7 @@ def _voter_to_be() -> Voter:
 
 
 def _bootstrap_state() -> tuple[CoreCluster, NodeId]:
-    cluster = CoreCluster(disks={each: Disk(is_fresh=True) for each in (1, 2, 3)})
+    cluster = CoreCluster(disks=dict.fromkeys((1, 2, 3), FRESH))
     return cluster, 1
 
 

@@ -12,8 +12,9 @@ from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, SnapshotId
+from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, key
+from tests.support.core_disk import key
 
 SNAPSHOT = OffsetAndEpoch(10, 3)
 

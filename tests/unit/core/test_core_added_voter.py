@@ -167,9 +167,7 @@ def _served(cluster: CoreCluster, to: NodeId) -> list[FetchResponse]:
     return [
         each
         for sender, receiver, each in cluster.sent
-        if (sender, receiver) == (1, to)
-        and isinstance(each, FetchResponse)
-        and each.serve_bytes_max
+        if (sender, receiver) == (1, to) and isinstance(each, FetchResponse) and each.received
     ]
 
 

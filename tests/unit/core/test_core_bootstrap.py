@@ -21,6 +21,7 @@ from quorum.core.state.bootstrap_inquiry import without
 from quorum.core.state.peers import backoff_ms
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, BootstrapState, ElectionState, ReplicaKey
+from simulation.harness.core_disk import Disk
 from tests.support.bootstrap_cluster import (
     OTHER,
     answer,
@@ -36,7 +37,7 @@ from tests.support.bootstrap_cluster import (
     whole_voter_list,
 )
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, key
+from tests.support.core_disk import FRESH, key
 
 
 def test_all_agree_to_one_voter_list_before_anybody_may_be_elected() -> None:
@@ -83,7 +84,7 @@ def test_a_lone_voter_asks_nobody() -> None:
 
 def test_nothing_is_said_before_it_is_durable() -> None:
     """Neither the own life nor a voter list agreed to."""
-    cluster = CoreCluster(disks={each: Disk(is_fresh=True) for each in (1, 2, 3)}, autostart=False)
+    cluster = CoreCluster(disks=dict.fromkeys((1, 2, 3), FRESH), autostart=False)
     cluster.slow_disks.add(1)
     for node_id in (1, 2, 3):
         cluster.start(node_id)
@@ -159,10 +160,8 @@ def test_a_bootstrapped_quorum_refuses_with_its_epoch() -> None:
 
 def test_a_disk_that_took_part_has_no_life_to_tell() -> None:
     """Epoch 0, but a record in its log: an upgrade, not a fresh format."""
-    disks = {each: Disk(is_fresh=True) for each in (1, 2, 3)}
-    disks[1] = Disk(
-        election=ElectionState(bootstrap_state=None, disqualified="wiped"), is_fresh=True
-    )
+    disks = dict.fromkeys((1, 2, 3), FRESH)
+    disks[1] = Disk(ElectionState(disqualified="wiped"))
     cluster = CoreCluster(disks=disks)
     receive(cluster, 1, 2, request(cluster))
     assert answer(cluster, 1).error is ErrorCode.INELIGIBLE_REPLICA
@@ -339,7 +338,7 @@ def test_an_answer_from_an_epoch_bars_a_disk_that_took_no_part() -> None:
 
 def test_a_disk_with_records_is_not_disqualified_by_an_epoch() -> None:
     """It has taken part before there was any bootstrap."""
-    cluster = CoreCluster(disks={1: Disk(records=[(0, 0)], is_fresh=True)})
+    cluster = CoreCluster(disks={1: Disk(ElectionState(), log=((0, None),))})
     asked = question(cluster, 1, 2)
     receive(
         cluster, 1, 2, BootstrapResponse(asked.request_id, ErrorCode.FENCED_LEADER_EPOCH, -1, 3)

@@ -17,7 +17,7 @@ from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import Disk
+from tests.support.core_disk import FRESH
 from tests.unit.core.test_core_bootstrap import (
     answer,
     bootstrap_state,
@@ -53,7 +53,7 @@ def test_only_those_are_named_that_are_waited_for() -> None:
 
 def test_an_observer_waits_for_no_bootstrap_to_vote() -> None:
     """It has promised nothing, and may be a voter by a record that it lacks."""
-    cluster = CoreCluster(observers=(9,), disks={9: Disk(is_fresh=True)})
+    cluster = CoreCluster(observers=(9,), disks={9: FRESH})
     assert why_not_vote(core(cluster, 9)) == ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorum.config import QuorumConfig
@@ -10,13 +12,14 @@ from quorum.core.contract.output import VoterChangeAnswered
 from quorum.core.messages.voter_messages import AddVoterRequest
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, ReplicaKey, Voter
+from simulation.harness.core_disk import BOOTSTRAPPED, Disk
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import Disk, key, voter
+from tests.support.core_disk import key, voter
 
 
 def with_a_disqualified_voter() -> CoreCluster:
     """Node 1 leads 2 and 3; the disk of 3 never votes."""
-    disqualified = Disk(election=ElectionState(disqualified="its disk was wiped"))
+    disqualified = Disk(replace(BOOTSTRAPPED, disqualified="its disk was wiped"))
     cluster = CoreCluster((1, 2, 3), disks={3: disqualified})
     cluster.elect(1)
     cluster.propose(1, 5)
@@ -53,8 +56,8 @@ def test_the_mark_goes_when_the_right_disk_is_back() -> None:
     """The disk that was wiped was a copy, and the one that remembers fetches again."""
     cluster = with_a_disqualified_voter()
     cluster.crash(3)
-    cluster.members[3].disk.election = ElectionState(epoch=cluster[1].epoch, leader_id=1)
-    cluster.members[3].written.election = cluster.members[3].disk.election
+    election = ElectionState(epoch=cluster[1].epoch, leader_id=1)
+    cluster.members[3].disk = replace(cluster.members[3].disk, election=election)
     cluster.restart(3)
     cluster.advance(600)
     assert marks(cluster)[3, True] == (False, cluster[1].log_end_offset)
@@ -84,7 +87,7 @@ def test_its_key_is_not_added_again_not_even_by_readmission() -> None:
 @pytest.mark.parametrize("disqualified", ["", "its disk was wiped"])
 def test_it_does_not_join_by_itself(disqualified: str) -> None:
     """It would not be let in, and would remove the older entry of its number first."""
-    disk = Disk(election=ElectionState(disqualified=disqualified))
+    disk = Disk(replace(BOOTSTRAPPED, disqualified=disqualified))
     config = QuorumConfig(auto_join=True)
     cluster = CoreCluster((1, 2), observers=(9,), disks={9: disk}, config=config)
     reached_at = ListenerEndpoints(voter(9).endpoints)

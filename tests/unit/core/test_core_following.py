@@ -286,7 +286,7 @@ def test_three_replicas_converge_after_a_leader_with_an_uncommitted_tail_returns
     (leader,) = cluster.leaders()
     assert leader != 1
     assert cluster[1].log_end == cluster[leader].log_end
-    assert cluster.members[1].disk.records == cluster.members[leader].disk.records
+    assert cluster.members[1].disk.log == cluster.members[leader].disk.log
 
 
 def with_log(records_: str) -> Disk:
@@ -304,7 +304,7 @@ def test_scenario_one_of_279_is_resolved_in_one_round(length: int) -> None:
     cluster.elect(1)
     cuts = [each for each in cluster.members[2].effects if isinstance(each, Truncate)]
     assert cuts == [Truncate(11)]
-    assert cluster.members[2].disk.records == cluster.members[1].disk.records
+    assert cluster.members[2].disk.log == cluster.members[1].disk.log
 
 
 def test_scenario_three_of_279_takes_one_round_per_unknown_epoch() -> None:
@@ -315,7 +315,7 @@ def test_scenario_three_of_279_takes_one_round_per_unknown_epoch() -> None:
     cluster.elect(1)
     cuts = [each.end_offset for each in cluster.members[2].effects if isinstance(each, Truncate)]
     assert cuts == [4, 2]
-    assert cluster.members[2].disk.records == cluster.members[1].disk.records
+    assert cluster.members[2].disk.log == cluster.members[1].disk.log
 
 
 def test_scenario_two_of_279_loses_nothing_after_a_restart_with_a_lagging_high_watermark() -> None:
@@ -325,7 +325,7 @@ def test_scenario_two_of_279_loses_nothing_after_a_restart_with_a_lagging_high_w
     cluster.propose(1, 2)
     cluster.settle()
     cluster.crash(2)
-    cluster.members[2].disk.high_watermark = 0
+    cluster.members[2].disk = replace(cluster.members[2].disk, high_watermark=0)
     cluster.restart(2)
     cluster.settle()
     assert not [each for each in cluster.members[2].effects if isinstance(each, Truncate)]

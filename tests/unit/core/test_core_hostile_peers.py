@@ -31,7 +31,7 @@ from quorum.core.state.bootstrap_inquiry import VoterList
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, EpochStart, OffsetAndEpoch, ReplicaKey, Voter
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, key, voter
+from tests.support.core_disk import FRESH, key, voter
 
 INTEGERS = (-(1 << 63), -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 9, 100, (1 << 31) - 1, (1 << 63) - 1)
 CODES = tuple(ErrorCode)
@@ -287,7 +287,7 @@ def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
     A voter list is agreed to once, nobody votes without one, and a bar is for ever.
     """
     rng = random.Random(seed)
-    cluster = CoreCluster(seed=seed, disks={each: Disk(is_fresh=True) for each in (1, 2, 3)})
+    cluster = CoreCluster(seed=seed, disks=dict.fromkeys((1, 2, 3), FRESH))
     if seed % 3 == 0:
         cluster.deliver(count=rng.randrange(12))
     agreed: dict[int, VoterList] = {}

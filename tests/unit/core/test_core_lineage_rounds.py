@@ -27,7 +27,7 @@ def rounds_to_converge(leader: str, follower: str) -> int:
     )
     cluster.elect(1)
     cluster.settle()
-    assert cluster.members[2].disk.records == cluster.members[1].disk.records
+    assert cluster.members[2].disk.log == cluster.members[1].disk.log
     answers = [
         message
         for sender, to, message in cluster.sent

@@ -12,7 +12,7 @@ from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import NO_NODE
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import Disk, key
+from tests.support.core_disk import FRESH, key
 
 VOTERS = (0, 1, 2)
 
@@ -52,7 +52,7 @@ def test_its_vote_and_its_acknowledgement_make_a_majority(absent: int) -> None:
 
 
 def test_it_is_bootstrapped_with_the_others() -> None:
-    cluster = CoreCluster(VOTERS, disks={each: Disk(is_fresh=True) for each in VOTERS})
+    cluster = CoreCluster(VOTERS, disks=dict.fromkeys(VOTERS, FRESH))
     cluster.advance(10_000)
     assert len(cluster.leaders()) == 1
     assert {cluster[each].leader_id for each in VOTERS} == set(cluster.leaders())

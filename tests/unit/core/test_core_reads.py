@@ -112,6 +112,7 @@ def test_a_downloading_voter_echoes_as_well() -> None:
     cluster.isolate(1)
     snapshot = OffsetAndEpoch(3, 1)
     created = SnapshotCreated(snapshot, 9)
+    cluster.members[1].add_snapshot(snapshot, 9)
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, created))
     read(cluster, 7)
     echoed = ReadRound(1, stamp(cluster))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -19,8 +20,9 @@ from quorum.core.state.relay_table import LINKS_MAX, Relay
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.upstream import RelayPlan, Upstream
 from quorum.types import EpochStart, OffsetAndEpoch
+from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import Disk, disk_with, key, voter
+from tests.support.core_disk import disk_with, key, voter
 
 CONFIG = QuorumConfig(relay_patience_ms=1000, relay_retry_ms=5000)
 
@@ -196,7 +198,7 @@ def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtr
         bootstrap=(1,),
     )  # fmt: skip
     disk = disk_with(log) if log else Disk()
-    output = node.start(5, disk.durable_state(()))
+    output = node.start(5, disk.durable_state())
     (request,) = [each.message for each in [*output.immediate, *output.after_persist]]
     assert isinstance(request, FetchRequest)
     assert request.subtree == reported
@@ -211,7 +213,7 @@ def test_a_voter_that_may_relay_reports_nobody() -> None:
         relays=RelayPlan(serves=True),
     )  # fmt: skip
     disk = disk_with("1:a 1:b", epoch=1, leader=2)
-    output = node.start(5, disk.durable_state([voter(1), voter(2)]))
+    output = node.start(5, replace(disk, first_voters=(voter(1), voter(2))).durable_state())
     (request,) = [each.message for each in [*output.immediate, *output.after_persist]]
     assert isinstance(request, FetchRequest)
     assert request.subtree is None

@@ -35,7 +35,8 @@ class RelayNode:
         )  # fmt: skip
         self.now_ms = 1_000
         disk = disk_with("1:a 1:b 1:c 1:d", epoch=1, leader=1)
-        self.output = self.node.start(self.now_ms, disk.durable_state([voter(1), voter(2)]))
+        disk = replace(disk, first_voters=(voter(1), voter(2)))
+        self.output = self.node.start(self.now_ms, disk.durable_state())
         self.upstream, self.path = path[0].id if path else 1, path
         self.hear(committed)
 

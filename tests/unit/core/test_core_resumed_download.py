@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorum.core.contract.events import DownloadEnded, DownloadStarted
@@ -11,8 +13,9 @@ from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch
+from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import Disk, disk_with
+from tests.support.core_disk import disk_with
 from tests.support.download_steps import SNAPSHOT, asked, chunk, follow, following, name_snapshot
 
 FOUND = 6
@@ -22,8 +25,7 @@ FOUND = 6
 def restarted(disk: Disk | None = None) -> CoreCluster:
     """Node 1 has found ``FOUND`` bytes of ``SNAPSHOT``, and follows leader 2 in epoch 5."""
     disk = disk or disk_with("1:a 1:b")
-    disk.chunks[SNAPSHOT] = b"x" * FOUND
-    return following(disk)
+    return following(replace(disk, chunks={SNAPSHOT: b"x" * FOUND}))
 
 
 def test_it_waits_for_the_leader_and_goes_on_behind_what_was_found() -> None:
@@ -127,7 +129,7 @@ def test_one_that_the_log_needs_no_longer_is_removed_at_the_start(
 ) -> None:
     """Goal: nothing stale is kept. Method: logs that reach it, and one that does not."""
     is_needed = "needed" in request.node.name
-    disk.chunks[SNAPSHOT] = b"x" * FOUND
+    disk = replace(disk, chunks={SNAPSHOT: b"x" * FOUND})
     cluster = CoreCluster(disks={1: disk}, autostart=False)
     output = cluster.start(1)
     assert (AbandonDownload(SNAPSHOT) in output.persist) == (not is_needed)

@@ -375,8 +375,7 @@ def test_a_replica_far_behind_is_brought_forward_through_a_snapshot_end_to_end()
     cluster.settle()
     snapshot = OffsetAndEpoch(9, 1)
     for node_id in (1, 2):
-        member = cluster.members[node_id]
-        member.disk.snapshots[snapshot] = member.written.snapshots[snapshot] = 40
+        cluster.members[node_id].add_snapshot(snapshot)
         cluster.call(
             node_id, lambda node: node.on_local_event(cluster.now_ms, SnapshotCreated(snapshot, 40))
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -14,8 +15,9 @@ from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.node.raft_node import RaftNode
 from quorum.errors import QuorumUsageError
 from quorum.types import LOG_BEGINNING, ElectionState, EpochStart, OffsetAndEpoch
+from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import Disk, disk_with, key
+from tests.support.core_disk import disk_with, key
 
 INTACT = {
     "election": ElectionState(),
@@ -49,7 +51,7 @@ def test_the_first_role_follows_from_the_election_file(disk: Disk, role: str, ep
 def test_an_epoch_file_older_than_the_log_is_brought_up_to_it() -> None:
     """Goal: never an epoch below the log's. Method: epoch 1 on file, 3 in the log."""
     disk = disk_with("1:a 3:b")
-    disk.election = ElectionState(1, 2, key(2))
+    disk = replace(disk, election=ElectionState(1, 2, key(2)))
     cluster = CoreCluster(disks={1: disk})
     assert cluster[1].epoch == 3
     assert cluster.members[1].disk.election == ElectionState(3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorum.config import QuorumConfig
@@ -18,8 +20,7 @@ FIRST, SECOND = OffsetAndEpoch(4, 1), OffsetAndEpoch(6, 1)
 
 
 def checkpoint(cluster: CoreCluster, node_id: int, snapshot_id: SnapshotId) -> None:
-    member = cluster.members[node_id]
-    member.disk.snapshots[snapshot_id] = member.written.snapshots[snapshot_id] = 40
+    cluster.members[node_id].add_snapshot(snapshot_id)
     created = SnapshotCreated(snapshot_id, 40)
     cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, created))
 
@@ -87,9 +88,8 @@ def test_a_restart_does_not_begin_the_holding_time_anew() -> None:
     cluster.propose(1, 4)
     cluster.settle()
     cluster.crash(1)
-    disk = cluster.members[1].disk
-    disk.snapshots[FIRST] = 40
-    disk.ages_ms = {FIRST: 50_000}
+    member = cluster.members[1]
+    member.disk = replace(member.disk.with_snapshot(FIRST, 40), ages_ms={FIRST: 50_000})
     cluster.restart(1)
     cluster.elect(1)
     cluster.advance(5_000)

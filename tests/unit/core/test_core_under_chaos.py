@@ -9,7 +9,7 @@ import pytest
 from quorum.config import QuorumConfig
 from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, SnapshotCreated
 from quorum.types import OffsetAndEpoch
-from tests.support.core_cluster import CoreCluster
+from tests.support.core_cluster import CoreCluster, Member
 
 CONFIG = QuorumConfig(
     election_timeout_ms=60,
@@ -101,7 +101,7 @@ class Chaos:
             cluster.cut ^= {(node_id, other)}
         elif roll < 0.8:
             cluster.cut.clear()
-        elif roll < 0.9 and member.node.can_write:
+        elif roll < 0.9 and member.raft.can_write:
             cluster.call(node_id, lambda node: node.read(cluster.now_ms, 1))
             self.counts["reads"] += 1
         else:
@@ -112,11 +112,11 @@ class Chaos:
     def snapshot(self, node_id: int) -> None:
         cluster = self.cluster
         member = cluster.members[node_id]
-        offset = member.node.high_watermark
-        epochs = dict(member.disk.records)
-        if offset - 1 in epochs and offset < member.node.log_end_offset:
-            snapshot_id = OffsetAndEpoch(offset, epochs[offset - 1])
-            member.disk.snapshots[snapshot_id] = member.written.snapshots[snapshot_id] = 40
+        offset = member.raft.high_watermark
+        log, start = member.disk.log, member.disk.start.offset
+        if start < offset <= len(log) and offset < member.raft.log_end_offset:
+            snapshot_id = OffsetAndEpoch(offset, log[offset - 1][0])
+            member.add_snapshot(snapshot_id)
             cluster.call(
                 node_id,
                 lambda node: node.on_local_event(cluster.now_ms, SnapshotCreated(snapshot_id, 40)),
@@ -125,7 +125,7 @@ class Chaos:
 
     def check(self) -> None:
         for node_id, member in self.cluster.members.items():
-            node = member.node
+            node = member.raft
             if not member.is_up:
                 continue
             assert node.log_start.offset <= node.high_watermark <= node.log_end_offset
@@ -139,9 +139,7 @@ class Chaos:
                     self.counts["leaders"] += 1
                 assert self.leader_of.setdefault(node.epoch, node_id) == node_id
             assert member.written.end == node.log_end
-            for offset, epoch in member.written.records[-12:]:
-                if offset < node.high_watermark:
-                    assert self.committed.setdefault(offset, epoch) == epoch
+            self.check_committed(member, node.high_watermark - 12)
         self.counts["installed"] = max(
             self.counts["installed"],
             sum(
@@ -153,9 +151,13 @@ class Chaos:
 
     def check_everything(self) -> None:
         for member in self.cluster.members.values():
-            for offset, epoch in member.written.records:
-                if offset < member.node.high_watermark:
-                    assert self.committed.setdefault(offset, epoch) == epoch
+            self.check_committed(member, 0)
+
+    def check_committed(self, member: Member, from_offset: int) -> None:
+        disk = member.written
+        for offset in range(max(from_offset, disk.start.offset), member.raft.high_watermark):
+            epoch, _ = disk.log[offset]
+            assert self.committed.setdefault(offset, epoch) == epoch
 
     def heal(self) -> None:
         cluster = self.cluster
@@ -174,8 +176,8 @@ class Chaos:
         end = cluster[leader].log_end
         assert cluster[leader].high_watermark == end.offset
         for member in cluster.members.values():
-            assert member.node.log_end == end, (member.node.me.id, member.node.role_name)
-            assert member.node.high_watermark == end.offset
+            assert member.raft.log_end == end, (member.raft.me.id, member.raft.role_name)
+            assert member.raft.high_watermark == end.offset
 
 
 @pytest.mark.parametrize("seed", range(12))

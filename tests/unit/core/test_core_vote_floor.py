@@ -7,8 +7,9 @@ import pytest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
+from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CoreCluster
-from tests.support.core_disk import Disk, key
+from tests.support.core_disk import key
 
 EPOCH = 1
 

@@ -1,0 +1,97 @@
+"""The core of one node, with a disk that catches up when it is told to.
+
+The explorer, ``relay_scale`` and the unit tests of the core derive from ``CoreNode``. Each has a
+network and a clock of its own; the order in which an output takes effect is the driver's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+
+from quorum.core.contract.local_events import SnapshotSealed
+from quorum.core.contract.output import Effect, Output, Promise, SealDownload
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Message
+from quorum.core.messages.received_records import ReceivedRecords
+from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
+from quorum.core.node.raft_node import RaftNode
+from quorum.types import NodeId, SnapshotId
+from simulation.harness.core_disk import Disk
+
+
+@dataclass
+class CoreNode(ABC):
+    """A node without a driver: call an entry point of ``raft`` and give its output to ``take``."""
+
+    raft: RaftNode
+    disk: Disk
+    """What is durable."""
+    pending: list[tuple[int, tuple[Effect, ...]]] = field(default_factory=list, init=False)
+    """What the disk was given to do and has not completed, by ticket."""
+    promises: list[Promise] = field(default_factory=list, init=False)
+    """What leaves when the disk has completed a ticket."""
+
+    @property
+    @abstractmethod
+    def now_ms(self) -> int:
+        """The time on the node's clock."""
+
+    @abstractmethod
+    def leave(self, to: NodeId, message: Message) -> None:
+        """A message goes on its way."""
+
+    def after(self, disk: Disk, effect: Effect) -> Disk:
+        """What ``effect`` makes of a disk."""
+        return disk.after(effect, {})
+
+    @property
+    def written(self) -> Disk:
+        """What the disk will hold once it has done all that was handed to it."""
+        disk = self.disk
+        for _, effects in self.pending:
+            for effect in effects:
+                disk = self.after(disk, effect)
+        return disk
+
+    def take(self, output: Output) -> None:
+        """Let the output of an entry point take effect."""
+        if output.persist:
+            self.pending.append((output.ticket, tuple(output.persist)))
+        for promise in output.after_persist:
+            self.promises.append(replace(promise, message=self.filled(promise.message)))
+        for send in output.immediate:
+            self.leave(send.to, self.filled(send.message))
+
+    def persist(self) -> None:
+        """The disk completes the oldest group handed to it."""
+        ticket, effects = self.pending.pop(0)
+        for effect in effects:
+            self.disk = self.after(self.disk, effect)
+        due = [each for each in self.promises if each.ticket <= ticket]
+        self.promises = [each for each in self.promises if each.ticket > ticket]
+        for promise in due:
+            self.leave(promise.to, promise.message)
+        self.take(self.raft.persisted(self.now_ms, ticket))
+        for effect in effects:
+            if isinstance(effect, SealDownload):
+                self.take(self.raft.on_local_event(self.now_ms, self.sealed(effect.snapshot_id)))
+
+    def sealed(self, snapshot_id: SnapshotId) -> SnapshotSealed:
+        """What the runtime reports of a snapshot that was downloaded whole."""
+        return SnapshotSealed(snapshot_id, (), self.disk.snapshots[snapshot_id])
+
+    def filled(self, message: Message) -> Message:
+        """Put into an answer what the runtime would read from files."""
+        if isinstance(message, FetchResponse) and message.serve_bytes_max > 0:
+            received = self.read(message.serve_offset, message.serve_end_offset)
+            return replace(message, received=received, serve_bytes_max=0)
+        if isinstance(message, FetchSnapshotResponse) and message.serve_bytes_max > 0:
+            size = self.written.snapshots[message.snapshot_id]
+            chunk = bytes(min(message.serve_bytes_max, size - message.position))
+            return replace(message, size=size, chunk=chunk, file_digest=b"d", serve_bytes_max=0)
+        return message
+
+    def read(self, offset: int, end_offset: int) -> ReceivedRecords:
+        """Records of [offset, end_offset) for another node."""
+        return self.written.read(offset, end_offset)
