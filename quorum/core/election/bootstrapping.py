@@ -10,7 +10,7 @@ its predecessor, and is *disqualified*: it never votes with that directory id an
 
 Voters named in ``bootstrap_without`` are not waited for; the operator has taken that risk.
 
-See: docs/adr/0028-founding.md, docs/reference/protocol.md.
+See: docs/adr/0028-bootstrap-voters-agree-first.md, docs/reference/protocol.md.
 """
 
 from __future__ import annotations
