@@ -3,7 +3,7 @@
 The registry is always handed in; importing this package registers nothing.
 """
 
-from metrics.collectors import GaugeCollector, Sources
+from metrics.collectors import Gauge, GaugeCollector
 from metrics.families import Families
 from metrics.health import Check, CheckResult
 from metrics.http import Endpoint, HttpServer
@@ -14,8 +14,8 @@ __all__ = [
     "CheckResult",
     "Endpoint",
     "Families",
+    "Gauge",
     "GaugeCollector",
     "HttpServer",
     "Observer",
-    "Sources",
 ]

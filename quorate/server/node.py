@@ -14,24 +14,25 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
-from metrics.collectors import GaugeCollector, Sources
+from metrics.collectors import GaugeCollector
 from metrics.families import Families
 from metrics.health import run_checks
 from metrics.http import Endpoint as MetricsEndpoint
 from metrics.http import HttpServer
 from metrics.observer import Observer
-from quorate import __version__
 from quorate.config.addresses import parse_address, parse_voter
 from quorate.config.server_config import ServerConfig
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica, ReplicaConfig
 from quorate.server.boot_report import count_boot
 from quorate.server.disk_work import end_disk_work
+from quorate.server.gauges import GAUGES, Scrape
+from quorate.server.health_checks import HealthChecks
 from quorate.server.host import ServerHost
 from quorate.server.known_addresses import bootstrap_peers, own_endpoints, relay_peers
 from quorate.server.listeners import Listeners
+from quorate.server.loop_busy import busy_meter
 from quorate.server.metering import CommandMeter
-from quorate.server.observability import Observability
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
@@ -43,6 +44,7 @@ from quorum.errors import ListenError, StorageError
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.supervisor import Supervisor
+from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
 from quorum.transport.link import SERVICE_NAME, Link
 from quorum.transport.node_names import names_by
@@ -106,9 +108,8 @@ class ServerNode:
         self.host.replica = self.replica = Replica(stores, self.host, self._replica_config(stores))
         self.host.attach(self.replica)
         self._scrubber = Scrubber(self.replica, self.host, config.scrub)
-        facts = Observability(self.replica, config, self._clock, link.counters, self._supervisor)
-        self._observability = facts
-        self._metrics = self._metrics_server()
+        self._health = HealthChecks(self.replica, config)
+        self._metrics = self._metrics_server(link.counters)
         self._serve_clients()
 
     def _open_stores(self, fs: FileSystem) -> Stores:
@@ -267,7 +268,7 @@ class ServerNode:
     # ------------------------------------------------------------------ inside
 
     async def _report_readiness(self) -> None:
-        checks = self._observability.ready_checks(lambda: self._is_draining)
+        checks = self._health.ready_checks(lambda: self._is_draining)
         said: bool | None = None
         while True:
             is_ready = all(result.ok for result in run_checks(checks))
@@ -278,26 +279,24 @@ class ServerNode:
             self._observer.settle()
             await asyncio.sleep(_READY_POLL_S)
 
-    def _metrics_server(self) -> HttpServer | None:
-        facts = self._observability
-        live = facts.live_checks()
-        ready = facts.ready_checks(lambda: self._is_draining)
+    def _metrics_server(self, transport: TransportCounters) -> HttpServer | None:
+        live = self._health.live_checks()
+        ready = self._health.ready_checks(lambda: self._is_draining)
+        busy_ratio = busy_meter()
         GaugeCollector(
             self._registry,
-            Sources(
-                raft=facts.raft,
-                storage=facts.storage,
-                scrub=lambda: self._scrubber.facts,
-                snapshot=facts.snapshot,
-                controller=facts.controller,
-                queues=lambda: facts.queues(*self._network.quotas, *self._services.quotas()),
-                process=facts.process,
-                busy_ratio=facts.busy_ratio,
-                checks=(*live, *ready),
+            GAUGES,
+            lambda: Scrape(
+                self.replica,
+                self._clock.now_ms(),
+                transport,
+                self._supervisor,
+                self._scrubber,
+                (*self._network.quotas, *self._services.quotas()),
+                self._config.quorum.held_fetches_max,
+                busy_ratio,
             ),
-            version=__version__,
-            node_id=self.node_id,
-            cluster_id=self.replica.stores.identity.cluster_id,
+            (*live, *ready),
         )
         if not self._config.metrics.listen:
             return None

@@ -15,7 +15,6 @@ from concurrent.futures import wait as wait_for
 from functools import partial
 from typing import Final, NoReturn, TypeVar
 
-from metrics.facts import ScrubFacts
 from quorate.config.sections import ScrubConfig
 from quorate.replica.host import ReplicaHost
 from quorate.replica.paced_files import Pace, PacedFiles, PacedStop
@@ -59,14 +58,18 @@ class Scrubber:
         self.ended: Future[None] = Future()
         """Done while nothing is read: before ``start``, and after the end, with what failed."""
         self.ended.set_result(None)
-        self._passes = self._findings = 0
+        self.passes = self.findings = 0
         self._done_at = -1.0
 
     @property
-    def facts(self) -> ScrubFacts:
-        """How far it is, for metrics; any thread may look."""
-        age = time.monotonic() - self._done_at if self._done_at >= 0 else -1.0
-        return ScrubFacts(self._passes, self._files.read_bytes, self._findings, age)
+    def read_bytes(self) -> int:
+        """Read since the start; any thread may look."""
+        return self._files.read_bytes
+
+    @property
+    def age_seconds(self) -> float:
+        """Since a pass was complete; -1 for never."""
+        return time.monotonic() - self._done_at if self._done_at >= 0 else -1.0
 
     def start(self) -> None:
         """Begin, unless it is switched off."""
@@ -107,10 +110,10 @@ class Scrubber:
         target = self._on_driver(lambda: target_of(self._replica))
         findings = scrub(self._files, target)
         for finding in findings:
-            self._findings += 1
+            self.findings += 1
             _log.error("event=scrub_found cause=%s", finding.cause)
             self._on_driver(partial(act_on, self._replica, finding))
-        self._passes += 1
+        self.passes += 1
         self._done_at = time.monotonic()
         _log.info(
             "event=scrub_done bytes=%d seconds=%.1f findings=%d",

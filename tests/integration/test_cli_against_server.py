@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from metrics.catalog import CATALOG
 from quorate.demo.ports import free_ports
 from quorate.features import INITIAL_LEVELS, KAFKA_INITIAL_LEVELS
+from tests.support.doc_metrics import CATALOG
 
 pytestmark = pytest.mark.integration
 

@@ -14,12 +14,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from metrics.catalog import CATALOG
 from quorate.demo.local_cluster import HOST, LocalNode
 from quorate.services.health import READINESS
 from quorum.v1 import admin_pb2, metadata_pb2, raft_pb2
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import wait_equal_images, write_configs
+from tests.support.doc_metrics import CATALOG
 
 pytestmark = pytest.mark.integration
 

@@ -10,38 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from metrics.catalog import CATALOG, Kind
+from metrics.catalog import Kind
 from quorate.config.settings import settings
+from tests.support.doc_metrics import CATALOG
 
 ROOT = Path(__file__).resolve().parents[2]
-DESIGN = (ROOT / "metrics" / "DESIGN.md").read_text(encoding="utf-8")
 NAME = re.compile(r"\bquorate_[a-z0-9_]+")
-
-
-def rows(text: str, start: str) -> list[list[str]]:
-    """Cells of table rows whose first cell begins with ``start`` in backticks."""
-    return [
-        [cell.strip() for cell in line.strip().strip("|").split("|")]
-        for line in text.split("\n")
-        if line.startswith(f"| `{start}")
-    ]
 
 
 def series(name: str) -> str:
     """The catalog name behind a series name in a query."""
     base = re.sub(r"_(bucket|sum|count)$", "", name)
     return base if base in CATALOG and CATALOG[base].kind is Kind.HISTOGRAM else name
-
-
-def test_the_metric_table_is_the_catalog() -> None:
-    documented = {
-        cells[0].strip("`"): (cells[1], cells[2].replace("`", ""))
-        for cells in rows(DESIGN, "quorate_")
-    }
-    expected = {
-        name: (metric.kind.value, ", ".join(metric.labels)) for name, metric in CATALOG.items()
-    }
-    assert documented == expected
 
 
 def test_every_setting_is_read_by_somebody() -> None:

@@ -22,6 +22,7 @@ from tests.support import (
     doc_coverage,
     doc_examples,
     doc_formats,
+    doc_metrics,
     doc_protocol,
     doc_settings,
     doc_simulation,
@@ -32,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKERS: dict[str, Callable[[], str]] = {
     **doc_formats.MAKERS,
     **doc_examples.MAKERS,
+    **doc_metrics.MAKERS,
     **doc_protocol.MAKERS,
     **doc_settings.MAKERS,
     **page.MAKERS,

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
+from immutables import Map
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from metrics.catalog import CATALOG, SCRAPED, UPDATED, Kind, Metric
-from metrics.collectors import GaugeCollector, Sources
-from metrics.facts import (
-    ControllerFacts,
-    ProcessFacts,
-    QueueFacts,
-    RaftFacts,
-    ReplicaFacts,
-    ScrubFacts,
-    SnapshotFacts,
-    StorageFacts,
-)
+from metrics.catalog import UPDATED, Kind, Metric
+from metrics.collectors import GaugeCollector
 from metrics.families import Families
-from metrics.health import Check
+from quorate.server.gauges import GAUGES
+from statemachine.image import MetadataImage
+from statemachine.sections.features import FeaturesImage
+from tests.support.doc_metrics import CATALOG, GROUPS
 from tests.support.promtool import PROMTOOL, promtool
+from tests.support.scrapes import scrape, view
 
 # Units that are not base units, and abbreviations, as promtool's linter knows them.
 SCALED_UNITS = re.compile(
@@ -60,7 +56,7 @@ def problems(metric: Metric) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("metric", UPDATED + SCRAPED, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", CATALOG.values(), ids=lambda metric: metric.name)
 def test_each_metric_obeys_the_naming_rules(metric: Metric) -> None:
     assert problems(metric) == []
 
@@ -87,7 +83,8 @@ def test_the_rules_catch_bad_names(bad: Metric) -> None:
 
 
 def test_names_are_unique_over_both_halves() -> None:
-    assert len(CATALOG) == len(UPDATED) + len(SCRAPED)
+    assert len(CATALOG) == sum(len(group) for group in GROUPS.values())
+    assert len(CATALOG) == len(UPDATED) + len(GAUGES) + 1
 
 
 @pytest.mark.parametrize(
@@ -109,38 +106,8 @@ def full_page() -> bytes:
             families.count(metric.name, *values)
         else:
             families.time(metric.name, 0.5, *values)
-    GaugeCollector(
-        registry,
-        Sources(
-            raft=lambda: RaftFacts(
-                "leader",
-                True,
-                1,
-                1,
-                2,
-                True,
-                3,
-                0,
-                4,
-                2,
-                3,
-                False,
-                (ReplicaFacts(2, True, 1, 0.5),),
-                {"equal": 1},
-            ),
-            storage=lambda: StorageFacts(1, 2, 3, 0),
-            scrub=lambda: ScrubFacts(1, 2, 3, 4.0),
-            snapshot=lambda: SnapshotFacts(1, 2, 3, 4, 5.0, 0.5),
-            controller=lambda: ControllerFacts(1, 0, 2, features={"metadata.version": 20}),
-            queues=lambda: [QueueFacts("held_fetches", 1, 2)],
-            process=lambda: ProcessFacts(),
-            busy_ratio=lambda: 0.1,
-            checks=[Check("leader_known", lambda: None)],
-        ),
-        version="0.1.0",
-        node_id=1,
-        cluster_id="c",
-    )
+    image = replace(MetadataImage(), features=FeaturesImage(Map({"metadata.version": 20})))
+    GaugeCollector(registry, GAUGES, lambda: scrape(view(2, fetched_ms=1), image=image))
     return generate_latest(registry)
 
 
