@@ -41,7 +41,9 @@ class InstantLog:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self.log_end = self.high_watermark = self.flushed_end = self.stamp_floor_ms = 0
+        self.node = self.controls = self
+        self.log_end_offset = self.high_watermark = self.flushed_end_offset = 0
+        self.newest_stamp_ms = 0
         self._pending = b""
         controller.attach(self)
 
@@ -49,13 +51,13 @@ class InstantLog:
         return {}
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        offset = self.log_end
+        offset = self.log_end_offset
         stamped = []
         for batch, count in zip(batches, record_counts, strict=True):
             stamped.append(with_position(batch, offset, self.epoch))
             offset += count
         self._pending += b"".join(stamped)
-        self.log_end = offset
+        self.log_end_offset = offset
         return offset
 
     def read(self, token: int) -> None:
@@ -70,9 +72,9 @@ class InstantLog:
     def commit(self) -> None:
         """Deliver what was appended."""
         data, self._pending = self._pending, b""
-        self.flushed_end = self.high_watermark = self.log_end
+        self.flushed_end_offset = self.high_watermark = self.log_end_offset
         if data:
-            self._controller.on_committed(data, self.log_end)
+            self._controller.on_committed(data, self.log_end_offset)
 
 
 def measure(commands: int, group: int) -> tuple[float, int]:

@@ -14,7 +14,6 @@ from quorate.replica.scrub import act_on, scrub, target_of
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import LocalEvent, ShutDown
 from quorum.core.messages.message_types import Message
-from quorum.core.state.held_fetches import NEVER_MS
 from quorum.errors import DiskFullError, LogQuarantinedError, StorageError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
@@ -90,8 +89,6 @@ class Incarnation(ReplicaHost):
         self.network = self
         self._disk = member.disk
         self._armed_us: int | None = None
-        self._armed_ms = NEVER_MS
-        """The deadline that it is armed for, by the node's own clock."""
         self._failure: BaseException | None = None
         self.writer = WriteQueue(
             self._begin_pass,
@@ -227,7 +224,6 @@ class Incarnation(ReplicaHost):
         if self.is_over or self._is_paused(self.wake):
             return
         self._armed_us = None
-        self._armed_ms = NEVER_MS
         self.enter(self.replica.tick)
         self._cluster.note(self._id, "tick", "clock changed")
 
@@ -300,21 +296,16 @@ class Incarnation(ReplicaHost):
         """Addresses matter only where somebody names a false one."""
         self._network.found_at(self._id, addresses)
 
-    def on_deadline(self, deadline_ms: int | None) -> None:
-        # Whoever changes the clock calls ``wake``, so a later deadline is a later time.
-        if deadline_ms is None or deadline_ms >= self._armed_ms:
-            return
+    def on_deadline(self, deadline_ms: int) -> None:
         at_us = max(self.clock.true_us(deadline_ms), self._cluster.scheduler.now_us)
         if self._armed_us is None or at_us < self._armed_us:
             self._armed_us = at_us
-            self._armed_ms = deadline_ms
             self._cluster.scheduler.at(at_us, self._tick, at_us)
 
     def _tick(self, at_us: int) -> None:
         if self.is_over or self._armed_us != at_us or self._is_paused(self._tick, at_us):
             return
         self._armed_us = None
-        self._armed_ms = NEVER_MS
         self.enter(self.replica.tick)
         self._cluster.note(self._id, "tick", "")
 

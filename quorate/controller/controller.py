@@ -154,14 +154,14 @@ class Controller:
         if type(command) is BrokerHeartbeat:
             # Noted before the command queues: a full queue must not fence a live broker.
             self._proposer.note_contact(command)
-        if not self._log.is_leader:
+        if not self._log.node.is_leader:
             on_answer(self._not_leader())
         elif not self._proposer.enqueue(command, context, on_answer):
             on_answer(
                 Answer(
                     ErrorCode.RESOURCE_EXHAUSTED,
                     f"{self._proposer.queue_length} commands are waiting already; retry later",
-                    epoch=self._log.epoch,
+                    epoch=self._log.node.epoch,
                 )
             )
 
@@ -356,7 +356,7 @@ class Controller:
         return Answer(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
             "this node does not lead the quorum",
-            epoch=self._log.epoch,
+            epoch=self._log.node.epoch,
             leader_hint=self._leader_id,
         )
 
@@ -365,7 +365,7 @@ class Controller:
             ErrorCode.OUTCOME_UNKNOWN,
             "leadership was lost before the outcome was known; "
             "retry under the same sequence number",
-            epoch=self._log.epoch,
+            epoch=self._log.node.epoch,
             leader_hint=self._leader_id,
         )
 

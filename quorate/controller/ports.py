@@ -8,12 +8,8 @@ from typing import Protocol
 from quorum.types import NodeId, VersionRange
 
 
-class LogDriver(Protocol):
-    """The replicated log. All calls come from the thread that drives the replica.
-
-    Offsets are exclusive ends. The calls back go to the ``Listener`` side of the controller,
-    possibly before ``propose``, ``read`` or ``ask_position`` return.
-    """
+class LogState(Protocol):
+    """Where the replica stands now (``quorum.core.node.raft_node.RaftNode``)."""
 
     @property
     def is_leader(self) -> bool:
@@ -28,27 +24,42 @@ class LogDriver(Protocol):
         """The current epoch."""
 
     @property
-    def leader_id(self) -> NodeId:
-        """Who leads it, ``NO_NODE`` when unknown."""
+    def log_end_offset(self) -> int:
+        """Next offset to be given out."""
 
     @property
-    def log_end(self) -> int:
-        """Next offset to be given out."""
+    def flushed_end_offset(self) -> int:
+        """Everything below is durable on this replica's own disk."""
 
     @property
     def high_watermark(self) -> int:
         """Everything below is committed."""
 
-    @property
-    def flushed_end(self) -> int:
-        """Everything below is durable on this replica's own disk."""
+
+class StampFloor(Protocol):
+    """How control batches were stamped (``quorum.runtime.control_batches.ControlBatches``)."""
+
+    newest_stamp_ms: int
+    """Milliseconds since 1970; what is proposed must not be stamped earlier.
+
+    It covers what the image cannot: batches of the quorum itself that are not committed yet.
+    """
+
+
+class LogDriver(Protocol):
+    """The replicated log. All calls come from the thread that drives the replica.
+
+    Offsets are exclusive ends. The calls back go to the ``Listener`` side of the controller,
+    possibly before ``propose``, ``read`` or ``ask_position`` return.
+    """
 
     @property
-    def stamp_floor_ms(self) -> int:
-        """Milliseconds since 1970; what is proposed must not be stamped earlier.
+    def node(self) -> LogState:
+        """What is so now."""
 
-        It covers what the image cannot: batches of the quorum itself that are not committed yet.
-        """
+    @property
+    def controls(self) -> StampFloor:
+        """The stamps of the quorum's own batches."""
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
         """What each voter says that it can run with; None for one that has not said it lately.

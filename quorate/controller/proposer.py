@@ -133,7 +133,7 @@ class Proposer:
             or self._are_periodic_tasks_due
             or self._contacts
             or self._purgatory.are_reads_waiting
-            or (self.active_epoch is None and self.log.can_write)
+            or (self.active_epoch is None and self.log.node.can_write)
         )
 
     def flush(self, now_ms: int, wall_ms: int) -> None:
@@ -147,7 +147,9 @@ class Proposer:
             self._contacts.clear()
             if self._is_ready(now_ms, wall_ms) and self._may_append():
                 self._form_group(now_ms, wall_ms)
-            if self._purgatory.are_reads_waiting and (self.log.can_write or not self.log.is_leader):
+            if self._purgatory.are_reads_waiting and (
+                self.log.node.can_write or not self.log.node.is_leader
+            ):
                 self.log.ask_position(self._purgatory.begin_round())
         finally:
             self._is_forming = False
@@ -156,7 +158,7 @@ class Proposer:
 
     def _is_ready(self, now_ms: int, wall_ms: int) -> bool:
         """Whether commands may be evaluated; becomes active when the time has come."""
-        log = self.log
+        log = self.log.node
         if not log.can_write:
             return False
         if self.active_epoch is not None:
@@ -190,7 +192,7 @@ class Proposer:
         groups = self._uncommitted_image.groups
         if len(groups) >= self._config.groups_in_flight_max or self._uncommitted_image.must_settle:
             return False
-        flushed_end = self.log.flushed_end
+        flushed_end = self.log.node.flushed_end_offset
         unflushed = 0
         for group in reversed(groups):
             if group.end_offset <= flushed_end:
@@ -224,12 +226,12 @@ class Proposer:
             self._hold_evaluated(former)
 
     def _begin_group(self, now_ms: int, wall_ms: int) -> GroupFormer:
-        log_end, epoch = self.log.log_end, self.log.epoch
+        log_end, epoch = self.log.node.log_end_offset, self.log.node.epoch
         self._last_stamp_ms = stamp = max(
             wall_ms,
             self._last_stamp_ms,
             self._machine.image.provenance.timestamp_ms,
-            self.log.stamp_floor_ms,
+            self.log.controls.newest_stamp_ms,
         )
         return GroupFormer(
             lambda: self._uncommitted_image.begin_delta(log_end, epoch),

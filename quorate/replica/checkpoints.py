@@ -122,7 +122,7 @@ class CheckpointManager:
         snapshot_id = OffsetAndEpoch(provenance.end_offset, provenance.epoch)
         progress = self._controller.checkpoint
         newest = self._store.latest()
-        is_written = self._driver.flushed_end >= snapshot_id.offset
+        is_written = self._driver.node.flushed_end_offset >= snapshot_id.offset
         is_newer = newest is None or newest.offset < snapshot_id.offset
         if self._is_busy or not (is_written and (is_newer or self.is_missing)):
             return None

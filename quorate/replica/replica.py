@@ -9,7 +9,6 @@ Invariant: all methods are called on one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.controller.config import ControllerConfig
@@ -30,8 +29,7 @@ from quorum.core.contract.local_events import (
 from quorum.core.messages.message_types import Message
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan
-from quorum.runtime.driver import Driver
-from quorum.runtime.operator_requests import OnSettled
+from quorum.runtime.driver import Driver, OnSettled, OperatorRequest
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone
 from quorum.types import Endpoint, NodeId, VersionRange
@@ -141,7 +139,7 @@ class Replica:
         self.driver.on_local_event(fact)
         self.turn()
 
-    def ask(self, request: Callable[[int], LocalEvent], on_settled: OnSettled) -> None:
+    def ask(self, request: OperatorRequest, on_settled: OnSettled) -> None:
         """Make an operator's request of the core; answered once."""
         self.driver.ask(request, on_settled)
         self.turn()
@@ -160,14 +158,12 @@ class Replica:
             self.controller.flush(clock.now_ms(), clock.wall_ms())
         # What is committed may not be in this replica's own file yet, and the header of a
         # checkpoint holds the digest of that file; so the look waits for the next completion.
-        if self._has_published and self.driver.flushed_end >= self.stores.machine.end_offset:
+        if self._has_published and self.node.flushed_end_offset >= self.stores.machine.end_offset:
             self._has_published = False
             self.checkpoints.consider()
         self.checkpoints.retry()
         self.checkpoints.replace_missing()
-        deadline = self.controller.next_deadline_ms()
-        if deadline is not None:
-            self._host.on_deadline(deadline)
+        self.driver.wake_by(self.controller.next_deadline_ms())
 
     def close(self) -> None:
         """Release files. The writer must have been stopped before."""

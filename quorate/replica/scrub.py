@@ -54,7 +54,7 @@ class Finding:
 def target_of(replica: Replica) -> ScrubTarget:
     """What there is to be proven now. On the driver's thread."""
     stores = replica.stores
-    end = replica.driver.flushed_end
+    end = replica.node.flushed_end_offset
     try:
         digest = stores.log.digest_at(end)
     except StorageError:

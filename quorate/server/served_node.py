@@ -23,17 +23,15 @@ from quorate.services.ports import (
     ReplicaStatus,
     VoterChange,
 )
-from quorum.core.contract.local_events import TransferLeadership
-from quorum.core.state.pending_change import ChangeKind
+from quorum.core.contract.local_events import NO_TOKEN, TransferLeadership
 from quorum.core.state.replica_progress import ReplicaView
-from quorum.runtime.voter_changes import answer_of
 from quorum.types import Endpoint, NodeId
 
 if TYPE_CHECKING:
     from quorate.replica.replica import Replica
-    from quorum.core.contract.local_events import LocalEvent
-    from quorum.core.contract.output import RequestSettled, VoterChangeAnswered
+    from quorum.core.contract.output import RequestSettled
     from quorum.ports import Clock
+    from quorum.runtime.driver import OperatorRequest
     from statemachine.commands import Command, FeatureRange
 
 
@@ -166,36 +164,16 @@ class ReplicaNode(LogFacts):
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
         """Let ``target`` (``NO_NODE``: whoever is furthest) take over; bounded in time."""
-        return await self._ask(lambda token: TransferLeadership(token, target))
+        return await self._ask(TransferLeadership(NO_TOKEN, target))
+
+    async def change_voters(self, change: VoterChange) -> Outcome:
+        """Add, remove or update a voter; bounded in time."""
+        return await self._ask(change)
 
     def age_ms(self) -> int:
         """``image`` holds everything acknowledged longer ago than this; -1 when not known."""
         self._note_age()
         return self._age.at(self._clock.now_ms())
-
-    async def change_voters(self, change: VoterChange) -> Outcome:
-        """Add, remove or update a voter; bounded in time."""
-        changes = self._replica.driver.voter_changes
-        voter, timeout_ms = change.voter, change.timeout_ms
-
-        def ask(on_answer: Callable[[VoterChangeAnswered], None]) -> None:
-            match change.kind:
-                case ChangeKind.ADD:
-                    changes.add(
-                        voter,
-                        on_answer,
-                        ack_when_committed=change.ack_when_committed,
-                        timeout_ms=timeout_ms,
-                        readmit=change.readmit,
-                    )
-                case ChangeKind.REMOVE:
-                    changes.remove(voter.key, on_answer, timeout_ms=timeout_ms)
-                case ChangeKind.UPDATE:
-                    changes.update(voter, on_answer, timeout_ms=timeout_ms)
-
-        answer = await answer_of(lambda on_answer: self._guard(lambda: ask(on_answer)))
-        self._schedule_turn()
-        return Outcome(answer.error, answer.message, answer.offset)
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970."""
@@ -203,14 +181,14 @@ class ReplicaNode(LogFacts):
 
     # ------------------------------------------------------------------ inside
 
-    async def _ask(self, request: Callable[[int], LocalEvent]) -> Outcome:
+    async def _ask(self, request: OperatorRequest) -> Outcome:
         """Make a request of the core and wait for the one answer it gives."""
         answered: asyncio.Future[Outcome] = self._loop.create_future()
 
         def settled(outcome: RequestSettled) -> None:
             # The call may have been cancelled meanwhile.
             if not answered.done():
-                answered.set_result(Outcome(outcome.error, outcome.message))
+                answered.set_result(Outcome(outcome.error, outcome.message, outcome.offset))
 
         self._guard(lambda: self._replica.ask(request, settled))
         return await answered

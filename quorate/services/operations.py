@@ -10,7 +10,7 @@ from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, leader_hint, require_leader
 from quorate.services.ports import Outcome, ServedNode, VoterChange
-from quorum.core.state.pending_change import ChangeKind
+from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, ReplicaKey, Voter
 from quorum.v1 import admin_pb2, common_pb2
@@ -65,12 +65,12 @@ class QuorumOperations:
         self, request: admin_pb2.AddVoterRequest, _context: Context
     ) -> admin_pb2.AddVoterResponse:
         offset, epoch = await self._change(
-            VoterChange(
-                ChangeKind.ADD,
+            AddVoter(
+                NO_TOKEN,
                 _voter(request),
-                readmit=request.readmit,
                 ack_when_committed=not request.answer_on_append,
                 timeout_ms=request.timeout_ms,
+                readmit=request.readmit,
             )
         )
         return admin_pb2.AddVoterResponse(offset=offset, leader_epoch=epoch)
@@ -79,9 +79,7 @@ class QuorumOperations:
         self, request: admin_pb2.RemoveVoterRequest, _context: Context
     ) -> admin_pb2.RemoveVoterResponse:
         key = _key(request.voter_id, request.directory_id)
-        offset, epoch = await self._change(
-            VoterChange(ChangeKind.REMOVE, Voter(key), timeout_ms=request.timeout_ms)
-        )
+        offset, epoch = await self._change(RemoveVoter(NO_TOKEN, key, request.timeout_ms))
         return admin_pb2.RemoveVoterResponse(offset=offset, leader_epoch=epoch)
 
     async def _update_voter(
@@ -89,7 +87,7 @@ class QuorumOperations:
     ) -> admin_pb2.UpdateVoterResponse:
         check_epoch(self._node, request.current_leader_epoch)
         offset, epoch = await self._change(
-            VoterChange(ChangeKind.UPDATE, _voter(request), timeout_ms=request.timeout_ms)
+            UpdateVoter(NO_TOKEN, _voter(request), request.timeout_ms)
         )
         return admin_pb2.UpdateVoterResponse(offset=offset, leader_epoch=epoch)
 

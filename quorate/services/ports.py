@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from quorate.controller.requests import OnAnswer, RequestContext
-from quorum.core.state.pending_change import ChangeKind
+from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import ErrorCode
 from quorum.types import (
     ZERO_UUID,
@@ -22,7 +22,6 @@ from quorum.types import (
     ReplicaKey,
     SnapshotId,
     Uuid,
-    Voter,
 )
 from statemachine.commands import Command, FeatureRange
 from statemachine.image import MetadataImage
@@ -98,15 +97,8 @@ class Outcome:
     """Of the record that was written for it; with an error its outcome is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class VoterChange:
-    """A change of the voter set that somebody asks for."""
-
-    kind: ChangeKind
-    voter: Voter
-    readmit: bool = False
-    ack_when_committed: bool = True
-    timeout_ms: int = 0
+VoterChange: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
+"""A change of the voter set that somebody asks for; its token is drawn where it is carried out."""
 
 
 class ServedNode(Protocol):

@@ -1,15 +1,20 @@
-"""Hands committed ranges to the listener: once, contiguous, in order, in bounded pieces."""
+"""Committed ranges for the listener: once, contiguous, in order, in bounded pieces; and when."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
+from quorum.core.contract.local_events import LocalEvent
+from quorum.core.contract.output import HighWatermarkAdvanced, Progress
 from quorum.errors import invariant
 from quorum.runtime.ports import Listener
 
 DELIVERY_BYTES_MAX = 1 << 20
 """Committed records handed to the listener in one call."""
+GATHERED_RECORDS_MAX: Final = 32
+"""So many committed records are applied at once: more would not cost less each."""
 
 _BASE_AND_LENGTH = struct.Struct(">qi")
 _LAST_DELTA = struct.Struct(">i")
@@ -64,3 +69,39 @@ class Delivery:
             )
             self.end_offset = end_offset
             self._listener.on_committed(data, end_offset)
+
+
+class DeferredDelivery:
+    """When a replica that does not lead delivers: not at once, and several commits together.
+
+    Nobody but a reader of this replica waits for its image, while the leader waits for its
+    acknowledgement. Applying every write by itself costs a follower more than receiving it does, at
+    the very moment when the leader answers; a few together cost little more than one.
+
+    ``on_due`` says whether what was deferred is urgent. It is called once for commits that may
+    gather, and once more when something urgent follows.
+    """
+
+    def __init__(self, on_due: Callable[[bool], None]) -> None:
+        self._on_due = on_due
+        self._is_urgent = False
+        self.is_due = False
+        """Whether ``on_due`` was called and nothing was delivered since."""
+
+    def note(self, progress: Iterable[Progress | LocalEvent], delivered_end: int) -> None:
+        """Defer this; the listener has the records below ``delivered_end``."""
+        if self._is_urgent:
+            return
+        is_urgent = any(
+            type(each) is not HighWatermarkAdvanced
+            or each.high_watermark - delivered_end >= GATHERED_RECORDS_MAX
+            for each in progress
+        )
+        if is_urgent or not self.is_due:
+            self.is_due = True
+            self._is_urgent = is_urgent
+            self._on_due(is_urgent)
+
+    def delivered(self) -> None:
+        """The listener is given everything now."""
+        self.is_due = self._is_urgent = False

@@ -15,19 +15,25 @@ Invariants, of which DESIGN.md has more:
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from quorum.batch import with_position
 from quorum.core.contract.events import MessageIgnored
 from quorum.core.contract.local_events import (
+    AddVoter,
     DurableState,
     LeaseChanged,
     LocalEvent,
+    RemoveVoter,
     RequestFailed,
     Resign,
     SnapshotRemoved,
+    TransferLeadership,
+    UpdateVoter,
 )
 from quorum.core.contract.output import (
     Append,
@@ -39,6 +45,7 @@ from quorum.core.contract.output import (
     Output,
     PeerEndpoints,
     Progress,
+    Promise,
     QuarantineLog,
     ReadConfirmed,
     ReadFailed,
@@ -47,29 +54,25 @@ from quorum.core.contract.output import (
     SnapshotInstalled,
     Truncate,
     VerifyLog,
-    VoterChangeAnswered,
     VotersChanged,
 )
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.held_fetches import NEVER_MS
 from quorum.errors import LogQuarantinedError, invariant
 from quorum.ports import LogStore, SnapshotStore
-from quorum.runtime.addresses import addresses_in
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
-from quorum.runtime.deferred_delivery import DeferredDelivery
-from quorum.runtime.delivery import Delivery
-from quorum.runtime.flushed_end import FlushedEnd
-from quorum.runtime.operator_requests import OnSettled, OperatorRequests
-from quorum.runtime.pause_detector import PauseDetector
+from quorum.runtime.delivery import DeferredDelivery, Delivery
 from quorum.runtime.ports import Host, Listener, WriteDone, WriteGroup
-from quorum.runtime.promises import Promises
 from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
-from quorum.runtime.voter_changes import VoterChanges
 from quorum.types import NO_NODE, NodeId, SnapshotId, VersionRange
+
+OperatorRequest: TypeAlias = AddVoter | RemoveVoter | UpdateVoter | TransferLeadership
+OnSettled: TypeAlias = Callable[[RequestSettled], None]
 
 
 class Driver:
@@ -95,72 +98,32 @@ class Driver:
         ``process_pause_ms`` late to a deadline is reported to the core; 0: never.
         """
         self.node = node
-        self.log = log
-        self.snapshots = snapshots
         self.tail = TailCache()
-        self.voter_changes = VoterChanges(self.on_local_event)
+        self.controls = ControlBatches(host.clock, self.read_records)
         self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
         """The leader last heard of and the addresses it announced, peers' listener first."""
         self._host = host
+        self._log = log
+        self._snapshots = snapshots
         self._listener = listener
-        self._deferred = DeferredDelivery(host.on_delivery_due) if host.defers_delivery else None
         self._on_verify = on_verify
-        self._quarantined_log: tuple[int, LogQuarantinedError] | None = None
+        self._process_pause_ms = process_pause_ms
+        self._due_ms: int | None = None
+        self._armed_ms = NEVER_MS
         self._chain = ChainDigests(log)
-        self._promises = Promises(
-            lambda each: host.network.send(each.to, self._chain.leaving(each.message))
-        )
-        self._pause_detector = PauseDetector(process_pause_ms)
-        self._flushed = FlushedEnd()
+        self._promises: deque[Promise] = deque()
+        self._durable_ticket = 0
         self._progress: deque[Progress | LocalEvent] = deque()
         self._is_draining = False
         self._delivery = Delivery(self.read_records, listener)
+        self._deferred = DeferredDelivery(host.on_delivery_due) if host.defers_delivery else None
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
-        self._requests = OperatorRequests()
-        self.controls = ControlBatches(host.clock, self.read_records)
+        self._tokens = itertools.count(1)
+        self._asked: dict[int, OnSettled] = {}
         self._leased: tuple[SnapshotId, ...] = ()
+        self._quarantined_log: tuple[int, LogQuarantinedError] | None = None
 
     # ------------------------------------------------------------------ what is so now
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this replica leads its epoch, durably."""
-        return self.node.is_leader
-
-    @property
-    def can_write(self) -> bool:
-        """Whether it leads and has committed a record of its own epoch."""
-        return self.node.can_write
-
-    @property
-    def epoch(self) -> int:
-        """The current epoch."""
-        return self.node.epoch
-
-    @property
-    def leader_id(self) -> NodeId:
-        """Who leads the epoch, ``NO_NODE`` when unknown."""
-        return self.node.leader_id
-
-    @property
-    def log_end(self) -> int:
-        """Next offset to be given out."""
-        return self.node.log_end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """Everything below is committed."""
-        return self.node.high_watermark
-
-    @property
-    def flushed_end(self) -> int:
-        """Everything below is durable on this replica's own disk."""
-        return self._flushed.offset
-
-    @property
-    def stamp_floor_ms(self) -> int:
-        """Newest stamp of what is applied, and of control batches this replica has appended."""
-        return self.controls.newest_stamp_ms
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
         """What each voter says that it can run with, to its leader; None while that is unknown."""
@@ -184,7 +147,6 @@ class Driver:
         """
         self._delivery.restart_at(delivered_end)
         self.controls.newest_stamp_ms = last_timestamp
-        self._flushed.replaced(state.log_end.offset)
         self.tail.reset(state.log_end.offset)
         self._delivery.deliver_to(state.high_watermark)
         self._carry_out(self.node.start(self._now(), state))
@@ -231,13 +193,20 @@ class Driver:
         """Tell the core a local fact or an operator's request."""
         self._carry_out(self.node.on_local_event(self._now(), fact))
 
-    def ask(self, request: Callable[[int], LocalEvent], on_settled: OnSettled) -> None:
-        """Make an operator's request, which carries the token given to it; answered once."""
-        self.on_local_event(request(self._requests.add(on_settled)))
+    def ask(self, request: OperatorRequest, on_settled: OnSettled) -> None:
+        """Make an operator's request of the core, whose token is drawn here.
+
+        ``on_settled`` is called once, perhaps before this returns, whatever happens; only not by a
+        process that ends.
+        """
+        token = next(self._tokens)
+        self._asked[token] = on_settled
+        self.on_local_event(replace(request, token=token))
 
     def tick(self) -> None:
         """The deadline has come (or earlier: a tick too many does nothing)."""
-        leased = self.snapshots.leased(self._host.clock.now_ms())
+        self._armed_ms = NEVER_MS
+        leased = self._snapshots.leased(self._host.clock.now_ms())
         if leased != self._leased:
             self._leased = leased
             self._carry_out(self.node.on_local_event(self._now(), LeaseChanged(leased)))
@@ -245,10 +214,11 @@ class Driver:
 
     def write_done(self, done: WriteDone) -> None:
         """Everything up to ``done.ticket`` is durable: promises may leave."""
-        if self._flushed.durable(done.ticket):
-            self.tail.evict_below(self._flushed.offset)
-        self._promises.durable(done.ticket)
+        self._durable_ticket = done.ticket
+        if self._promises:
+            self._release_promises()
         self._carry_out(self.node.persisted(self._now(), done.ticket))
+        self.tail.evict_below(self.node.flushed_end_offset)
         for fact in done.facts:
             self.on_local_event(fact)
         if (ended := self._quarantined_log) is not None and done.ticket >= ended[0]:
@@ -265,25 +235,34 @@ class Driver:
         """
         data = self.tail.read(offset, max_bytes, end_offset)
         if data is None:
-            data = self.log.read(
+            data = self._log.read(
                 offset, max_bytes, end_offset=min(end_offset, self.tail.start_offset)
             )
         return data
 
     # ------------------------------------------------------------------ carrying out
 
+    def wake_by(self, deadline_ms: int | None) -> None:
+        """Let ``tick`` come by ``deadline_ms``; the earliest since the last tick counts."""
+        if deadline_ms is not None and deadline_ms < self._armed_ms:
+            self._armed_ms = deadline_ms
+            self._host.on_deadline(deadline_ms)
+
     def _now(self) -> int:
-        """The time of an entry; if it comes late, the core hears of that first."""
+        """The time of an entry. If it comes late to the deadline that the core last asked for, the
+        process stood still: the core hears of that first (``quorum.core.liveness.process_pause``).
+        """
         now_ms = self._host.clock.now_ms()
-        late_ms = self._pause_detector.late_by(now_ms)
-        if late_ms:
-            self._carry_out(self.node.process_paused(now_ms, late_ms))
+        due_ms = self._due_ms
+        if due_ms is not None and 0 < self._process_pause_ms < now_ms - due_ms:
+            self._due_ms = None
+            self._carry_out(self.node.process_paused(now_ms, now_ms - due_ms))
         return now_ms
 
     def deliver(self) -> None:
-        """Tell the listener what has been put off; does nothing when there is nothing."""
+        """Give the listener what was deferred; does nothing when there is nothing."""
         if self._deferred is not None:
-            self._deferred.told()
+            self._deferred.delivered()
         self._drain_progress()
 
     def _carry_out(self, output: Output) -> None:
@@ -293,23 +272,38 @@ class Driver:
                 self.deliver()
             self._submit(output.ticket, output.persist)
         if output.after_persist:
-            for promise in output.after_persist:
-                message = self._serving.fill(promise.message)
-                if message is not promise.message:
-                    promise = replace(promise, message=message)
-                self._promises.add(promise)
-            self._promises.release()
+            self._promise(output.after_persist)
         for send in output.immediate:
             message = self._chain.leaving(self._serving.fill(send.message))
             self._host.network.send(send.to, message)
         for event in output.events:
             self._host.on_event(event)
-        self._pause_detector.due_ms = output.next_deadline_ms
-        self._host.on_deadline(output.next_deadline_ms)
+        self._due_ms = deadline_ms = output.next_deadline_ms
+        if deadline_ms is not None and deadline_ms < self._armed_ms:
+            self.wake_by(deadline_ms)
         if output.progress:
             self._progress.extend(output.progress)
         if self._progress:
-            self._see_to_delivery(is_writing=bool(output.persist))
+            # At once, or after the messages of this turn; while writing, when that is done.
+            if self._deferred is None or self.node.is_leader:
+                self._drain_progress()
+            elif not output.persist:
+                self._deferred.note(self._progress, self._delivery.end_offset)
+
+    def _promise(self, promises: Iterable[Promise]) -> None:
+        for promise in promises:
+            message = self._serving.fill(promise.message)
+            if message is not promise.message:
+                promise = replace(promise, message=message)
+            self._promises.append(promise)
+        self._release_promises()
+
+    def _release_promises(self) -> None:
+        """Send what waits for no write any more, in the order in which it was promised."""
+        promises = self._promises
+        while promises and promises[0].ticket <= self._durable_ticket:
+            promise = promises.popleft()
+            self._host.network.send(promise.to, self._chain.leaving(promise.message))
 
     def _submit(self, ticket: int, effects: Sequence[Effect]) -> None:
         prepared: list[Effect] = []
@@ -321,13 +315,10 @@ class Driver:
                 payload = effect.payload or b""
                 invariant(payload, "an append has bytes", base=effect.base_offset)
                 self.tail.append(payload, effect.base_offset, effect.end_offset)
-                self._flushed.appended(ticket, effect.end_offset)
             elif type(effect) is Truncate:
                 self.tail.truncate_to(effect.end_offset)
-                self._flushed.truncated(effect.end_offset)
             elif type(effect) is ReplaceLogWith:
                 self.tail.reset(effect.snapshot_id.offset)
-                self._flushed.replaced(effect.snapshot_id.offset)
             elif type(effect) is QuarantineLog:
                 reason = LogQuarantinedError(effect.cause, offset=effect.first_offset)
                 self._quarantined_log = (ticket, reason)
@@ -335,13 +326,6 @@ class Driver:
         self._host.writer.submit(WriteGroup(ticket, tuple(prepared)))
 
     # ------------------------------------------------------------------ telling others
-
-    def _see_to_delivery(self, *, is_writing: bool) -> None:
-        """Deliver now, or after the messages of this turn; while writing, when that is done."""
-        if self._deferred is None or self.node.is_leader:
-            self._drain_progress()
-        elif not is_writing:
-            self._deferred.note(self._progress, self._delivery.end_offset)
 
     def _drain_progress(self) -> None:
         # A listener may propose from inside a call; what that brings about waits its turn here.
@@ -371,19 +355,25 @@ class Driver:
             case ReadFailed(token=token):
                 listener.on_read_failed(token)
             case RequestSettled():
-                self._requests.settle(progress)
+                on_settled = self._asked.pop(progress.token, None)
+                if on_settled is not None:
+                    on_settled(progress)
             case VotersChanged() | LeaderEndpoints() | PeerEndpoints():
-                if isinstance(progress, LeaderEndpoints):
-                    self.leader_endpoints = (progress.leader.id, progress.addresses)
-                is_hint = not isinstance(progress, VotersChanged)
-                self._host.network.set_peers(addresses_in(progress), is_hint=is_hint)
-            case VoterChangeAnswered():
-                self.voter_changes.answered(progress)
-            case _:
-                self._notify_shell(progress)
+                self._learn_addresses(progress)
+            case VerifyLog():
+                self._on_verify(progress)
+            case SnapshotRemoved():
+                self.on_local_event(progress)
 
-    def _notify_shell(self, progress: Progress | LocalEvent) -> None:
-        if type(progress) is VerifyLog:
-            self._on_verify(progress)
-        elif type(progress) is SnapshotRemoved:
-            self.on_local_event(progress)
+    def _learn_addresses(self, progress: VotersChanged | LeaderEndpoints | PeerEndpoints) -> None:
+        """Name peers' addresses to the network; of several, peers' listener comes first."""
+        found: dict[NodeId, str] = {}
+        match progress:
+            case VotersChanged(voters=voters):
+                found = {who.key.id: who.endpoints[0].address for who in voters if who.endpoints}
+            case LeaderEndpoints(leader=leader, addresses=addresses):
+                self.leader_endpoints = (leader.id, addresses)
+                found = {leader.id: addresses[0]} if addresses else {}
+            case PeerEndpoints(peer=peer, endpoints=endpoints):
+                found = {peer: endpoints[0].address} if endpoints else {}
+        self._host.network.set_peers(found, is_hint=not isinstance(progress, VotersChanged))

@@ -68,8 +68,11 @@ class Host(Protocol):
     def on_event(self, event: Event) -> None:
         """The core reports something that operators want to see or count."""
 
-    def on_deadline(self, deadline_ms: int | None) -> None:
-        """``Driver.tick`` is wanted by then, in milliseconds of ``clock``; None: not at all."""
+    def on_deadline(self, deadline_ms: int) -> None:
+        """``Driver.tick`` is wanted by then, in milliseconds of ``clock``.
+
+        Called with the first deadline after each tick, and then with earlier ones only.
+        """
 
     def on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001, ARG002 - one argument
         """``Driver.deliver`` is wanted: soon, or at once if ``is_urgent``.

@@ -1,8 +1,8 @@
 """The asyncio shell: one loop, one timer and the writer thread around a replica.
 
 Everything that touches the replica runs on the loop's thread. The writer thread reports through
-``call_soon_threadsafe``. The timer is lazy: a deadline that moves later does not re-arm it, it
-merely fires early and finds nothing due.
+``call_soon_threadsafe``. The timer is lazy: a deadline that moves later does not re-arm it. It
+fires early and finds nothing due.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ class Shell:
         self._report_failure = on_failure
         self._wheel: Wheel | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._armed_ms: int | None = None
         self._is_stopped = False
         self._has_failed = False
 
@@ -101,21 +100,17 @@ class Shell:
             self.writer.abandon()
         self._report_failure(error)
 
-    def on_deadline(self, deadline_ms: int | None) -> None:
+    def on_deadline(self, deadline_ms: int) -> None:
         """Make sure that ``tick`` is called by then."""
-        if deadline_ms is None or self._is_stopped:
-            return
-        if self._armed_ms is not None and self._armed_ms <= deadline_ms:
+        if self._is_stopped:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._armed_ms = deadline_ms
         delay = max(0, deadline_ms - self.clock.now_ms()) / 1000
         self._timer = self._loop.call_later(delay, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        self._armed_ms = None
         self.guard(self._attached().tick)
 
     def _write_done(self, done: WriteDone) -> None:

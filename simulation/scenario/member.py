@@ -189,9 +189,8 @@ class Member(ReplicaHost):
     def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
         """Every node is reachable under its number."""
 
-    def on_deadline(self, deadline_ms: int | None) -> None:
-        if deadline_ms is not None and (self.deadline_ms is None or deadline_ms < self.deadline_ms):
-            self.deadline_ms = deadline_ms
+    def on_deadline(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
 
     def to_driver(self, call: Callable[[], None]) -> None:
         call()

@@ -36,7 +36,8 @@ def log(member: Member) -> list[str]:
         return [f"{member.node_id} down"]
     node, driver = member.replica.node, member.replica.driver
     start, end = node.log_start.offset, node.log_end.offset
-    flushed = "" if driver.flushed_end == end else f" flushed={driver.flushed_end}"
+    flushed_end = max(start, node.flushed_end_offset)
+    flushed = "" if flushed_end == end else f" flushed={flushed_end}"
     lines = [f"{member.node_id} log [{start},{end}) hw={node.high_watermark}{flushed}"]
     by_epoch: dict[int, tuple[int, int, list[str]]] = {}
     offset = start

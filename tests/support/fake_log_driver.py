@@ -20,14 +20,15 @@ class FakeLogDriver:
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
+        self.node = self.controls = self
         self.is_leader = False
         self.can_write = False
         self.epoch = 0
         self.leader_id = NO_NODE
-        self.log_end = 0
+        self.log_end_offset = 0
         self.high_watermark = 0
-        self.flushed_end = 0
-        self.stamp_floor_ms = 0
+        self.flushed_end_offset = 0
+        self.newest_stamp_ms = 0
         self.batches: list[tuple[int, int, bytes]] = []
         """(base offset, end offset, bytes) of everything in the log."""
         self.proposals: list[int] = []
@@ -46,8 +47,8 @@ class FakeLogDriver:
         assert self.can_write
         self.proposals.append(len(batches))
         for batch, count in zip(batches, record_counts, strict=True):
-            self._store(with_position(batch, self.log_end, self.epoch), count)
-        return self.log_end
+            self._store(with_position(batch, self.log_end_offset, self.epoch), count)
+        return self.log_end_offset
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
         return self.versions
@@ -68,7 +69,7 @@ class FakeLogDriver:
         self.epoch += 1
         self.is_leader, self.leader_id = True, ME
         self._notify()
-        self._epoch_start = self.log_end
+        self._epoch_start = self.log_end_offset
         self.append_control()
         if is_committed:
             self.flush_disk()
@@ -79,7 +80,7 @@ class FakeLogDriver:
         self._store(
             encode_control_batch(
                 [LeaderChange(ME, (ME,), (ME,))],
-                base_offset=self.log_end,
+                base_offset=self.log_end_offset,
                 epoch=self.epoch,
                 timestamp=1,
             ),
@@ -88,14 +89,14 @@ class FakeLogDriver:
 
     def append_foreign(self, batch: bytes, record_count: int) -> None:
         """Another leader's batch arrives."""
-        self._store(with_position(batch, self.log_end, self.epoch), record_count)
+        self._store(with_position(batch, self.log_end_offset, self.epoch), record_count)
 
     def flush_disk(self) -> None:
-        self.flushed_end = self.log_end
+        self.flushed_end_offset = self.log_end_offset
 
     def commit(self, end_offset: int | None = None) -> None:
         """Everything below ``end_offset`` (default: all) is committed and delivered."""
-        end_offset = self.log_end if end_offset is None else end_offset
+        end_offset = self.log_end_offset if end_offset is None else end_offset
         if self.is_leader and not self.can_write and end_offset <= self._epoch_start:
             # Older epochs become committed with this one's first record, never before it.
             return
@@ -137,12 +138,12 @@ class FakeLogDriver:
         self._notify()
         if truncates:
             self.batches = [entry for entry in self.batches if entry[1] <= self.high_watermark]
-            self.log_end = self.flushed_end = self.high_watermark
-            self.controller.on_truncated(self.log_end)
+            self.log_end_offset = self.flushed_end_offset = self.high_watermark
+            self.controller.on_truncated(self.log_end_offset)
 
     def _store(self, batch: bytes, count: int) -> None:
-        self.batches.append((self.log_end, self.log_end + count, batch))
-        self.log_end += count
+        self.batches.append((self.log_end_offset, self.log_end_offset + count, batch))
+        self.log_end_offset += count
 
     def _notify(self) -> None:
         self.controller.on_leadership(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from quorum.core.messages.received_records import VotersAt
 from quorum.types import (
@@ -169,9 +169,13 @@ class LeaseChanged:
     leased: tuple[SnapshotId, ...]
 
 
+NO_TOKEN: Final = 0
+"""Of an operator's request, before the driver draws the token that its answer will carry."""
+
+
 @value
 class AddVoter:
-    """Let ``voter`` vote from now on (853). Exactly one ``VoterChangeAnswered`` will come.
+    """Let ``voter`` vote from now on (853). Exactly one ``RequestSettled`` will come.
 
     ``timeout_ms`` above 0 shortens the wait, which ends after ``request_timeout_ms`` at most.
     Without ``ack_when_committed`` the answer comes with the append.

@@ -224,14 +224,23 @@ class ReadFailed:
 
 @value
 class RequestSettled:
-    """An operator's request, known by the token its notice carried, has ended.
+    """An operator's request, known by the token its event carried, has ended.
 
-    ``error`` is ``NONE`` when it was done; ``message`` says what happened, in one sentence.
+    ``error`` is ``NONE`` when it was done; ``message`` says what happened, in one sentence. Of a
+    change of the voter set, ``offset`` is where its record is in the log. With an error and an
+    offset the *outcome is unknown*: the record may yet be committed, or be cut away by another
+    leader. With an error and -1 nothing has happened.
     """
 
     token: int
     error: ErrorCode
     message: str
+    offset: int = -1
+
+    @property
+    def is_outcome_unknown(self) -> bool:
+        """Whether a change failed to commit in time but may still do so."""
+        return self.error != ErrorCode.NONE and self.offset >= 0
 
 
 @value
@@ -258,26 +267,6 @@ class PeerEndpoints:
 
 
 @value
-class VoterChangeAnswered:
-    """How a change of the voter set that was asked for by ``on_local_event`` ended.
-
-    With ``error`` other than NONE and ``offset`` at -1 nothing has happened. With an offset the
-    voters record is in the log there: the *outcome is unknown*, it may yet be committed or be
-    cut away by another leader.
-    """
-
-    token: int
-    error: ErrorCode
-    message: str
-    offset: int
-
-    @property
-    def is_outcome_unknown(self) -> bool:
-        """Whether the change failed to commit in time but may still do so."""
-        return self.error != ErrorCode.NONE and self.offset >= 0
-
-
-@value
 class VerifyLog:
     """Read this replica's own files again, away from the core; ``LogVerified`` reports."""
 
@@ -296,7 +285,6 @@ Progress: TypeAlias = (
     | VotersChanged
     | LeaderEndpoints
     | PeerEndpoints
-    | VoterChangeAnswered
     | VerifyLog
 )
 

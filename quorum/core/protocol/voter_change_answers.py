@@ -8,7 +8,7 @@ See: ADR 30; KIP-853.
 from __future__ import annotations
 
 from quorum.core.contract.events import VoterChangeEnded
-from quorum.core.contract.output import VoterChangeAnswered
+from quorum.core.contract.output import RequestSettled
 from quorum.core.messages.voter_messages import VoterChangeResponse
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.pending_change import LocalAsker, PendingChange
@@ -30,7 +30,7 @@ def answer(core: CoreState, change: PendingChange, error: ErrorCode, message: st
     if error != ErrorCode.NONE and change.offset >= 0:
         message += _MAY_STILL_COMMIT.format(offset=change.offset)
     if isinstance(asker, LocalAsker):
-        core.progress(VoterChangeAnswered(asker.token, error, message, change.offset))
+        core.progress(RequestSettled(asker.token, error, message, change.offset))
         return
     core.send(
         asker.sender,

@@ -6,7 +6,7 @@ when it comes.
 
 from __future__ import annotations
 
-from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.contract.local_events import NO_TOKEN, TransferLeadership
 from quorum.core.contract.output import RequestSettled
 from quorum.types import NO_NODE
 from simulation.scenario.grammar import Arguments
@@ -25,6 +25,6 @@ def run(world: World, args: Arguments) -> None:
 
     def ask() -> None:
         if replica is not None:
-            replica.ask(lambda token: TransferLeadership(token, target), settled)
+            replica.ask(TransferLeadership(NO_TOKEN, target), settled)
 
     world.step(node_id, ask)

@@ -9,15 +9,13 @@ at. The outcome is printed when it comes.
 
 from __future__ import annotations
 
-from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
-from quorum.core.contract.output import VoterChangeAnswered
+from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
+from quorum.core.contract.output import RequestSettled
 from quorum.types import Endpoint, ReplicaKey, Voter
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.member import key_of
 from simulation.scenario.outlet import Kind
 from simulation.scenario.world import World
-
-_NOTICES = {"add": AddVoter, "remove": RemoveVoter, "update": UpdateVoter}
 
 
 def run(world: World, args: Arguments) -> None:
@@ -37,33 +35,27 @@ def run(world: World, args: Arguments) -> None:
     args.finish()
     replica = world.running(node_id).replica
 
-    def answered(answer: VoterChangeAnswered) -> None:
+    def answered(answer: RequestSettled) -> None:
         at = f" at {answer.offset}" if answer.offset >= 0 else ""
         unknown = " (outcome unknown)" if answer.is_outcome_unknown else ""
-        world.coverage.told(_NOTICES[verb], answer.error)
+        world.coverage.told(type(change), answer.error)
         world.announce(
             Kind.ANSWER, f"{node_id} says {verb} {target}: {answer.error.name}{at}{unknown}"
         )
 
+    change: AddVoter | RemoveVoter | UpdateVoter
+    match verb:
+        case "add":
+            change = AddVoter(NO_TOKEN, voter, not is_early, timeout_ms, is_readmitted)
+        case "remove":
+            change = RemoveVoter(NO_TOKEN, voter.key, timeout_ms)
+        case "update":
+            change = UpdateVoter(NO_TOKEN, voter, timeout_ms)
+        case _:
+            raise ScenarioError(f"voter: {verb} is not add, remove or update")
+
     def ask() -> None:
-        if replica is None:
-            return
-        changes = replica.driver.voter_changes
-        match verb:
-            case "add":
-                changes.add(
-                    voter,
-                    answered,
-                    ack_when_committed=not is_early,
-                    timeout_ms=timeout_ms,
-                    readmit=is_readmitted,
-                )
-            case "remove":
-                changes.remove(voter.key, answered, timeout_ms=timeout_ms)
-            case "update":
-                changes.update(voter, answered, timeout_ms=timeout_ms)
-            case _:
-                raise ScenarioError(f"voter: {verb} is not add, remove or update")
-        replica.turn()
+        if replica is not None:
+            replica.ask(change, answered)
 
     world.step(node_id, ask)

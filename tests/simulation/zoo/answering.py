@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from types import SimpleNamespace
+from typing import Any
 
+from quorate.controller.controller import Controller
 from quorate.controller.group import Group, GroupFormer, PendingAnswer
+from quorate.controller.ports import LogDriver
 from quorate.controller.proposer import Proposer
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.controller.uncommitted_image import UncommittedImage
 from quorum.core.leadership import leadership_term
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
-from quorum.runtime.driver import Driver
 from statemachine import producers
 from statemachine.commands import Command
 from statemachine.producers import Duplicate, Fresh, SequenceClaim
@@ -109,7 +112,25 @@ def stamps_follow_the_wall_clock(patch: Patch) -> None:
 
 def stamps_below_control_batches(patch: Patch) -> None:
     """Writes are stamped without regard to the quorum's own batches that are not committed yet."""
-    patch.setattr(Driver, "stamp_floor_ms", property(lambda _: 0))
+
+    class Blind:
+        """The log without the stamps of control batches."""
+
+        controls = SimpleNamespace(newest_stamp_ms=0)
+
+        def __init__(self, log: LogDriver) -> None:
+            self._log = log
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._log, name)
+
+    attach = Controller.attach
+
+    def attach_blind(controller: Controller, log: LogDriver) -> None:
+        attach(controller, log)
+        controller._proposer.log = Blind(log)  # type: ignore[assignment]
+
+    patch.setattr(Controller, "attach", attach_blind)
 
 
 BUGS = (

@@ -10,6 +10,7 @@ import pytest
 
 from quorate.client import Client, OutcomeUnknownError, RefusedError, UnavailableError
 from quorate.services.ports import Outcome, QuorumStatus, ReplicaStatus, VoterChange
+from quorum.core.contract.local_events import RemoveVoter
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint
 from quorum.v1 import common_pb2
@@ -50,8 +51,8 @@ class Voters:
     async def change(self, change: VoterChange) -> Outcome:
         self.asked += 1
         if self.applies:
-            self.has_it = change.kind.value != "remove"
-            if change.voter.endpoints:
+            self.has_it = not isinstance(change, RemoveVoter)
+            if not isinstance(change, RemoveVoter) and change.voter.endpoints:
                 self.endpoint = change.voter.endpoints[0]
         return self.outcomes.pop(0)
 

@@ -74,7 +74,7 @@ def test_reads_outlive_a_leadership_and_are_asked_for_elsewhere():
 def test_waits_are_released_in_order_and_can_be_given_up():
     bench = Bench(purgatory_max=3)
     seen = []
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     bench.controller.wait_applied(end, lambda: seen.append("now"))
     assert seen == ["now"]
     bench.controller.wait_applied(end + 2, lambda: seen.append(2))
@@ -109,7 +109,10 @@ def test_subscribers_see_every_step_with_its_bytes():
     replayed = StateMachine(first)
     replayed.apply(b"".join(step.data))
     assert replayed.image.has_content_of(step.after)
-    assert (step.base_offset, step.end_offset) == (first.provenance.end_offset, bench.log.log_end)
+    assert (step.base_offset, step.end_offset) == (
+        first.provenance.end_offset,
+        bench.log.log_end_offset,
+    )
     cancel()
     bench.ask(set_config(3))
     assert len(steps) == 1
@@ -176,7 +179,7 @@ def test_a_checkpoint_replaces_the_image():
 def test_replay_stops_before_an_unknown_record_and_leadership_is_given_up():
     bench = Bench()
     bench.log.depose()
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     unknown = encode_batch([b"\x92\xcd\x75\x30\x00"], base_offset=0, epoch=1, timestamp=5)
     bench.log.append_foreign(unknown, 1)
     bench.log.commit()

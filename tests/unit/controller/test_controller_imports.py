@@ -75,10 +75,10 @@ def test_nobody_else_writes_until_the_end():
 
 def test_a_repeat_changes_nothing_and_a_gap_is_refused():
     bench = begun()
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     assert bench.ask(step(0, 10, *SOURCE)).code is OK
     assert bench.ask(step(11, 12, SOURCE[0])).code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert bench.log.log_end == end
+    assert bench.log.log_end_offset == end
 
 
 def test_steps_in_one_group_build_on_each_other():
@@ -138,7 +138,7 @@ def test_imported_brokers_have_no_session_until_they_are_heard_of():
     bench.tick(60_000)
     bench.log.settle()
     assert not bench.controller.image.brokers[1].fenced
-    assert bench.ask(BrokerHeartbeat(1, 5_000, bench.log.log_end)).code is OK
+    assert bench.ask(BrokerHeartbeat(1, 5_000, bench.log.log_end_offset)).code is OK
     assert len(bench.controller.sessions) == 1
     bench.tick(80_000)
     bench.log.settle()
@@ -157,7 +157,7 @@ def test_a_registration_after_the_import_is_above_every_epoch_seen():
     )
     answer = bench.ask(command)
     assert answer.result == {"broker_epoch": 5_001}
-    assert bench.log.log_end < 5_000
+    assert bench.log.log_end_offset < 5_000
 
 
 def test_brokers_registered_after_the_import_get_sessions_from_a_new_leader():
@@ -171,7 +171,7 @@ def test_brokers_registered_after_the_import_get_sessions_from_a_new_leader():
             log_dirs=(b"\x23" * 16,),
         )
     )
-    bench.ask(BrokerHeartbeat(2, 5_001, bench.log.log_end))
+    bench.ask(BrokerHeartbeat(2, 5_001, bench.log.log_end_offset))
     assert not bench.controller.image.brokers[2].fenced
     fail_over(bench)
     assert len(bench.controller.sessions) == 1
@@ -203,11 +203,11 @@ def test_a_broker_serves_once_it_has_its_registration_though_its_epoch_is_beyond
             log_dirs=(b"\x23" * 16,),
         )
     )
-    registered_at = bench.log.log_end - 1
+    registered_at = bench.log.log_end_offset - 1
     answer = bench.ask(BrokerHeartbeat(2, 5_001, registered_at - 1))
     assert (answer.result["is_caught_up"], answer.result["is_fenced"]) == (False, True)
     fail_over(bench)
     answer = bench.ask(BrokerHeartbeat(2, 5_001, registered_at - 1))
     assert answer.result["is_fenced"] is True
-    answer = bench.ask(BrokerHeartbeat(2, 5_001, bench.log.log_end - 1))
+    answer = bench.ask(BrokerHeartbeat(2, 5_001, bench.log.log_end_offset - 1))
     assert answer.result["is_fenced"] is False

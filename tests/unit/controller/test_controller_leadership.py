@@ -80,7 +80,7 @@ def test_a_leader_that_cannot_write_yet_keeps_commands_waiting():
 
 def test_loss_of_leadership_tells_the_three_fates_apart():
     bench = Bench()
-    start = bench.log.log_end
+    start = bench.log.log_end_offset
     for value in (1, 2):
         bench.submit(set_config(value), f"appended {value}")
     bench.submit(set_config("x"), "refused on it")
@@ -127,7 +127,7 @@ def test_a_committed_batch_of_the_group_proves_what_was_found_beside_it():
     bench.flush()
     bench.log.settle()
     bench.codes()
-    start = bench.log.log_end
+    start = bench.log.log_end_offset
     bench.submit(set_config(5), "no-op before")
     bench.submit(set_config(6), "committed")
     bench.submit(set_config("x"), "refusal behind")
@@ -147,7 +147,7 @@ def test_a_committed_batch_of_the_group_proves_what_was_found_beside_it():
 
 def test_proof_of_one_group_is_none_for_the_next():
     bench = Bench(groups_unflushed_max=9)
-    start = bench.log.log_end
+    start = bench.log.log_end_offset
     bench.submit(set_config(6), "first group")
     bench.flush()
     bench.submit(set_config(6), "no-op")

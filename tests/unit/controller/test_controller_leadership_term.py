@@ -213,7 +213,7 @@ def test_a_broker_lives_its_life_through_the_log():
         features=(FeatureRange("metadata.version", 7, 33),),
         log_dirs=(b"d" * 16,),
     )
-    epoch = bench.log.log_end
+    epoch = bench.log.log_end_offset
     assert bench.ask(incarnation).result["broker_epoch"] == epoch
     assert bench.ask(BrokerHeartbeat(2, epoch, epoch)).result["is_fenced"] is False
     again = replace(incarnation, incarnation_id=b"y" * 16)

@@ -16,11 +16,11 @@ NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 def test_an_answer_leaves_only_when_its_batch_is_committed():
     bench = Bench()
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     bench.submit(set_config(5), "a")
-    assert bench.log.log_end == end
+    assert bench.log.log_end_offset == end
     bench.flush()
-    assert bench.log.log_end == end + 1
+    assert bench.log.log_end_offset == end + 1
     bench.log.flush_disk()
     assert bench.answers == []
     assert bench.value() is None
@@ -114,7 +114,7 @@ def test_a_full_queue_answers_at_once():
 
 def test_a_commit_inside_a_group_is_waited_out():
     bench = Bench()
-    start = bench.log.log_end
+    start = bench.log.log_end_offset
     for value in (1, 2, 3):
         bench.submit(set_config(value), value)
     bench.flush()
@@ -150,10 +150,10 @@ def test_control_batches_between_groups_move_the_position_only():
     bench.log.append_control()
     bench.log.settle()
     assert bench.codes() == [("a", OK), ("b", OK)]
-    assert bench.controller.image.provenance.end_offset == bench.log.log_end
+    assert bench.controller.image.provenance.end_offset == bench.log.log_end_offset
     bench.log.append_control()
     bench.log.settle()
-    assert bench.controller.image.provenance.end_offset == bench.log.log_end
+    assert bench.controller.image.provenance.end_offset == bench.log.log_end_offset
 
 
 def test_a_control_batch_behind_a_group_is_delivered_with_the_group_before_the_next():
@@ -161,7 +161,7 @@ def test_a_control_batch_behind_a_group_is_delivered_with_the_group_before_the_n
     bench.submit(set_config(1), "a")
     bench.flush()
     bench.log.append_control()
-    middle = bench.log.log_end
+    middle = bench.log.log_end_offset
     bench.submit(set_config(2), "b")
     bench.flush()
     bench.log.flush_disk()
@@ -175,7 +175,7 @@ def test_a_control_batch_behind_a_group_is_delivered_with_the_group_before_the_n
 def test_a_control_batch_before_a_group_is_applied_when_it_is_committed():
     bench = Bench()
     bench.log.append_control()
-    middle = bench.log.log_end
+    middle = bench.log.log_end_offset
     bench.submit(set_config(1), "a")
     bench.flush()
     bench.log.flush_disk()
@@ -198,12 +198,12 @@ def test_a_repeat_gets_the_first_answer_before_and_after_commit():
     bench.flush()
     bench.submit(command, "before commit", **who)
     bench.flush()
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     assert bench.answers == []
     bench.log.settle()
     bench.submit(command, "after commit", **who)
     bench.flush()
-    assert bench.log.log_end == end
+    assert bench.log.log_end_offset == end
     assert [tag for tag, _ in bench.answers] == [
         "first",
         "in the same group",
@@ -279,11 +279,11 @@ def test_a_repeat_that_finds_nothing_to_change_does_not_change_anything_later():
 def test_a_repeated_dry_run_writes_nothing():
     bench = Bench()
     pid = bench.producer()
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     who = {"producer_id": pid, "producer_epoch": 0, "sequence": 0, "oldest_open": 0}
     bench.submit(CreateTopic("new", 1, 1, dry_run=True), "dry", is_repeat=True, **who)
     bench.flush()
-    assert bench.log.log_end == end
+    assert bench.log.log_end_offset == end
 
 
 def test_the_refusal_of_a_repeat_that_is_not_committed_is_unknown():
@@ -352,13 +352,13 @@ def test_who_and_why_ride_in_the_first_record_and_replay_alike_elsewhere():
 def test_a_command_whose_batch_would_be_too_large_is_refused_alone():
     """The log never gets a batch that one answer to a Fetch could not carry."""
     bench = Bench(batch_bytes_max=1000)
-    end = bench.log.log_end
+    end = bench.log.log_end_offset
     bench.submit(CreateTopic("large", 50, 1), "large")
     bench.submit(set_config(5), "small")
     bench.flush()
     bench.log.settle()
     assert bench.codes() == [("large", ErrorCode.MESSAGE_TOO_LARGE), ("small", OK)]
-    assert bench.log.log_end == end + 1
+    assert bench.log.log_end_offset == end + 1
 
 
 def test_the_configured_window_bounds_what_a_producer_has_open():

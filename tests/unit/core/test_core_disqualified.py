@@ -8,7 +8,7 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.local_events import AddVoter, ListenerEndpoints, RemoveVoter
-from quorum.core.contract.output import VoterChangeAnswered
+from quorum.core.contract.output import RequestSettled
 from quorum.core.messages.voter_messages import AddVoterRequest
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, ReplicaKey, Voter
@@ -35,9 +35,9 @@ def marks(cluster: CoreCluster) -> dict[tuple[int, bool], tuple[bool, int]]:
     }
 
 
-def answer(cluster: CoreCluster) -> VoterChangeAnswered:
+def answer(cluster: CoreCluster) -> RequestSettled:
     progress = cluster.members[1].progress
-    return [each for each in progress if isinstance(each, VoterChangeAnswered)][-1]
+    return [each for each in progress if isinstance(each, RequestSettled)][-1]
 
 
 def test_it_is_marked_as_a_voter_and_as_an_observer() -> None:

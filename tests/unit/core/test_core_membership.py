@@ -15,7 +15,7 @@ from quorum.core.contract.local_events import (
     ShutDown,
     UpdateVoter,
 )
-from quorum.core.contract.output import PeerEndpoints, VoterChangeAnswered
+from quorum.core.contract.output import PeerEndpoints, RequestSettled
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, NodeId, ReplicaKey, Voter
@@ -27,10 +27,8 @@ def ask(cluster: CoreCluster, node_id: NodeId, fact: LocalEvent) -> None:
     cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
 
 
-def answers(cluster: CoreCluster, node_id: NodeId) -> list[VoterChangeAnswered]:
-    return [
-        each for each in cluster.members[node_id].progress if isinstance(each, VoterChangeAnswered)
-    ]
+def answers(cluster: CoreCluster, node_id: NodeId) -> list[RequestSettled]:
+    return [each for each in cluster.members[node_id].progress if isinstance(each, RequestSettled)]
 
 
 def ids(cluster: CoreCluster, node_id: NodeId) -> list[NodeId]:

@@ -13,7 +13,7 @@ from quorum.core.contract.local_events import (
     RequestFailed,
     UpdateVoter,
 )
-from quorum.core.contract.output import VoterChangeAnswered
+from quorum.core.contract.output import RequestSettled
 from quorum.core.following import fetching
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.messages.fetch_messages import FetchRequest
@@ -29,7 +29,7 @@ FETCH_ANSWERED_MS = 1_100
 """So long a Fetch may be held that was sent before the node knew its own release, and one more."""
 
 
-def asked(*supported: VersionRange, change: LocalEvent, level: int = 4) -> VoterChangeAnswered:
+def asked(*supported: VersionRange, change: LocalEvent, level: int = 4) -> RequestSettled:
     """How it ends when the replica at the endpoint answers with these versions."""
     cluster = led()
     cluster.call(
@@ -58,10 +58,8 @@ def probe_in(cluster: CoreCluster) -> tuple[NodeId, BeginQuorumEpochRequest]:
     return peer, message
 
 
-def answered(cluster: CoreCluster) -> VoterChangeAnswered:
-    (found,) = (
-        each for each in cluster.members[1].progress if isinstance(each, VoterChangeAnswered)
-    )
+def answered(cluster: CoreCluster) -> RequestSettled:
+    (found,) = (each for each in cluster.members[1].progress if isinstance(each, RequestSettled))
     return found
 
 
@@ -139,7 +137,7 @@ def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, why))
     cluster.hold |= {(1, 4)}
     for _ in range(300):
-        if any(isinstance(each, VoterChangeAnswered) for each in cluster.members[1].progress):
+        if any(isinstance(each, RequestSettled) for each in cluster.members[1].progress):
             break
         cluster.advance(10)
         for _, to, each in cluster.sent[-4:]:

@@ -15,7 +15,7 @@ from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.runtime.clock import SystemClock
-from quorum.runtime.deferred_delivery import GATHERED_RECORDS_MAX, DeferredDelivery
+from quorum.runtime.delivery import GATHERED_RECORDS_MAX, DeferredDelivery
 from statemachine.codec import encode_record
 from statemachine.records import NoOpRecord
 from tests.support.lone_replica import LoneReplica

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from quorate.client import Client, RefusedError
-from quorate.services.ports import Outcome, VoterChange
-from quorum.core.state.pending_change import ChangeKind
+from quorate.services.ports import Outcome
+from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
 from quorum.v1 import common_pb2
@@ -106,9 +106,9 @@ def test_changes_of_the_voters_go_to_the_leader() -> None:
         place = Endpoint("CONTROLLER", "localhost", 9093)
         key = ReplicaKey(4, DISK)
         assert nodes[1].voter_changes == [
-            VoterChange(ChangeKind.ADD, Voter(key, (place,)), readmit=True),
-            VoterChange(ChangeKind.REMOVE, Voter(key)),
-            VoterChange(ChangeKind.UPDATE, Voter(key, (place,))),
+            AddVoter(NO_TOKEN, Voter(key, (place,)), readmit=True),
+            RemoveVoter(NO_TOKEN, key),
+            UpdateVoter(NO_TOKEN, Voter(key, (place,))),
         ]
 
     with_client(scenario, leader=2)
