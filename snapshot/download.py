@@ -16,7 +16,7 @@ from typing import Final
 from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
 from quorum.ports import FileSystem
 from quorum.types import SnapshotId
-from snapshot.naming import FileState
+from snapshot.naming import FileState, file_path
 from snapshot.verifier import CheckpointSummary, CheckpointVerifier
 from snapshot.writer import DOWNLOAD_SYNC_BYTES, PartFile
 
@@ -39,7 +39,23 @@ class FoundDownload:
     cut_bytes: int
     """What was cut off behind: the incomplete last batch, a footer, or what ``damage`` is about."""
     damage: str
-    """Why the first byte cut off is of no checkpoint; empty where nothing says so."""
+    """Why the first byte cut off is of no checkpoint, or why all was removed; else empty."""
+
+
+def without_room(fs: FileSystem, directory: Path, snapshot_id: SnapshotId) -> FoundDownload | None:
+    """What to report of a part file for which the disk is too full; None while there is room.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    free = fs.free_bytes(directory)
+    if free is None or free >= RESERVE_BYTES:
+        return None
+    file = fs.open(file_path(directory, snapshot_id, FileState.PART))
+    size = file.size()
+    file.close()
+    reason = f"removed: the disk has {free} free bytes, which the log may need to start"
+    return FoundDownload(snapshot_id, 0, size, reason)
 
 
 class Download:

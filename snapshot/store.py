@@ -19,7 +19,7 @@ from quorum.errors import QuorumUsageError, SnapshotCorruptError, StorageError
 from quorum.ports import Clock, File, FileSystem
 from quorum.types import SnapshotId
 from snapshot.config import SnapshotConfig
-from snapshot.download import Download, FoundDownload
+from snapshot.download import Download, FoundDownload, without_room
 from snapshot.leases import LeaseTable
 from snapshot.naming import FileState, file_name, file_path, parse_name
 from snapshot.reader import CheckpointReader
@@ -63,6 +63,7 @@ class DirectorySnapshotStore:
         self._leases = LeaseTable((config or SnapshotConfig()).lease_ms)
         self._digests: dict[SnapshotId, bytes] = {}
         self._download: Download | None = None
+        self._given_up: FoundDownload | None = None
         self._postponed: set[SnapshotId] = set()
         self._reasons: dict[Path, str] = {}
         self.on_begun: Callable[[SnapshotId], None] | None = None
@@ -71,8 +72,9 @@ class DirectorySnapshotStore:
     def clean_up(self) -> tuple[str, ...]:
         """Remove what a stopped process left behind; call once, before anything else.
 
-        Part files go, but for that of the newest download, which ``recover_download`` takes up. So
-        do files whose deletion had begun.
+        Part files go, but for that of the newest download, which ``recover_download`` takes up or
+        reports. So do files whose deletion had begun. On a full disk that download goes as well: it
+        can be had again, and a node whose log finds no space does not start.
 
         Returns:
             The names removed.
@@ -81,6 +83,8 @@ class DirectorySnapshotStore:
             StorageError: The disk failed.
         """
         kept = self._left_download()
+        if kept is not None and (found := without_room(self._fs, self.directory, kept)):
+            self._given_up, kept = found, None
         spared = "" if kept is None else file_name(kept, FileState.PART)
         last_pass = [
             name
@@ -234,14 +238,14 @@ class DirectorySnapshotStore:
         be kept it is gone. What cannot be read counts as damaged.
 
         Returns:
-            What was found and kept; None where there was nothing.
+            What was found and kept, or given up by ``clean_up``; None where there was nothing.
 
         Raises:
             StorageError: It could not be cut or removed.
         """
         snapshot_id = self._left_download()
         if snapshot_id is None:
-            return None
+            return self._given_up
         try:
             download = Download(self._fs, self.directory, snapshot_id, keeps_content=True)
         except StorageError as error:

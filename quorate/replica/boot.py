@@ -70,6 +70,8 @@ class BootReport:
     """Data records of the bootstrap checkpoint, for the first leader to copy into the log."""
     repaired: list[str] = field(default_factory=list)
     """Names of side files that were missing, damaged or behind the log, and were written anew."""
+    removed: tuple[str, ...] = ()
+    """Names of unfinished and retired checkpoints that were deleted."""
     download: FoundDownload | None = None
     """What was left of a download that was under way."""
 
@@ -125,10 +127,10 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
     identity = load_identity(fs, data_dir, node_id=node_id)
     directory = partition_directory(data_dir)
     fs.make_directory(directory)
-    report = BootReport()
-    election = _open_election(fs, directory, identity.directory_id)
-    snapshots = _open_snapshots(fs, directory, clock, snapshot_config)
-    owner = identity.directory_id
+    report, owner = BootReport(), identity.directory_id
+    election = _open_election(fs, directory, owner)
+    snapshots = DirectorySnapshotStore(fs, directory, clock, snapshot_config)
+    report.removed = snapshots.clean_up()
     _admit_losses(fs, directory, owner, snapshots, election, report)
     machine, found, log = _load(
         snapshots,
@@ -178,14 +180,6 @@ def _admit_losses(
     """Store the vote floor of what is lost before anything is read; set a quarantined log aside."""
     report.losses += floor_for_unknown_end(fs, directory, election, owner)
     report.losses += quarantine_log(fs, directory, snapshots, election, owner, report.repaired)
-
-
-def _open_snapshots(
-    fs: FileSystem, directory: Path, clock: Clock, config: SnapshotConfig
-) -> DirectorySnapshotStore:
-    snapshots = DirectorySnapshotStore(fs, directory, clock, config)
-    snapshots.clean_up()
-    return snapshots
 
 
 def _open_election(fs: FileSystem, directory: Path, owner: Uuid) -> ElectionFile:

@@ -50,6 +50,8 @@ def log_boot(report: BootReport) -> None:
         )  # fmt: skip
     for name in report.repaired:
         _log.warning("event=side_file_repaired file=%s", name)
+    if report.removed:
+        _log.info("event=leftovers_removed files=%s", list(report.removed))
     found = report.download
     if found is not None:
         _log.info("event=download_found snapshot=%s kept_bytes=%d cut_bytes=%d", found.snapshot_id,

@@ -9,16 +9,19 @@ from quorate.replica.boot import open_stores
 from quorum.errors import ConfigError, ElectionStateError, ErrorCode, IdentityError
 from quorum.log.config import LogConfig
 from quorum.log.layout import EPOCH_FILE_NAME, partition_directory
-from quorum.types import OffsetAndEpoch
+from quorum.types import OffsetAndEpoch, SnapshotId
 from simulation.memory_filesystem import (
     KEEP_ALL,
     LOSE_ALL,
     REORDERED,
     TORN_TAIL,
     CrashMode,
+    Faults,
     MemoryFileSystem,
 )
 from snapshot.config import SnapshotConfig
+from snapshot.format import CheckpointHead, checkpoint_batches
+from snapshot.naming import FileState, file_name
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from statemachine.dump import state_digest
 from tests.support.lone_replica import DATA_DIR, LoneReplica
@@ -276,3 +279,26 @@ def test_levels_that_are_applied_on_the_way_up_are_told_to_a_core_that_knows_its
     assert bench.replica.controller.image.provenance.end_offset > 0, "nothing was applied"
     assert bench.replica.controller.image.features.levels == levels
     assert bench.replica.driver.node.epoch > 0
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_download_left_on_a_full_disk_keeps_no_node_from_starting(is_full: bool) -> None:
+    """Goal: it gives its space to the log. Method: a side file to write anew, and no byte free."""
+    bench = LoneReplica().boot().lead()
+    bench.write(change("a", "v"))
+    bench.crash(KEEP_ALL)
+    directory = partition_directory(DATA_DIR)
+    newer = SnapshotId(1000, 1)
+    values = [b"%04d" % n * 100 for n in range(2000)]
+    part = directory / file_name(newer, FileState.PART)
+    batches = checkpoint_batches(newer, CheckpointHead(9), values)
+    bench.fs.write_bytes(part, b"".join(batch for batch, _ in batches))
+    bench.fs.take_away(directory / EPOCH_FILE_NAME)
+    if is_full:
+        bench.fs.faults = Faults(capacity_bytes=bench.fs.used_bytes())
+    found = bench.boot().stores.report.download
+    assert found is not None
+    assert found.snapshot_id == newer
+    assert bench.fs.exists(part) is not is_full
+    assert (found.size_bytes == 0) is is_full
+    assert ("0 free bytes" in found.damage) is is_full

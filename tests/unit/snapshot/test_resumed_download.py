@@ -10,7 +10,7 @@ from quorum.batch import HEADER_BYTES, peek_size
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.ports import FileSystem
 from quorum.types import SnapshotId
-from snapshot.download import FoundDownload
+from snapshot.download import RESERVE_BYTES, FoundDownload
 from snapshot.format import CheckpointHead, checkpoint_batches
 from snapshot.naming import FileState, file_name
 from snapshot.store import DirectorySnapshotStore
@@ -204,3 +204,22 @@ def test_a_part_that_cannot_be_opened_is_removed_and_reported(
     assert found.size_bytes == 0
     assert "cannot be opened" in found.damage
     assert not site.fs.exists(site.part)
+
+
+def test_on_a_full_disk_it_is_removed_and_reported(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log may need the space to start, and the download can be had again."""
+    site.store.begin_download(ID)
+    site.fill(0, TWO)
+    site.store.close()
+    for free in (None, RESERVE_BYTES):
+        monkeypatch.setattr(site.fs, "free_bytes", lambda _, free=free: free)
+        assert site.restart() == FoundDownload(ID, TWO, 0, "")
+        site.store.close()
+    monkeypatch.setattr(site.fs, "free_bytes", lambda _: RESERVE_BYTES - 1)
+    found = site.restart()
+    assert found is not None
+    assert (found.size_bytes, found.cut_bytes) == (0, TWO)
+    assert f"{RESERVE_BYTES - 1} free bytes" in found.damage
+    assert not site.part.exists()
