@@ -15,8 +15,8 @@ from pathlib import Path
 from quorate.config.settings import settings
 
 ROOT = Path(__file__).resolve().parents[2]
-TOP = ("audit", "bench", "metrics", "pyspark_quorate", "quorate", "quorum", "snapshot",
-       "statemachine", "tests")  # fmt: skip
+TOP = ("audit", "bench", "history", "metrics", "pyspark_quorate", "quorate", "quorum", "simulation",
+       "snapshot", "statemachine", "tests")  # fmt: skip
 _PATH = re.compile(
     r"(?<![\w./{*-])((?:docs|deploy|proto|"
     + "|".join(TOP)
@@ -34,6 +34,8 @@ _REQUIREMENT = re.compile(
     r"(?<![\d.,])((?:630|279|320|380|360)\.\d{1,2})(?![\d.,%]*\d)(?! ?(?:ms|s|k|%))"
 )
 _MODULE = re.compile(r"``((?:" + "|".join(TOP) + r")(?:\.\w+)+)``")
+_FILE = re.compile(r"`([a-z_0-9]+\.py)`")
+"""A file that a page names without its folder."""
 _SEE = re.compile(r"\bSee: ([^.\"¶]*(?:\.\w[^.\"¶]*)*)")
 _TARGET = re.compile(
     r"ADRs? \d|KIP-\d|KAFKA-\d|ZOOKEEPER-\d|Raft|dissertation|\.(?:md|py|proto)\b|`|\d{3}\.\d|#\d"
@@ -108,6 +110,19 @@ def _modules(text: str) -> Iterator[str]:
             yield f"no module {match[1]}"
 
 
+def _file_names(text: str) -> Iterator[str]:
+    for match in _FILE.finditer(text):
+        if match[1] not in _file_names_there():
+            yield f"no file {match[1]}"
+
+
+@cache
+def _file_names_there() -> frozenset[str]:
+    return frozenset(
+        path.name for top in (*TOP, "deploy", "proto") for path in (ROOT / top).rglob("*.py")
+    )
+
+
 def _is_module(name: str) -> bool:
     """Whether ``name`` is a package, a module, a name in one of them, or a setting."""
     if name in settings():
@@ -145,5 +160,5 @@ def _slug(heading: str) -> str:
 
 
 _RULES: tuple[Callable[[str], Iterator[str]], ...] = (
-    _paths, _headings, _adrs, _decisions, _sections, _see, _requirements, _modules,
+    _paths, _headings, _adrs, _decisions, _sections, _see, _requirements, _modules, _file_names,
 )  # fmt: skip

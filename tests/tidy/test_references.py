@@ -56,6 +56,7 @@ def test_what_is_excepted_exists() -> None:
         "see docs/operations/recover.md, section Nowhere",
         "See: docs/reference/protocol.md (Nowhere at all).",
         "``quorum.core.nowhere`` does it",
+        "| `nowhere.py` | what it does |",
         "tests/unit/core/test_nowhere.py shows it",
         "ADR 46 says so",
         "ADR 7 and 99 say so",
