@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.campaigns.calls import SETTINGS as CALLS_SETTINGS
 from tests.campaigns.calls import CallsCampaign
+from tests.campaigns.damages import NODES_OF, DamagesCampaign
 from tests.campaigns.damages import SETTINGS as DAMAGES_SETTINGS
-from tests.campaigns.damages import DamagesCampaign
 from tests.campaigns.environment import faults, run_faults
 from tests.campaigns.forked import ForkedProcesses
 from tests.campaigns.report import Report, Say
@@ -25,6 +25,7 @@ from tests.integration.processes import running
 
 CALLS_MIN = 16_000
 DAMAGES_MIN = 400
+DAMAGES_OF_TWO_MIN = 120
 
 
 def calls(folder: Path, seed: int, count: int, announce: Say) -> Report:
@@ -33,16 +34,24 @@ def calls(folder: Path, seed: int, count: int, announce: Say) -> Report:
         return asyncio.run(CallsCampaign(cluster, seed=seed, calls=count, announce=announce).run())
 
 
-def damages(folder: Path, seed: int, count: int, announce: Say) -> Report:
+def damages(folder: Path, seed: int, count: int, announce: Say, victims: int = 1) -> Report:
     """Damage to the files of live nodes."""
-    cluster = ForkedProcesses(folder / "cluster", settings=DAMAGES_SETTINGS)
+    nodes = NODES_OF[victims]
+    cluster = ForkedProcesses(folder / "cluster", settings=DAMAGES_SETTINGS, **nodes)
     try:
         cluster.format_all()
         cluster.start_all()
-        campaign = DamagesCampaign(cluster, seed=seed, damages=count, announce=announce)
+        campaign = DamagesCampaign(
+            cluster, seed=seed, damages=count, announce=announce, victims=victims
+        )
         return asyncio.run(campaign.run())
     finally:
         cluster.end_all()
+
+
+def damages_of_two(folder: Path, seed: int, count: int, announce: Say) -> Report:
+    """The same to two nodes at once."""
+    return damages(folder, seed, count, announce, victims=2)
 
 
 def environment(folder: Path, seed: int, count: int, announce: Say) -> Report:
@@ -53,6 +62,7 @@ def environment(folder: Path, seed: int, count: int, announce: Say) -> Report:
 CAMPAIGNS: dict[str, tuple[Callable[[Path, int, int, Say], Report], int]] = {
     "calls": (calls, CALLS_MIN),
     "damages": (damages, DAMAGES_MIN),
+    "damages-of-two": (damages_of_two, DAMAGES_OF_TWO_MIN),
     "environment": (environment, len(faults())),
 }
 """Each with how much of it makes a whole run."""

@@ -25,12 +25,13 @@ from grpc import aio
 
 from quorate.client.client import Client
 from quorate.client.queries import LINEARIZABLE
+from quorate.demo.local_cluster import ClusterError
 from quorum.transport.hello import Hello, encode_hello
 from quorum.types import ReplicaKey
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1 import metadata_pb2
 from tests.campaigns.frames import Script, StreamScripts
-from tests.campaigns.honest import HonestWriter, batches, unexplained
+from tests.campaigns.honest import Batch, HonestWriter, batches, unexplained
 from tests.campaigns.mutations import Current, some, sweep
 from tests.campaigns.observation import Observation, differences, observe
 from tests.campaigns.report import Report, Say
@@ -171,16 +172,24 @@ class CallsCampaign:
             await self._set_up(leader.id)
             before = await self._level()
             first = before.digests[leader.id][0]
-            for group in self._rounds(await self._facts(leader.id)):
-                before = await self._round(group, honest, before, leader.id)
-            end = before.digests[leader.id][0]
-            log = await batches(self._channels[leader.id], first, end)
-        honest.written = {at: value for at, value in honest.written.items() if at > first}
-        self._problems += unexplained(
-            log, honest.written, frozenset(self._tally.offsets), unknown=self._tally.unknown
-        )
+            log: Mapping[int, Batch] = {}
+            try:
+                for group in self._rounds(await self._facts(leader.id)):
+                    before = await self._round(group, honest, before, leader.id)
+                end = before.digests[leader.id][0]
+                log = await batches(self._channels[leader.id], first, end)
+                self._problems += self._explained(honest, log, first)
+            except ClusterError as error:
+                # Nothing can be compared any more, and that is the finding.
+                self._problems.append(str(error))
         self._problems += [f"an honest write failed: {each}" for each in honest.failures]
         return self._report(time.monotonic() - began, len(honest.written), len(log))
+
+    def _explained(self, honest: HonestWriter, log: Mapping[int, Batch], first: int) -> list[str]:
+        """What neither the honest client's answers nor those to mutated calls explain."""
+        honest.written = {at: value for at, value in honest.written.items() if at > first}
+        offsets = frozenset(self._tally.offsets)
+        return unexplained(log, honest.written, offsets, unknown=self._tally.unknown)
 
     # ------------------------------------------------------------------ rounds
 
@@ -322,9 +331,15 @@ class CallsCampaign:
         )
 
     async def _level(self) -> Observation:
-        """What is to be compared, once every node has applied the same log."""
+        """What is to be compared, once every node has applied the same log.
+
+        Raises:
+            ClusterError: A process has ended by itself.
+        """
         deadline = time.monotonic() + LEVEL_SECONDS
         while True:
+            if ended := self._cluster.ended_by_itself():
+                raise ClusterError("\n".join(ended))
             seen = await observe(self._cluster)
             is_level = len({offset for offset, _ in seen.digests.values()}) == 1
             is_ready = all(each.is_ready for each in seen.nodes.values())

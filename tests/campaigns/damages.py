@@ -1,8 +1,9 @@
-"""Damage to the files of one node of a live cluster, hundreds of times, each evaluated.
+"""Damage to the files of live nodes, hundreds of times, each evaluated.
 
-One cluster is kept. A step writes, damages one node's files while it runs or is stopped, restarts
-it, and compares: what it reported with what was done, its image with the others', and every
-acknowledged write with what it serves. A minority at a time: the next step waits until it is level.
+One cluster is kept. A step writes, damages the files of its victims while they run or are stopped,
+restarts them, and compares: what each reported with what was done, its image with the others', and
+every acknowledged write with what it serves. Victims are one node, or two at once of a cluster in
+which two are a minority of the voters. The next step waits until all nodes are level.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import random
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,6 +38,8 @@ SETTINGS: dict[str, object] = {
     "quorum.fetch_timeout_ms": 3_000,
 }
 """Many small files of every kind, and a scrubber that comes by within a second."""
+NODES_OF: Mapping[int, dict[str, int]] = {1: {"voters": 3}, 2: {"voters": 5, "observers": 1}}
+"""The cluster for so many victims: they are a minority of its voters, whoever they are."""
 WAYS = ("stopped", "killed", "running")
 KEYS = 64
 WRITES_EACH = 6
@@ -63,7 +67,13 @@ class Tally:
 class DamagesCampaign:
     """Use it once, on a started cluster with ``SETTINGS``."""
 
-    def __init__(self, cluster: Processes, *, seed: int, damages: int, announce: Say) -> None:
+    def __init__(
+        self, cluster: Processes, *, seed: int, damages: int, announce: Say, victims: int = 1
+    ) -> None:
+        """``victims``: so many nodes are damaged at once; fewer than half of the voters."""
+        if 2 * victims >= len(cluster.voters):
+            raise ValueError(f"{victims} of {len(cluster.voters)} voters are no minority")
+        self._victims = victims
         self._cluster = cluster
         self._seed = seed
         self._wanted = damages
@@ -89,7 +99,8 @@ class DamagesCampaign:
                 route = WAYS[self._rng.randrange(len(WAYS))]
                 await self._step(client, manner, route)
                 if turn % 20 == 0:
-                    self._announce(f"{turn:4} damages, {len(self._problems)} problems")
+                    done = self._tally.counts.total()
+                    self._announce(f"{done:4} damages, {len(self._problems)} problems")
                 if turn > 2 * self._wanted:
                     break
             leader = await asyncio.to_thread(cluster.leader)
@@ -101,34 +112,47 @@ class DamagesCampaign:
     async def _step(self, client: Client, manner: str, route: str) -> None:
         cluster, tally = self._cluster, self._tally
         leader = await asyncio.to_thread(cluster.leader)
-        followers = [node for node in cluster.voters if node is not leader]
-        node = leader if self._rng.random() < LEADER_SHARE else self._rng.choice(followers)
+        others = [node for node in cluster.nodes.values() if node is not leader]
+        victims = self._rng.sample(others, self._victims)
+        if self._rng.random() < LEADER_SHARE:
+            victims[0] = leader
         await self._write(client, WRITES_EACH)
-        others = [each.data_dir for each in cluster.voters if each is not node]
-        damager = Damager(node.data_dir, others, self._rng)
+        intact = [each.data_dir for each in cluster.nodes.values() if each not in victims]
         epoch = await asyncio.to_thread(cluster.metric, leader, "quorate_raft_epoch")
         if route != "running":
-            await self._end(node, route)
-        logged = node.log_path.stat().st_size
-        faults = damager.some(manner)
+            await self._end(victims, route)
+        logged = {node.id: node.log_path.stat().st_size for node in victims}
+        faults = {
+            node.id: Damager(node.data_dir, intact, self._rng).some(manner) for node in victims
+        }
         if route == "running":
-            await self._await_notice(node)
+            await asyncio.gather(*map(self._await_notice, victims))
         await self._write(client, 2)
-        label = f"{' and '.join(map(str, faults))}, node {node.id} {route}"
-        outcome = await self._restart(node, faults, label, logged, route, epoch)
-        tally.counts[manner, route] += 1
-        tally.kinds.update(harm.kind for harm in faults)
-        if outcome is not None:
-            tally.outcomes[manner, outcome] += 1
-        await self._come_level(client, node, label)
+        labels = {
+            node.id: f"{' and '.join(map(str, faults[node.id]))}, node {node.id} {route}"
+            for node in victims
+        }
+        outcomes = await asyncio.gather(
+            *(
+                self._restart(node, faults[node.id], labels[node.id], logged[node.id], route, epoch)
+                for node in victims
+            )
+        )
+        for node, outcome in zip(victims, outcomes, strict=True):
+            tally.counts[manner, route] += 1
+            tally.kinds.update(harm.kind for harm in faults[node.id])
+            if outcome is not None:
+                tally.outcomes[manner, outcome] += 1
+        await self._come_level(client, victims, "; ".join(labels.values()))
 
-    async def _end(self, node: LocalNode, route: str) -> None:
+    async def _end(self, victims: list[LocalNode], route: str) -> None:
         if route == "killed":
-            await asyncio.to_thread(self._cluster.kill, node)
+            await asyncio.to_thread(self._cluster.kill_together, victims)
             return
-        code = await asyncio.to_thread(self._cluster.stop, node)
-        if code:
-            self._problems.append(f"node {node.id} ended with {code} when asked to stop")
+        for node in victims:
+            code = await asyncio.to_thread(self._cluster.stop, node)
+            if code:
+                self._problems.append(f"node {node.id} ended with {code} when asked to stop")
 
     async def _await_notice(self, node: LocalNode) -> None:
         """A running node has a moment to find the damage itself, and ends with 8 if it does."""
@@ -195,21 +219,22 @@ class DamagesCampaign:
 
     # ------------------------------------------------------------------ what must be the same
 
-    async def _come_level(self, client: Client, node: LocalNode, label: str) -> None:
+    async def _come_level(self, client: Client, victims: list[LocalNode], label: str) -> None:
         """Wait for the leader's position, then compare images and every acknowledged write."""
         await self._write(client, 1)
         deadline = time.monotonic() + READY_SECONDS
         seen: dict[int, tuple[int, bytes]] = {}
         while time.monotonic() < deadline:
             seen = {}
-            for each in self._cluster.voters:
+            for each in self._cluster.nodes.values():
                 with contextlib.suppress(Exception):
                     async with Client([each.address], timeout_seconds=10.0) as own:
                         image = await own.describe_image()
                         seen[each.id] = (image.position.offset, image.state_digest)
-            if len(seen) == len(self._cluster.voters) and len({at for at, _ in seen.values()}) == 1:
+            is_level = len({at for at, _ in seen.values()}) == 1
+            if is_level and len(seen) == len(self._cluster.nodes):
                 break
-            if not node.is_running:
+            if not all(node.is_running for node in victims):
                 break
             await asyncio.sleep(0.05)
         else:
@@ -218,13 +243,14 @@ class DamagesCampaign:
             len({at for at, _ in seen.values()}) == 1
         ):
             self._problems.append(f"{label}: the images differ: {seen}")
-        if not node.is_running:
-            self._problems.append(f"{label}: it ended again:\n{node.log_tail(4)}")
+        for node in victims:
+            if node.is_running:
+                await self._check_writes(client, node.address, label)
+                continue
+            self._problems.append(f"{label}: node {node.id} ended again:\n{node.log_tail(4)}")
             self._cluster.start(node)
             with contextlib.suppress(ClusterError):
                 await asyncio.to_thread(self._cluster.wait_ready, [node])
-            return
-        await self._check_writes(client, node.address, label)
 
     async def _check_writes(self, client: Client, address: str, label: str = "at the end") -> None:
         """Every acknowledged write, as this node serves it."""
@@ -264,6 +290,7 @@ class DamagesCampaign:
             rows.append(row)
         figures: dict[str, object] = {
             "damages": total,
+            "nodes damaged at once": self._victims,
             "restarts": tally.restarts,
             "acknowledged writes, all present": self._number,
             "running nodes that found the damage and ended": tally.ended_running,
@@ -278,7 +305,8 @@ class DamagesCampaign:
             shortfalls += [f"no {row['damage']}" for row in rows if not any(
                 row[route] for route in WAYS)]  # fmt: skip
             shortfalls += [f"nothing {each.value}" for each in Outcome if not figures[each.value]]
-        return Report("damages", self._seed, seconds, figures, rows, self._problems, shortfalls)
+        name = "damages" if self._victims == 1 else f"damages of {self._victims} nodes at once"
+        return Report(name, self._seed, seconds, figures, rows, self._problems, shortfalls)
 
 
 def _content(path: Path) -> bytes | None:

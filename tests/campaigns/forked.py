@@ -83,11 +83,16 @@ class ForkedProcess:
 
 
 class ForkedProcesses(Processes):
-    """A cluster whose nodes are forked. ``defect``: one of ``broken_node.DEFECTS``, or none."""
+    """A cluster whose nodes are forked, voters first, then ``observers``.
 
-    def __init__(self, folder: Path, *, defect: str = "", **given: Any) -> None:
+    ``defect``: one of ``broken_node.DEFECTS``, or none.
+    """
+
+    def __init__(self, folder: Path, *, defect: str = "", observers: int = 0, **given: Any) -> None:
         super().__init__(folder, **given)
         self.defect = defect
+        for node_id in range(len(self.nodes) + 1, len(self.nodes) + 1 + observers):
+            self.add_observer(node_id)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(PRELOADED))
 

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns.damages import SETTINGS, DamagesCampaign
+from tests.campaigns.damages import NODES_OF, SETTINGS, DamagesCampaign
 from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, write
 from tests.campaigns.forked import ForkedProcesses
 from tests.campaigns.harm_judge import Outcome, Start, evaluated
 from tests.campaigns.report import Report
+from tests.integration.processes import Processes
 
 SHORT_DAMAGES = 30
+SHORT_OF_TWO = 24
 DEFECT_DAMAGES = 24
 WHOLE_DAMAGES = 400
 MARK = Path("d/high-watermark")
@@ -124,12 +126,21 @@ def test_every_manner_changes_a_file(tmp_path: Path) -> None:
     assert done.keys() == {*MANNERS, *TOGETHER}
 
 
+def test_victims_are_a_minority_of_the_voters(tmp_path: Path) -> None:
+    """Whatever is damaged beyond it may lose acknowledged writes: no finding, and no proof."""
+    made = Processes(tmp_path, voters=3)
+    with pytest.raises(ValueError, match="2 of 3 voters are no minority"):
+        DamagesCampaign(made, seed=1, damages=1, announce=lambda _: None, victims=2)
+    for victims, nodes in NODES_OF.items():
+        assert 2 * victims < nodes["voters"]
+
+
 # ---------------------------------------------------------------- live clusters
 
 
 @contextmanager
-def cluster(folder: Path, defect: str = "") -> Iterator[ForkedProcesses]:
-    made = ForkedProcesses(folder, settings=SETTINGS, defect=defect)
+def cluster(folder: Path, defect: str = "", victims: int = 1) -> Iterator[ForkedProcesses]:
+    made = ForkedProcesses(folder, settings=SETTINGS, defect=defect, **NODES_OF[victims])
     try:
         made.format_all()
         made.start_all()
@@ -138,10 +149,14 @@ def cluster(folder: Path, defect: str = "") -> Iterator[ForkedProcesses]:
         made.end_all()
 
 
-def campaign(folder: Path, damages: int, defect: str = "") -> Report:
-    with cluster(folder, defect) as made:
+def campaign(folder: Path, damages: int, defect: str = "", victims: int = 1) -> Report:
+    with cluster(folder, defect, victims) as made:
         run = DamagesCampaign(
-            made, seed=secrets.randbits(32), damages=damages, announce=lambda _: None
+            made,
+            seed=secrets.randbits(32),
+            damages=damages,
+            announce=lambda _: None,
+            victims=victims,
         )
         return asyncio.run(run.run())
 
@@ -150,6 +165,13 @@ def campaign(folder: Path, damages: int, defect: str = "") -> Report:
 @pytest.mark.integration
 def test_a_short_campaign_loses_nothing(tmp_path: Path) -> None:
     report = campaign(tmp_path / "cluster", SHORT_DAMAGES)
+    assert report.is_good, "\n".join(report.lines())
+
+
+@pytest.mark.long
+@pytest.mark.integration
+def test_two_nodes_at_once_lose_nothing_in_a_short_campaign(tmp_path: Path) -> None:
+    report = campaign(tmp_path / "cluster", SHORT_OF_TWO, victims=2)
     assert report.is_good, "\n".join(report.lines())
 
 

@@ -191,9 +191,7 @@ _SERVICE = "/quorum.v1."
     ("defect", "method", "words"),
     [
         ("vote_raises_epoch", EXCHANGE, "epoch was"),
-        pytest.param(
-            "call_ends_process", _SERVICE + "RaftService/Fetch", GONE, marks=pytest.mark.nightly
-        ),
+        ("call_ends_process", _SERVICE + "RaftService/Fetch", GONE),
         pytest.param(
             "call_raises", _SERVICE + "RaftService/Fetch", RAISED, marks=pytest.mark.nightly
         ),
