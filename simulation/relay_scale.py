@@ -18,7 +18,8 @@ import random
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.output import HighWatermarkAdvanced, Output
@@ -35,7 +36,7 @@ from quorum.types import (
     Voter,
 )
 from simulation.harness.core_disk import Disk
-from simulation.harness.core_node import CoreNode
+from simulation.harness.core_node import CoreNode, received
 
 VOTERS = (1, 2, 3)
 TOP_RELAYS = 10
@@ -184,7 +185,7 @@ class Tree:
             self.now_us, _, node_id, sender, message = heapq.heappop(events)
             member = self._members[node_id]
             if message is not None:
-                member.take(member.raft.receive(member.now_ms, sender, message))
+                member.take(member.raft.receive(member.now_ms, sender, received(message)))
             elif self._armed.get(node_id) == self.now_us:
                 del self._armed[node_id]
                 member.take(member.raft.tick(member.now_ms))
@@ -216,9 +217,12 @@ class Tree:
         """A message leaves a node; it arrives 0.3 to 1.5 ms later."""
         if self._is_measuring and (sender.is_leader or self._members[to].raft.is_leader):
             self._load.messages += 1
-            self._load.bytes += len(encode_frame(message))
-            if isinstance(message, FetchResponse) and message.received is not None:
-                self._load.bytes += len(message.received.payload) * BATCH_BYTES
+            framed = message
+            if isinstance(message, FetchResponse) and message.records:
+                described: Any = message.records
+                self._load.bytes += len(described.payload) * BATCH_BYTES
+                framed = replace(message, records=b"")
+            self._load.bytes += len(encode_frame(framed))
         delay_us = self._rng.randint(300, 1500)
         self._push(self.now_us + delay_us, to, sender.me.id, message)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from quorum.core.messages.chain_messages import ChainDigestResponse
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Incoming, Message
 from quorum.errors import ErrorCode, StorageError
 from quorum.ports import LogStore
 from quorum.types import NO_NODE, DigestAt
@@ -43,7 +43,7 @@ class ChainDigests:
             return replace(message, points=self._points(message.offsets))
         return message
 
-    def arriving(self, message: Message) -> Message:
+    def arriving(self, message: Incoming) -> Incoming:
         """A message for the core: this replica's digests beside those it carries."""
         if type(message) is FetchRequest:
             if message.digest and message.replica.id != NO_NODE:

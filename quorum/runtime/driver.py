@@ -111,7 +111,7 @@ class Driver:
         self._due_ms: int | None = None
         self._armed_ms = NEVER_MS
         self._chain = ChainDigests(log)
-        self._promises: deque[Promise] = deque()
+        self._promises: deque[tuple[int, NodeId, Message]] = deque()
         self._durable_ticket = 0
         self._progress: deque[Progress | LocalEvent] = deque()
         self._is_draining = False
@@ -153,7 +153,7 @@ class Driver:
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """Take a message from a peer. Records are verified before the core sees them."""
-        message, refused = proven(message, self.node.log_end_offset)
+        incoming, refused = proven(message, self.node.log_end_offset)
         if refused:
             is_violation = type(message) is FetchSnapshotResponse
             self._host.on_event(
@@ -161,8 +161,8 @@ class Driver:
             )
             self.on_local_event(RequestFailed(sender, message.request_id))
             return
-        message = self._chain.arriving(message)
-        self._carry_out(self.node.receive(self._now(), sender, message))
+        incoming = self._chain.arriving(incoming)
+        self._carry_out(self.node.receive(self._now(), sender, incoming))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
         """Leader only: give each batch its offsets, append all as one write, return its end."""
@@ -274,7 +274,7 @@ class Driver:
         if output.after_persist:
             self._promise(output.after_persist)
         for send in output.immediate:
-            message = self._chain.leaving(self._serving.fill(send.message))
+            message = self._chain.leaving(self._serving.message(send.message))
             self._host.network.send(send.to, message)
         for event in output.events:
             self._host.on_event(event)
@@ -292,18 +292,16 @@ class Driver:
 
     def _promise(self, promises: Iterable[Promise]) -> None:
         for promise in promises:
-            message = self._serving.fill(promise.message)
-            if message is not promise.message:
-                promise = replace(promise, message=message)
-            self._promises.append(promise)
+            message = self._serving.message(promise.message)
+            self._promises.append((promise.ticket, promise.to, message))
         self._release_promises()
 
     def _release_promises(self) -> None:
         """Send what waits for no write any more, in the order in which it was promised."""
         promises = self._promises
-        while promises and promises[0].ticket <= self._durable_ticket:
-            promise = promises.popleft()
-            self._host.network.send(promise.to, self._chain.leaving(promise.message))
+        while promises and promises[0][0] <= self._durable_ticket:
+            _, to, message = promises.popleft()
+            self._host.network.send(to, self._chain.leaving(message))
 
     def _submit(self, ticket: int, effects: Sequence[Effect]) -> None:
         prepared: list[Effect] = []

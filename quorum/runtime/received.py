@@ -11,15 +11,15 @@ from crc32c import crc32c
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import Voters
-from quorum.core.messages.fetch_messages import FetchResponse
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.fetch_messages import FetchResponse, ReceivedFetchResponse
+from quorum.core.messages.message_types import Incoming, Message
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import CorruptBatchError
 from quorum.types import EpochStart
 
 
-def proven(message: Message, log_end: int) -> tuple[Message, str]:
+def proven(message: Message, log_end: int) -> tuple[Incoming, str]:
     """A peer's message as the core may see it, for a log that ends at ``log_end``.
 
     Records are proven and described, the bytes of a checkpoint checked; all else is left alone.
@@ -29,39 +29,13 @@ def proven(message: Message, log_end: int) -> tuple[Message, str]:
         because another fetch has overtaken theirs.
     """
     if type(message) is FetchResponse:
-        if not message.records:
-            return message, ""
-        received = describe_records(message.records, log_end)
-        if received is None:
+        records = describe_records(message.records, log_end) if message.records else None
+        if message.records and records is None:
             return message, "records that do not follow this log, or are damaged"
-        return _with_received(message, received), ""
+        return ReceivedFetchResponse(message, records), ""
     if type(message) is FetchSnapshotResponse and not _is_intact(message):
         return message, "chunk checksum"
     return message, ""
-
-
-def _with_received(message: FetchResponse, received: ReceivedRecords) -> FetchResponse:
-    # As ``replace`` would do it, which takes three times as long for so many fields.
-    return FetchResponse(
-        message.request_id,
-        message.error,
-        message.leader_id,
-        message.epoch,
-        message.high_watermark,
-        message.log_start_offset,
-        message.diverging,
-        message.snapshot_id,
-        message.serve_offset,
-        message.serve_bytes_max,
-        message.serve_end_offset,
-        b"",
-        received,
-        message.read_round,
-        message.leader_endpoints,
-        message.leader_age_ms,
-        message.path,
-        message.contact_age_ms,
-    )
 
 
 def _is_intact(message: FetchSnapshotResponse) -> bool:

@@ -138,8 +138,6 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
 def pack_fetch_response(message: FetchResponse) -> bytes:
     """Frame of a Fetch response; ``records`` is copied once, into the frame.
 
-    The ``serve_*`` fields and ``received`` are local and do not travel.
-
     Raises:
         StructError, ValueError: A field does not fit its width.
     """
@@ -159,7 +157,7 @@ def pack_fetch_response(message: FetchResponse) -> bytes:
 
 
 def unpack_fetch_response(data: bytes) -> FetchResponse:
-    """Inverse of ``pack_fetch_response``; ``received`` stays None.
+    """Inverse of ``pack_fetch_response``.
 
     Raises:
         PeerProtocolError: Not such a frame.

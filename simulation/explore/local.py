@@ -31,6 +31,7 @@ from simulation.explore.model import Model
 from simulation.explore.node import NoChance, Working, config_of, key_of
 from simulation.explore.values import Event, Local, Outcome, Packet
 from simulation.harness.core_disk import Disk, Log
+from simulation.harness.core_node import received
 from simulation.invariants.violation import Violation
 
 Origin: TypeAlias = tuple[int, Event]
@@ -109,7 +110,7 @@ class Locals:
         match event:
             case ("deliver", number):
                 packet = self.packets[number]
-                node.take(raft.receive(now, packet.sender, packet.message))
+                node.take(raft.receive(now, packet.sender, received(packet.message)))
             case ("persist",):
                 node.persist()
             case ("doom",):

@@ -26,7 +26,7 @@ from quorum.core.contract.output import (
     WriteChunk,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.message_types import Message, Outgoing, Request
 from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteResponse
@@ -36,7 +36,7 @@ from quorum.core.state.roles import Follower
 from quorum.types import NO_NODE, ElectionState, NodeId, ReplicaKey, SnapshotId
 from simulation.explore import slots
 from simulation.harness.core_disk import Disk, Log, entries_of, voters_in
-from simulation.harness.core_node import CoreNode
+from simulation.harness.core_node import CoreNode, Promised
 from simulation.invariants.violation import Violation
 
 CLUSTER = "model"
@@ -172,11 +172,11 @@ class Working(CoreNode):
         is_fetch = isinstance(send.message, FetchRequest | FetchSnapshotRequest)
         return is_fetch and not (isinstance(role, Follower) and role.leader_id == send.to)
 
-    def filled(self, message: Message) -> Message:
+    def filled(self, decided: Outgoing) -> Message:
         """As ``CoreNode.filled``, without what no model needs."""
-        message = super().filled(message)
+        message = super().filled(decided)
         if isinstance(message, FetchResponse):
-            message = replace(message, serve_offset=-1, serve_end_offset=-1, leader_age_ms=-1)
+            message = replace(message, leader_age_ms=-1)
         if isinstance(
             message, FetchRequest | FetchSnapshotRequest | FetchResponse | FetchSnapshotResponse
         ):
@@ -228,7 +228,7 @@ class Working(CoreNode):
         self.pending = [(ticket - base, effects) for ticket, effects in self.pending]
         self.promises = sorted(
             (
-                Promise(max(0, each.ticket - base), each.to, self._renamed(names, each.message))
+                Promised(max(0, each.ticket - base), each.to, self._renamed(names, each.message))
                 for each in self.promises
             ),
             key=repr,

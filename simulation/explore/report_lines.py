@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -84,8 +85,9 @@ def _packet(packet: Packet) -> str:
             detail = " granted" if message.granted else " refused"
         case FetchRequest():
             detail = f" from {message.fetch_offset}/{message.last_fetched_epoch}"
-        case FetchResponse() if message.received is not None:
-            detail = f" [{message.received.base_offset}, {message.received.end_offset})"
+        case FetchResponse() if message.records:
+            records: Any = message.records
+            detail = f" [{records.base_offset}, {records.end_offset})"
         case FetchResponse() if message.diverging is not None:
             detail = f" diverging at {message.diverging}"
         case FetchResponse() if message.snapshot_id is not None:

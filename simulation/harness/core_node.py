@@ -7,17 +7,41 @@ network and a clock of its own; the order in which an output takes effect is the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from quorum.core.contract.local_events import SnapshotSealed
-from quorum.core.contract.output import Effect, Output, Promise, SealDownload
-from quorum.core.messages.fetch_messages import FetchResponse
-from quorum.core.messages.message_types import Message
+from quorum.core.contract.output import Effect, Output, SealDownload
+from quorum.core.messages.fetch_messages import (
+    FetchDecision,
+    FetchResponse,
+    ReceivedFetchResponse,
+    ServeRecords,
+)
+from quorum.core.messages.message_types import Incoming, Message, Outgoing
 from quorum.core.messages.received_records import ReceivedRecords
-from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
+from quorum.core.messages.snapshot_messages import ServeChunk
 from quorum.core.node.raft_node import RaftNode
 from quorum.types import NodeId, SnapshotId
+from quorum.values import value
 from simulation.harness.core_disk import Disk
+
+
+@value
+class Promised:
+    """A message that leaves when the disk has completed a ticket."""
+
+    ticket: int
+    to: NodeId
+    message: Message
+
+
+def received(message: Message) -> Incoming:
+    """A message as the runtime hands it on; here records are their own description."""
+    if not isinstance(message, FetchResponse):
+        return message
+    records: Any = message.records or None
+    return ReceivedFetchResponse(message, records)
 
 
 @dataclass
@@ -29,7 +53,7 @@ class CoreNode(ABC):
     """What is durable."""
     pending: list[tuple[int, tuple[Effect, ...]]] = field(default_factory=list, init=False)
     """What the disk was given to do and has not completed, by ticket."""
-    promises: list[Promise] = field(default_factory=list, init=False)
+    promises: list[Promised] = field(default_factory=list, init=False)
     """What leaves when the disk has completed a ticket."""
 
     @property
@@ -59,7 +83,8 @@ class CoreNode(ABC):
         if output.persist:
             self.pending.append((output.ticket, tuple(output.persist)))
         for promise in output.after_persist:
-            self.promises.append(replace(promise, message=self.filled(promise.message)))
+            message = self.filled(promise.message)
+            self.promises.append(Promised(promise.ticket, promise.to, message))
         for send in output.immediate:
             self.leave(send.to, self.filled(send.message))
 
@@ -81,16 +106,19 @@ class CoreNode(ABC):
         """What the runtime reports of a snapshot that was downloaded whole."""
         return SnapshotSealed(snapshot_id, (), self.disk.snapshots[snapshot_id])
 
-    def filled(self, message: Message) -> Message:
-        """Put into an answer what the runtime would read from files."""
-        if isinstance(message, FetchResponse) and message.serve_bytes_max > 0:
-            received = self.read(message.serve_offset, message.serve_end_offset)
-            return replace(message, received=received, serve_bytes_max=0)
-        if isinstance(message, FetchSnapshotResponse) and message.serve_bytes_max > 0:
-            size = self.written.snapshots[message.snapshot_id]
-            chunk = bytes(min(message.serve_bytes_max, size - message.position))
-            return replace(message, size=size, chunk=chunk, file_digest=b"d", serve_bytes_max=0)
-        return message
+    def filled(self, decided: Outgoing) -> Message:
+        """The message, with what the runtime would read; see ``received`` for its records."""
+        if isinstance(decided, FetchDecision):
+            wanted, records = decided.content, b""
+            if isinstance(wanted, ServeRecords):
+                described: Any = self.read(wanted.offset, wanted.end_offset)
+                records = described
+            return decided.response(records)
+        if isinstance(decided, ServeChunk):
+            size = self.written.snapshots[decided.snapshot_id]
+            chunk = bytes(min(decided.bytes_max, size - decided.position))
+            return decided.response(size=size, chunk=chunk, file_digest=b"d")
+        return decided
 
     def read(self, offset: int, end_offset: int) -> ReceivedRecords:
         """Records of [offset, end_offset) for another node."""

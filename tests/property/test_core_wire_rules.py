@@ -11,23 +11,25 @@ import pickle
 import random
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from quorum.core.contract.events import MessageIgnored, RequestRefused
 from quorum.core.contract.output import Output
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.messages.message_types import Request
+from quorum.core.messages.message_types import Message, Request
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.node.routing import HANDLERS
 from quorum.errors import ErrorCode
 from simulation.explore.freeze import fingerprint
+from simulation.harness.core_node import received
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_situations import SITUATIONS, intact_messages
 from tests.support.message_mutation import Mutator
 
+KINDS: tuple[type[Message], ...] = get_args(Message)
 MUTANTS = 25
 """Of every message type, in every situation."""
 SEED = 20_260
@@ -94,7 +96,7 @@ def test_mutated_messages_in_every_role(situation: str) -> None:
     mutator = Mutator(rng)
     before = _unpacked(packed)
     evaluated = 0
-    for kind in HANDLERS:
+    for kind in KINDS:
         for number in range(MUTANTS):
             node = _unpacked(packed)
             intact = intact_messages(node, peer, rng)[kind]
@@ -106,7 +108,7 @@ def test_mutated_messages_in_every_role(situation: str) -> None:
             evaluated += any(isinstance(e, RequestRefused | MessageIgnored) for e in output.events)
             for later in (0, 700, 5_000):
                 node.tick(now_ms + later)
-    assert evaluated > len(HANDLERS), "hardly anything was refused: the mutants are too tame"
+    assert evaluated > len(KINDS), "hardly anything was refused: the mutants are too tame"
 
 
 REFUSED: dict[str, tuple[dict[str, Any], ErrorCode]] = {
@@ -190,5 +192,7 @@ def test_a_negative_number_is_refused(situation: str) -> None:
 def test_every_message_type_has_a_intact_example() -> None:
     packed, _, peer = settled("leader")
     node = _unpacked(packed)
-    assert set(intact_messages(node, peer, random.Random(1))) == set(HANDLERS)
+    intact = intact_messages(node, peer, random.Random(1))
+    assert set(intact) == set(KINDS)
+    assert {type(received(each)) for each in intact.values()} == set(HANDLERS)
     assert intact_messages(node, peer, random.Random(1))[VoteRequest].cluster_id == CLUSTER  # type: ignore[union-attr]

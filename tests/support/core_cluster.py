@@ -10,10 +10,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.output import Output
+from quorum.core.messages.fetch_messages import ServeRecords
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -22,6 +23,7 @@ from quorum.types import NodeId, SnapshotId
 from simulation.harness.core_disk import Disk
 from simulation.harness.core_node import CoreNode
 from tests.support.core_disk import key, voter
+from tests.support.wire_node import WireNode
 
 CLUSTER = "cluster"
 Sent = TypeVar("Sent")
@@ -48,6 +50,13 @@ class Member(CoreNode):
 
     def read(self, offset: int, end_offset: int) -> ReceivedRecords:
         return super().read(offset, min(end_offset, offset + self.cluster.records_per_answer))
+
+    def filled(self, decided: Any) -> Message:
+        asked: Any = getattr(decided, "records", None)
+        if not isinstance(asked, ServeRecords):
+            return super().filled(decided)
+        records: Any = self.read(asked.offset, asked.end_offset)
+        return replace(decided, records=records)
 
     def leave(self, to: NodeId, message: Message) -> None:
         self.cluster.post(self.raft.me.id, to, message)
@@ -103,7 +112,7 @@ class CoreCluster:
                 self.start(node_id)
 
     def _member(self, node_id: NodeId, disk: Disk) -> Member:
-        raft = RaftNode(
+        raft = WireNode(
             config=self.config,
             cluster_id=CLUSTER,
             me=key(node_id),

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from quorum.control_records import ControlRecord
 from quorum.core.contract.events import Event
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Outgoing
 from quorum.errors import ErrorCode
 from quorum.types import (
     ElectionState,
@@ -160,7 +160,7 @@ class Send:
     """A message for ``to``: a node id, or a bootstrap server's negative id."""
 
     to: NodeId
-    message: Message
+    message: Outgoing
 
 
 @value
@@ -169,7 +169,7 @@ class Promise:
 
     ticket: int
     to: NodeId
-    message: Message
+    message: Outgoing
 
 
 @value

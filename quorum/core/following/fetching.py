@@ -36,7 +36,11 @@ from quorum.core.following.snapshot_transfer import (
 )
 from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.liveness import freshness
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.fetch_messages import (
+    FetchRequest,
+    FetchResponse,
+    ReceivedFetchResponse,
+)
 from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.positions.log_view import LogView
@@ -166,25 +170,27 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
     )
 
 
-def on_fetch_response(core: CoreState, sender: NodeId, response: FetchResponse) -> None:
+def on_fetch_response(core: CoreState, sender: NodeId, received: ReceivedFetchResponse) -> None:
     """Take one of the three answers, or learn who leads."""
+    response = received.response
     if learn_from_search(core, sender, response):
         return
     flight = take_in_flight(core, sender, response, is_snapshot=False)
     if flight is not None:
-        _take_answer(core, flight, sender, response)
+        _take_answer(core, flight, sender, received)
 
 
 def _take_answer(
-    core: CoreState, flight: InFlight, sender: NodeId, response: FetchResponse
+    core: CoreState, flight: InFlight, sender: NodeId, received: ReceivedFetchResponse
 ) -> None:
+    response, records = received.response, received.records
     epoch, role_before = core.epoch, core.role
     is_current = learn_from_response(core, sender, response)
     if core.epoch != epoch:
         return
     role = core.role
     route_problem = problem_with_path(core, response) if is_current else "not of this epoch"
-    problem = route_problem or _problem_with(core, response)
+    problem = route_problem or _problem_with(core, received)
     if problem and is_current and response.error == ErrorCode.NONE:
         # A way that does not do is how relays were laid out, and nobody's mistake in the protocol.
         ignore(core, sender, response, problem, is_violation=not route_problem)
@@ -206,9 +212,9 @@ def _take_answer(
         _take_snapshot_id(core, flight, role, response.snapshot_id)
         return
     abandon_download(core, "the leader has the records")
-    if response.received is not None:
-        _append_received(core, response.received)
-    elif flight.peer == role.leader_id and not response.records:
+    if records is not None:
+        _append_received(core, records)
+    elif flight.peer == role.leader_id:
         lift_vote_floor_at_leaders_end(core)
     core.raise_high_watermark(follower_high_watermark(core.log, response.high_watermark))
     follow_log_start(core, response.log_start_offset)
@@ -281,9 +287,9 @@ def _detect_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchR
         )
 
 
-def _problem_with(core: CoreState, response: FetchResponse) -> str:
+def _problem_with(core: CoreState, received: ReceivedFetchResponse) -> str:
     """Why an answer of this epoch cannot be used; empty when it can."""
-    role = core.role
+    role, response = core.role, received.response
     if response.error != ErrorCode.NONE:
         return response.error.name
     if not isinstance(role, Follower) or response.leader_id != role.leader_id:
@@ -292,8 +298,8 @@ def _problem_with(core: CoreState, response: FetchResponse) -> str:
         return _problem_with_divergence(core, response.diverging)
     if response.snapshot_id is not None:
         return why_not_download(core, response.snapshot_id)
-    if response.received is not None:
-        return problem_with_records(core, response.received)
+    if received.records is not None:
+        return problem_with_records(core, received.records)
     return ""
 
 

@@ -1,6 +1,11 @@
 """Records by Fetch: the question, which is also an acknowledgement, and its three answers.
 
-See: KIP-595, KIP-630 (field meanings); ``fetch_classification`` for which answer is given.
+Each stage of an answer is a type of its own. The core decides (``FetchDecision``), the runtime
+reads the records and builds what travels (``FetchResponse``), and the core at the other end takes
+what was received with its records proven (``ReceivedFetchResponse``). A refusal needs no runtime:
+the core builds what travels.
+
+See: ADR 54; KIP-595, KIP-630 (field meanings); ``fetch_classification`` for which answer is given.
 """
 
 from __future__ import annotations
@@ -69,12 +74,7 @@ class FetchRequest:
 
 @value
 class FetchResponse:
-    """One of three answers: records, a diverging epoch, or the id of a snapshot to fetch.
-
-    The core fills ``serve_bytes_max`` (> 0: read this much from the request's offset); the
-    runtime replaces it by ``records`` before the message leaves. On the receiving side the
-    runtime turns ``records`` into ``received`` before the core sees the message.
-    """
+    """An answer as it travels: records, a diverging epoch, the id of a snapshot, or a refusal."""
 
     request_id: int
     error: ErrorCode
@@ -84,12 +84,7 @@ class FetchResponse:
     log_start_offset: int = 0
     diverging: OffsetAndEpoch | None = None
     snapshot_id: SnapshotId | None = None
-    serve_offset: int = -1
-    serve_bytes_max: int = 0
-    serve_end_offset: int = -1
-    """Serve only records below this offset: the log end, for plain consumers what is committed."""
     records: bytes = b""
-    received: ReceivedRecords | None = None
     read_round: ReadRound = NO_ROUND
     leader_endpoints: tuple[Endpoint, ...] = ()
     leader_age_ms: int = -1
@@ -98,3 +93,76 @@ class FetchResponse:
     """The relays it came through, nearest first; empty from the leader itself."""
     contact_age_ms: int = 0
     """From a relay: the leader is known to have led this long before the answer, or later."""
+
+
+@value
+class ReceivedFetchResponse:
+    """An answer as the core that asked takes it."""
+
+    response: FetchResponse
+    records: ReceivedRecords | None = None
+    """What the response's records are, proven by the runtime; None where it has none."""
+
+
+@value
+class ServeRecords:
+    """Read whole batches of [``offset``, ``end_offset``): one, or as many as ``bytes_max`` holds.
+
+    ``end_offset`` is the log end, for a plain consumer or behind a relay what is committed.
+    """
+
+    offset: int
+    bytes_max: int
+    end_offset: int
+
+
+@value
+class Diverging:
+    """The logs part: our largest epoch not above the replica's, and where that epoch ends."""
+
+    point: OffsetAndEpoch
+
+
+@value
+class OfferSnapshot:
+    """Our log cannot bring the replica forward; this snapshot does."""
+
+    snapshot_id: SnapshotId
+
+
+@value
+class FetchDecision:
+    """What the core decided to answer; its runtime reads the records and sends ``response``."""
+
+    request_id: int
+    content: ServeRecords | Diverging | OfferSnapshot | None
+    """None: the replica has all that there is for it."""
+    leader_id: NodeId
+    epoch: Epoch
+    high_watermark: int
+    log_start_offset: int
+    read_round: ReadRound = NO_ROUND
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    leader_age_ms: int = -1
+    path: tuple[ReplicaKey, ...] = ()
+    contact_age_ms: int = 0
+
+    def response(self, records: bytes = b"") -> FetchResponse:
+        """Return the answer as it travels, with the records of a ``ServeRecords``."""
+        content = self.content
+        return FetchResponse(
+            self.request_id,
+            ErrorCode.NONE,
+            self.leader_id,
+            self.epoch,
+            self.high_watermark,
+            self.log_start_offset,
+            content.point if type(content) is Diverging else None,
+            content.snapshot_id if type(content) is OfferSnapshot else None,
+            records,
+            self.read_round,
+            self.leader_endpoints,
+            self.leader_age_ms,
+            self.path,
+            self.contact_age_ms,
+        )

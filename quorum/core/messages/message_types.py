@@ -1,6 +1,6 @@
 """Everything replicas say to each other: one request and one response type per RPC.
 
-Each conversation has a file of its own (``*_messages``); here is only their union. They are plain
+Each conversation has a file of its own (``*_messages``); here are only their unions. They are plain
 values, no bytes on the wire (``quorum.transport.codec``) and no rules (the conversations).
 Sentinels follow Kafka: -1 for an unknown id, offset or epoch. Every request carries the
 ``request_id`` its sender chose and every response repeats it, so that a response to a request
@@ -21,9 +21,18 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.fetch_messages import (
+    FetchDecision,
+    FetchRequest,
+    FetchResponse,
+    ReceivedFetchResponse,
+)
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
-from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.snapshot_messages import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ServeChunk,
+)
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.messages.voter_messages import (
     AddVoterRequest,
@@ -57,3 +66,8 @@ Response: TypeAlias = (
     | VoterChangeResponse
 )
 Message: TypeAlias = Request | Response
+"""What travels."""
+Outgoing: TypeAlias = Message | FetchDecision | ServeChunk
+"""What the core hands to its runtime: a message, or the decision that the runtime makes one of."""
+Incoming: TypeAlias = Message | ReceivedFetchResponse
+"""What the core takes from its runtime; never a bare ``FetchResponse``."""

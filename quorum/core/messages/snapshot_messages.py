@@ -1,6 +1,8 @@
-"""A checkpoint file, slice by slice.
+"""A checkpoint file, chunk by chunk.
 
-See: KIP-630 (field meanings); ``snapshot_transfer`` for what they mean.
+The core decides which chunk to serve (``ServeChunk``), and the runtime reads it from the file.
+
+See: ADR 54; KIP-630 (field meanings); ``snapshot_transfer`` for what they mean.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ class FetchSnapshotRequest:
 
 @value
 class FetchSnapshotResponse:
-    """A slice of a checkpoint. ``size`` is the whole file's; ``chunk`` may cut a batch.
+    """A chunk of a checkpoint as it travels; ``size`` is the whole file's.
 
-    The core fills ``serve_bytes_max``; the runtime reads the file and sets ``chunk`` and
-    ``chunk_crc`` (CRC-32C). ``file_digest`` identifies the whole file, so that a download can
-    resume from another leader only when it offers the same bytes.
+    ``chunk`` may cut a batch, and ``chunk_crc`` is its CRC-32C. ``file_digest`` identifies the
+    whole file, so that a download can resume from another leader only when it offers the same
+    bytes.
     """
 
     request_id: int
@@ -43,9 +45,45 @@ class FetchSnapshotResponse:
     snapshot_id: SnapshotId
     size: int = 0
     position: int = 0
-    serve_bytes_max: int = 0
     chunk: bytes = b""
     chunk_crc: int = 0
     file_digest: bytes = b""
     read_round: ReadRound = NO_ROUND
     leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@value
+class ServeChunk:
+    """The core's decision: read at most ``bytes_max`` from byte ``position`` of a checkpoint."""
+
+    request_id: int
+    leader_id: NodeId
+    epoch: Epoch
+    snapshot_id: SnapshotId
+    position: int
+    bytes_max: int
+    read_round: ReadRound = NO_ROUND
+
+    def response(
+        self,
+        error: ErrorCode = ErrorCode.NONE,
+        *,
+        size: int = 0,
+        chunk: bytes = b"",
+        chunk_crc: int = 0,
+        file_digest: bytes = b"",
+    ) -> FetchSnapshotResponse:
+        """Return the answer as it travels, with what was read, or with why nothing could be."""
+        return FetchSnapshotResponse(
+            self.request_id,
+            error,
+            self.leader_id,
+            self.epoch,
+            self.snapshot_id,
+            size,
+            self.position,
+            chunk,
+            chunk_crc,
+            file_digest,
+            self.read_round,
+        )

@@ -23,12 +23,11 @@ from quorum.core.leadership import leadership_term, resignation, transfer
 from quorum.core.liveness import disk_stall, process_pause
 from quorum.core.liveness.freshness import Freshness, freshness
 from quorum.core.membership import self_registration, voter_changes
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Incoming
 from quorum.core.node import startup
 from quorum.core.node.deadlines import common_deadline, leader_deadline, next_deadline
 from quorum.core.node.local_event_handlers import on_local_event
-from quorum.core.node.routing import HANDLERS
-from quorum.core.protocol.refusals import ignore
+from quorum.core.node.routing import handle
 from quorum.core.replication import commitment, read_confirmation, read_forwarding, relay_serving
 from quorum.core.replication.durability import on_durable, store_high_watermark
 from quorum.core.state.chain_state import ChainState
@@ -91,14 +90,9 @@ class RaftNode:
         self._is_started = True
         return self._finish()
 
-    def receive(self, now_ms: int, sender: NodeId, message: Message) -> Output:
+    def receive(self, now_ms: int, sender: NodeId, message: Incoming) -> Output:
         """Take a request or response from a peer. No input raises."""
-        core = self._begin(now_ms)
-        handler = HANDLERS.get(type(message))
-        if handler is None:
-            ignore(core, sender, message, "not a message of this protocol", is_violation=True)
-        else:
-            handler(core, sender, message)
+        handle(self._begin(now_ms), sender, message)
         return self._finish()
 
     def propose(self, now_ms: int, *, end_offset: int, payload: bytes) -> Output:

@@ -1,4 +1,4 @@
-"""Which conversation takes which message. A table and nothing else."""
+"""Which conversation takes which message: a table, and another for the observers of a relay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.fetch_messages import FetchRequest, ReceivedFetchResponse
+from quorum.core.messages.message_types import Incoming
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -28,8 +29,16 @@ from quorum.core.messages.voter_messages import (
     UpdateVoterRequest,
     VoterChangeResponse,
 )
-from quorum.core.replication import read_confirmation, read_forwarding, relay_serving
+from quorum.core.protocol.refusals import ignore
+from quorum.core.replication import (
+    fetch_serving,
+    read_confirmation,
+    read_forwarding,
+    relay_serving,
+    snapshot_serving,
+)
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.relay_table import Relay
 from quorum.types import NodeId
 
 Handler = Callable[[CoreState, NodeId, Any], None]
@@ -42,9 +51,9 @@ HANDLERS: dict[type[Any], Handler] = {
     BeginQuorumEpochResponse: leadership_term.on_begin_response,
     EndQuorumEpochRequest: resignation.on_end_request,
     EndQuorumEpochResponse: resignation.on_end_response,
-    FetchRequest: relay_serving.on_fetch,
-    FetchResponse: fetching.on_fetch_response,
-    FetchSnapshotRequest: relay_serving.on_fetch_snapshot,
+    FetchRequest: fetch_serving.on_fetch,
+    ReceivedFetchResponse: fetching.on_fetch_response,
+    FetchSnapshotRequest: snapshot_serving.on_fetch_snapshot,
     UpdateVoterRequest: self_registration.on_voter_request,
     AddVoterRequest: self_registration.on_voter_request,
     RemoveVoterRequest: self_registration.on_voter_request,
@@ -55,3 +64,19 @@ HANDLERS: dict[type[Any], Handler] = {
     ChainDigestRequest: chain_digests.on_chain_digest_request,
     ChainDigestResponse: divergence_resolution.on_chain_digest_response,
 }
+RELAY_HANDLERS: dict[type[Any], Callable[[CoreState, Relay, NodeId, Any], None]] = {
+    FetchRequest: relay_serving.on_fetch,
+    FetchSnapshotRequest: relay_serving.on_fetch_snapshot,
+}
+"""In place of the leader's, on a node that serves as a relay."""
+
+
+def handle(core: CoreState, sender: NodeId, message: Incoming) -> None:
+    """Let the conversation take a message that it is for; ignore what is none. Raises nothing."""
+    kind, relay = type(message), core.relay
+    if relay is not None and kind in RELAY_HANDLERS and relay_serving.serves_as_relay(core):
+        RELAY_HANDLERS[kind](core, relay, sender, message)
+    elif (handler := HANDLERS.get(kind)) is not None:
+        handler(core, sender, message)
+    else:
+        ignore(core, sender, message, "not a message of this protocol", is_violation=True)

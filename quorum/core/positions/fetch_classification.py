@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quorum.core.messages.fetch_messages import Diverging
 from quorum.core.positions.log_view import LogView
-from quorum.types import LOG_BEGINNING, Epoch, OffsetAndEpoch, SnapshotId
+from quorum.types import LOG_BEGINNING, Epoch, SnapshotId
 from quorum.values import value
 
 
@@ -18,26 +19,19 @@ class Serve:
 
 
 @value
-class Diverging:
-    """The logs part: our largest epoch not above the replica's, and where that epoch ends."""
-
-    point: OffsetAndEpoch
-
-
-@value
 class NeedsSnapshot:
     """Our log cannot bring it forward; None when there is no snapshot either."""
 
     snapshot_id: SnapshotId | None
 
 
-FetchAnswer: TypeAlias = Serve | Diverging | NeedsSnapshot
+Classification: TypeAlias = Serve | Diverging | NeedsSnapshot
 SERVE = Serve()
 
 
 def classify_fetch(
     log: LogView, latest: SnapshotId | None, offset: int, last_fetched_epoch: Epoch
-) -> FetchAnswer:
+) -> Classification:
     """Decide how a replica whose log ends at ``offset`` can be brought forward from this log.
 
     Exactly one answer for any input; ``Serve`` implies that the replica's log is a prefix of

@@ -17,7 +17,7 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochResponse,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message, Request, Response
+from quorum.core.messages.message_types import Incoming, Request, Response
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -39,10 +39,11 @@ OFFSET_MAX = (1 << 63) - 1
 def refuse(core: CoreState, sender: NodeId, request: Request, error: ErrorCode) -> None:
     """Answer ``request`` with ``error``."""
     core.event(RequestRefused(sender, type(request).__name__, error))
-    core.send(sender, _error_response(core, request, error))
+    core.send(sender, error_response(core, request, error))
 
 
-def _error_response(core: CoreState, request: Request, error: ErrorCode) -> Response:
+def error_response(core: CoreState, request: Request, error: ErrorCode) -> Response:
+    """Return the answer to ``request`` that says ``error``, with epoch and leader."""
     leader_id, epoch, endpoints = core.leader_id, core.epoch, core.answering_endpoints()
     request_id = request.request_id
     match request:
@@ -94,7 +95,7 @@ def _error_response(core: CoreState, request: Request, error: ErrorCode) -> Resp
 
 
 def ignore(
-    core: CoreState, sender: NodeId, message: Message, reason: str, *, is_violation: bool = False
+    core: CoreState, sender: NodeId, message: Incoming, reason: str, *, is_violation: bool = False
 ) -> None:
     """Drop a message. ``is_violation``: no correct peer would have sent it."""
     core.event(MessageIgnored(sender, type(message).__name__, reason, is_violation))

@@ -13,8 +13,8 @@ from enum import Enum
 
 from quorum.core.contract.events import SUPERSEDED, LeaderLost, RoleChanged, TransferEnded
 from quorum.core.contract.output import LeaderEndpoints, ReadFailed, RequestSettled
-from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.read_messages import ReadPositionResponse
+from quorum.core.protocol.refusals import error_response
 from quorum.core.protocol.voter_change_answers import fail_with_leadership
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.read_rounds import ReadRounds
@@ -265,17 +265,8 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
 def _settle_leadership(core: CoreState, leader: Leader) -> None:
     """Fail what waits for a leader that is one no longer."""
     for fetch in leader.held.take_all():
-        core.send(
-            fetch.sender,
-            FetchResponse(
-                fetch.request.request_id,
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                core.leader_id,
-                core.epoch,
-                log_start_offset=core.log.start.offset,
-                leader_endpoints=core.answering_endpoints(),
-            ),
-        )
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        core.send(fetch.sender, error_response(core, fetch.request, error))
     for read in leader.reads.take_all():
         if read.asker is None:
             core.progress(ReadFailed(read.token))

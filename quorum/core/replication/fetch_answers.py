@@ -1,17 +1,21 @@
-"""Building the answers to Fetch: records from here, a point of divergence, or a snapshot.
+"""Deciding the answers to Fetch: records from here, a point of divergence, or a snapshot.
 
-The core names positions (``serve_offset``, ``serve_bytes_max``, ``serve_end_offset``); the
-runtime reads the bytes.
+The core names positions; the runtime reads the bytes.
 """
 
 from __future__ import annotations
 
 from quorum.core.contract.events import FetchClassified
 from quorum.core.liveness import freshness
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.positions.fetch_classification import (
+from quorum.core.messages.fetch_messages import (
     Diverging,
-    FetchAnswer,
+    FetchDecision,
+    FetchRequest,
+    OfferSnapshot,
+    ServeRecords,
+)
+from quorum.core.positions.fetch_classification import (
+    Classification,
     NeedsSnapshot,
     classify_fetch,
 )
@@ -20,16 +24,16 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, NodeId, OffsetAndEpoch, SnapshotId
-from quorum.values import value
+from quorum.types import NO_NODE, NodeId, OffsetAndEpoch
 
 
-@value
-class Elsewhere:
-    """Where a replica goes on instead of at its own log end: exactly one of the two is set."""
-
-    diverging: OffsetAndEpoch | None
-    snapshot_id: SnapshotId | None
+def records_up_to(core: CoreState, request: FetchRequest, end_offset: int) -> ServeRecords | None:
+    """The records from the request's offset on and below ``end_offset``; None if there are none."""
+    offset = request.fetch_offset
+    if offset >= end_offset:
+        return None
+    bytes_max = max(1, min(request.max_bytes, core.config.fetch_bytes_max))
+    return ServeRecords(offset, bytes_max, end_offset)
 
 
 def answer_from_log(
@@ -41,29 +45,18 @@ def answer_from_log(
     with_endpoints: bool = False,
 ) -> None:
     """Answer a position known to be a prefix of ours with whatever there is beyond it."""
-    log = core.log
-    offset = request.fetch_offset
     is_consumer = request.replica.id == NO_NODE
-    end = core.high_watermark if is_consumer else log.end_offset
-    bytes_max = 0
-    if offset < end:
-        bytes_max = max(1, min(request.max_bytes, core.config.fetch_bytes_max))
     core.send(
         sender,
-        FetchResponse(
+        FetchDecision(
             request.request_id,
-            ErrorCode.NONE,
+            records_up_to(
+                core, request, core.high_watermark if is_consumer else core.log.end_offset
+            ),
             core.me.id,
             core.epoch,
             core.high_watermark,
-            log.start.offset,
-            None,
-            None,
-            offset if bytes_max else -1,
-            bytes_max,
-            end if bytes_max else -1,
-            b"",
-            None,
+            core.log.start.offset,
             leader.reads.stamp,
             core.answering_endpoints() if with_endpoints else (),
             freshness.leader_age_ms(core, leader),
@@ -91,7 +84,7 @@ def answer_elsewhere(
     leader: Leader,
     sender: NodeId,
     request: FetchRequest,
-    classification: FetchAnswer,
+    classification: Classification,
 ) -> None:
     """Answer with the point of divergence, or with the snapshot to fetch."""
     place = place_elsewhere(core, sender, request, classification)
@@ -99,42 +92,42 @@ def answer_elsewhere(
         return
     core.send(
         sender,
-        FetchResponse(
+        FetchDecision(
             request.request_id,
-            ErrorCode.NONE,
+            place,
             core.me.id,
             core.epoch,
             core.high_watermark,
             core.log.start.offset,
-            diverging=place.diverging,
-            snapshot_id=place.snapshot_id,
-            read_round=leader.reads.stamp,
-            leader_endpoints=core.answering_endpoints(),
+            leader.reads.stamp,
+            core.answering_endpoints(),
         ),
     )
 
 
 def place_elsewhere(
-    core: CoreState, sender: NodeId, request: FetchRequest, classification: FetchAnswer
-) -> Elsewhere | None:
+    core: CoreState, sender: NodeId, request: FetchRequest, classification: Classification
+) -> Diverging | OfferSnapshot | None:
     """Where a replica has to go on whose log is no prefix of ours; leader and relay say the same.
 
-    Reports the verdict. None when there is no such place: the request is refused then.
+    Reports the classification. None when there is no such place: the request is refused then.
     """
-    place = Elsewhere(
-        classification.point if isinstance(classification, Diverging) else None,
-        classification.snapshot_id if isinstance(classification, NeedsSnapshot) else None,
-    )
+    place: Diverging | OfferSnapshot | None = None
+    where: OffsetAndEpoch | None = None
+    match classification:
+        case Diverging(point=where):
+            place = classification
+        case NeedsSnapshot(snapshot_id=where) if where is not None:
+            place = OfferSnapshot(where)
     core.event(
         FetchClassified(
             request.replica,
             request.fetch_offset,
             request.last_fetched_epoch,
-            "diverging" if place.diverging is not None else "snapshot",
-            str(place.diverging or place.snapshot_id),
+            "diverging" if isinstance(place, Diverging) else "snapshot",
+            str(where),
         )
     )
-    if place.diverging is None and place.snapshot_id is None:
+    if place is None:
         refuse(core, sender, request, ErrorCode.SNAPSHOT_NOT_FOUND)
-        return None
     return place

@@ -12,8 +12,8 @@ from __future__ import annotations
 from quorum.core.contract.events import ReplicaRegressed
 from quorum.core.integrity.chain_digests import is_same_history
 from quorum.core.integrity.divergence_resolution import start_divergence_resolution
-from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.positions.fetch_classification import SERVE, Diverging, classify_fetch
+from quorum.core.messages.fetch_messages import Diverging, FetchRequest
+from quorum.core.positions.fetch_classification import SERVE, classify_fetch
 from quorum.core.protocol.refusals import (
     OFFSET_MAX,
     has_wrong_cluster,

@@ -3,7 +3,8 @@
 A relay is an observer with a flag. It follows the leader like any other; to its own observers it
 shows its log below its high watermark and nothing else, so nobody behind it ever has to cut. It
 answers only in the epoch of a leader that has answered it, and no longer than ``relay_age_max_ms``
-after that leader was known to lead. Leaders come here first and go on to ``fetch_serving``.
+after that leader was known to lead. ``node/routing.py`` sends requests here while
+``serves_as_relay``; all others go to ``fetch_serving`` and ``snapshot_serving``.
 
 See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); ADR 27.
 """
@@ -12,17 +13,19 @@ from __future__ import annotations
 
 from quorum.core.integrity.chain_digests import is_same_history
 from quorum.core.integrity.divergence_resolution import start_divergence_resolution
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from quorum.core.positions.fetch_classification import (
-    SERVE,
+from quorum.core.messages.fetch_messages import (
     Diverging,
-    FetchAnswer,
-    classify_fetch,
+    FetchDecision,
+    FetchRequest,
+    OfferSnapshot,
+    ServeRecords,
 )
+from quorum.core.messages.read_messages import NO_ROUND
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.positions.fetch_classification import SERVE, Classification, classify_fetch
 from quorum.core.protocol.refusals import refusal_of_leader_request, refuse
 from quorum.core.replication import fetch_serving, snapshot_serving
-from quorum.core.replication.fetch_answers import place_elsewhere
+from quorum.core.replication.fetch_answers import place_elsewhere, records_up_to
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.relay_table import Relay
@@ -35,16 +38,20 @@ from quorum.types import NO_NODE, NodeId, OffsetAndEpoch, ReplicaKey
 _UPKEEP_MS = 1000
 
 
-def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
-    """Answer an observer below this relay, or hand the request to a leader's evaluation."""
-    relay = _relay_to_answer(core)
-    if relay is None:
-        fetch_serving.on_fetch(core, sender, request)
-        return
+def serves_as_relay(core: CoreState) -> bool:
+    """Whether Fetch and FetchSnapshot are for this module.
+
+    A relay that has become a voter or leads serves nobody as a relay.
+    """
+    return core.relay is not None and not core.is_voter and not isinstance(core.role, Leader)
+
+
+def on_fetch(core: CoreState, relay: Relay, sender: NodeId, request: FetchRequest) -> None:
+    """Answer an observer below this relay."""
     error = fetch_serving.refusal_of_fetch(core, request, serves=is_serving(core))
-    if _is_refused(core, relay, sender, request, error):
+    progress = _admitted(core, relay, sender, request, error)
+    if progress is None:
         return
-    progress = _note_contact(core, relay, request.replica)
     progress.note_subtree(request.subtree)
     progress.last_fetch_ms = core.now_ms
     if request.fetch_offset <= core.high_watermark:
@@ -73,12 +80,23 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
     )
 
 
-def _relay_to_answer(core: CoreState) -> Relay | None:
-    """The relay that evaluates a request here; None where it is for a leader's evaluation.
-
-    A relay that has become a voter or leads serves nobody as a relay.
-    """
-    return None if core.is_voter or isinstance(core.role, Leader) else core.relay
+def _admitted(
+    core: CoreState,
+    relay: Relay,
+    sender: NodeId,
+    request: FetchRequest | FetchSnapshotRequest,
+    error: ErrorCode | None,
+) -> ReplicaProgress | None:
+    """What is known of the observer that asks, with this contact; None if it was refused."""
+    if _is_refused(core, relay, sender, request, error):
+        return None
+    progress = relay.downstream.get(request.replica)
+    if progress is None:
+        progress = relay.downstream[request.replica] = ReplicaProgress(
+            request.replica, is_voter=False, live_since_ms=core.now_ms
+        )
+    progress.live_since_ms = core.now_ms
+    return progress
 
 
 def _is_refused(
@@ -149,16 +167,6 @@ def _refusal_of_replica(core: CoreState, relay: Relay, key: ReplicaKey) -> Error
     return None
 
 
-def _note_contact(core: CoreState, relay: Relay, key: ReplicaKey) -> ReplicaProgress:
-    progress = relay.downstream.get(key)
-    if progress is None:
-        progress = relay.downstream[key] = ReplicaProgress(
-            key, is_voter=False, live_since_ms=core.now_ms
-        )
-    progress.live_since_ms = core.now_ms
-    return progress
-
-
 def _evaluate(
     core: CoreState, relay: Relay, sender: NodeId, request: FetchRequest, deadline_ms: int
 ) -> None:
@@ -174,9 +182,11 @@ def _evaluate(
         return
     classification = classify_committed(core, offset, request.last_fetched_epoch)
     if classification is not SERVE:
-        _answer_elsewhere(core, sender, request, classification)
+        place = place_elsewhere(core, sender, request, classification)
+        if place is not None:
+            _answer(core, sender, request, place)
     elif offset < committed or request.high_watermark < committed or is_due:
-        _answer(core, sender, request, records_end=committed if offset < committed else -1)
+        _answer(core, sender, request, records_up_to(core, request, committed))
     else:
         _hold(core, relay, HeldFetch(sender, request, deadline_ms, is_voter=False))
 
@@ -186,7 +196,7 @@ def _hold(core: CoreState, relay: Relay, fetch: HeldFetch) -> None:
         _evaluate(core, relay, displaced.sender, displaced.request, core.now_ms)
 
 
-def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) -> FetchAnswer:
+def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) -> Classification:
     """``classify_fetch`` on the committed part of the log, for ``offset`` within it.
 
     A point of divergence is never above the high watermark: what lies there may still be cut.
@@ -212,89 +222,42 @@ def path_of(core: CoreState) -> tuple[ReplicaKey, ...]:
     return (core.me, *core.upstream.path)
 
 
-def _leader_age_ms(core: CoreState) -> int:
-    """What the asker may take over: all acknowledged before is below our high watermark, too."""
-    return core.now_ms - core.current_as_of_ms if core.current_as_of_ms >= 0 else -1
-
-
-def _contact_age_ms(core: CoreState) -> int:
-    return max(0, core.now_ms - core.upstream.confirmed_ms)
-
-
-def _answer(core: CoreState, sender: NodeId, request: FetchRequest, *, records_end: int) -> None:
-    has_records = records_end >= 0
-    bytes_max = max(1, min(request.max_bytes, core.config.fetch_bytes_max)) if has_records else 0
-    core.send(
-        sender,
-        FetchResponse(
-            request.request_id,
-            ErrorCode.NONE,
-            core.leader_id,
-            core.epoch,
-            core.high_watermark,
-            core.log.start.offset,
-            serve_offset=request.fetch_offset if has_records else -1,
-            serve_bytes_max=bytes_max,
-            serve_end_offset=records_end,
-            leader_endpoints=core.leader_endpoints,
-            path=path_of(core),
-            leader_age_ms=_leader_age_ms(core),
-            contact_age_ms=_contact_age_ms(core),
-        ),
-    )
-
-
-def _answer_elsewhere(
-    core: CoreState, sender: NodeId, request: FetchRequest, classification: FetchAnswer
+def _answer(
+    core: CoreState,
+    sender: NodeId,
+    request: FetchRequest,
+    content: ServeRecords | Diverging | OfferSnapshot | None,
 ) -> None:
-    place = place_elsewhere(core, sender, request, classification)
-    if place is None:
-        return
+    # What the asker may take over: all acknowledged before is below our high watermark, too.
+    leader_age_ms = core.now_ms - core.current_as_of_ms if core.current_as_of_ms >= 0 else -1
     core.send(
         sender,
-        FetchResponse(
+        FetchDecision(
             request.request_id,
-            ErrorCode.NONE,
+            content,
             core.leader_id,
             core.epoch,
             core.high_watermark,
             core.log.start.offset,
-            diverging=place.diverging,
-            snapshot_id=place.snapshot_id,
             leader_endpoints=core.leader_endpoints,
+            leader_age_ms=leader_age_ms,
             path=path_of(core),
-            leader_age_ms=_leader_age_ms(core),
-            contact_age_ms=_contact_age_ms(core),
+            contact_age_ms=max(0, core.now_ms - core.upstream.confirmed_ms),
         ),
     )
 
 
-def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
-    """Serve a slice of one of this relay's own checkpoints: equal ids are equal bytes."""
-    relay = _relay_to_answer(core)
-    if relay is None:
-        snapshot_serving.on_fetch_snapshot(core, sender, request)
-        return
+def on_fetch_snapshot(
+    core: CoreState, relay: Relay, sender: NodeId, request: FetchSnapshotRequest
+) -> None:
+    """Serve a chunk of one of this relay's own checkpoints: equal ids are equal bytes."""
     error = snapshot_serving.refusal_of_fetch_snapshot(core, request, serves=is_serving(core))
-    if _is_refused(core, relay, sender, request, error):
+    progress = _admitted(core, relay, sender, request, error)
+    if progress is None:
         return
-    progress = _note_contact(core, relay, request.replica)
     progress.download_end = request.snapshot_id.offset
     relay.note(progress)
-    indexed = core.snapshots.get(request.snapshot_id)
-    core.send(
-        sender,
-        FetchSnapshotResponse(
-            request.request_id,
-            ErrorCode.NONE,
-            core.leader_id,
-            core.epoch,
-            request.snapshot_id,
-            size=indexed.size if indexed is not None else 0,
-            position=request.position,
-            serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
-        ),
-    )
+    core.send(sender, snapshot_serving.chunk_for(core, request, NO_ROUND))
 
 
 def poll_relay(core: CoreState, relay: Relay) -> None:

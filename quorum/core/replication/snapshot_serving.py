@@ -1,4 +1,4 @@
-"""The leader's side of FetchSnapshot: which slice to read, or why not.
+"""The leader's side of FetchSnapshot: which chunk to read, or why not.
 
 Nothing is kept per transfer. The runtime reads the file, fills in size, bytes, checksum and
 file digest, and holds the lease that keeps the file from being deleted meanwhile.
@@ -8,7 +8,8 @@ See: KIP-630 (630.10, 630.12); docs/architecture.md (A replica that fell behind)
 
 from __future__ import annotations
 
-from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, ServeChunk
 from quorum.core.protocol.refusals import has_wrong_cluster, refusal_of_leader_request, refuse
 from quorum.core.replication.read_confirmation import note_echo
 from quorum.core.state.core_state import CoreState
@@ -19,7 +20,7 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NO_NODE, NodeId
 
 
 def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
-    """Let the runtime read a slice for a replica, or say why not."""
+    """Let the runtime read a chunk for a replica, or say why not."""
     leader = core.role
     error = refusal_of_fetch_snapshot(
         core, request, serves=isinstance(leader, Leader) and leader.established
@@ -34,20 +35,19 @@ def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotReq
         progress.download_end = request.snapshot_id.offset
         note_contact(core, leader, progress)
         note_echo(core, leader, progress, request.read_round)
-    indexed = core.snapshots.get(request.snapshot_id)
-    core.send(
-        sender,
-        FetchSnapshotResponse(
-            request.request_id,
-            ErrorCode.NONE,
-            core.me.id,
-            core.epoch,
-            request.snapshot_id,
-            size=indexed.size if indexed is not None else 0,
-            position=request.position,
-            serve_bytes_max=min(request.max_bytes, core.config.snapshot_chunk_bytes),
-            read_round=leader.reads.stamp,
-        ),
+    core.send(sender, chunk_for(core, request, leader.reads.stamp))
+
+
+def chunk_for(core: CoreState, request: FetchSnapshotRequest, read_round: ReadRound) -> ServeChunk:
+    """Return what the runtime is to read for a request that is not refused."""
+    return ServeChunk(
+        request.request_id,
+        core.leader_id,
+        core.epoch,
+        request.snapshot_id,
+        request.position,
+        min(request.max_bytes, core.config.snapshot_chunk_bytes),
+        read_round,
     )
 
 

@@ -36,7 +36,7 @@ from quorum.core.contract.output import (
     Send,
     VotersChanged,
 )
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, Outgoing
 from quorum.core.positions.download import Download, SealedSnapshot
 from quorum.core.positions.log_view import LogView
 from quorum.core.positions.snapshot_index import SnapshotIndex
@@ -248,7 +248,7 @@ class CoreState:
         out.persist.append(effect)
         return out.ticket
 
-    def send(self, to: NodeId, message: Message) -> None:
+    def send(self, to: NodeId, message: Outgoing) -> None:
         """Send once the election state that the message speaks of is durable."""
         if self.election_ticket > self.durable_ticket:
             self.out.after_persist.append(Promise(self.election_ticket, to, message))

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from quorum.core.following import fetching, leader_search
 from quorum.core.following.relaying import relay_to_ask, uses_relays
-from quorum.core.messages.fetch_messages import FetchRequest, Subtree
+from quorum.core.messages.fetch_messages import FetchRequest, ServeRecords, Subtree
 from quorum.core.replication import relay_serving
+from quorum.core.replication.fetch_answers import records_up_to
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.relay_table import Relay
@@ -21,15 +22,11 @@ RELAYS = Options("relays")
 
 def relay_serves_to_its_log_end(patch: Patch) -> None:
     """A relay serves all that it has, also what may still be cut."""
-    answer = relay_serving._answer
 
-    def answer_all(
-        core: CoreState, sender: NodeId, request: FetchRequest, *, records_end: int
-    ) -> None:
-        end = core.log.end_offset
-        answer(core, sender, request, records_end=end if end > request.fetch_offset else -1)
+    def all_records(core: CoreState, request: FetchRequest, _: int) -> ServeRecords | None:
+        return records_up_to(core, request, core.log.end_offset)
 
-    patch.setattr(relay_serving, "_answer", answer_all)
+    patch.setattr(relay_serving, "records_up_to", all_records)
 
 
 def relay_names_itself_only(patch: Patch) -> None:

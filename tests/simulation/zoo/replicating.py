@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorum.core.contract.output import LogTruncated, Truncate
 from quorum.core.following import fetching
-from quorum.core.positions.fetch_classification import SERVE, FetchAnswer
+from quorum.core.positions.fetch_classification import SERVE, Classification
 from quorum.core.positions.log_view import LogView
 from quorum.core.replication import commitment, fetch_serving
 from quorum.core.state.core_state import CoreState
@@ -19,7 +19,7 @@ def last_epoch_not_compared(patch: Patch) -> None:
 
     def by_offset(
         log: LogView, latest: SnapshotId | None, offset: int, last_fetched_epoch: Epoch
-    ) -> FetchAnswer:
+    ) -> Classification:
         if log.start.offset < offset <= log.end_offset:
             return SERVE
         return classify_fetch(log, latest, offset, last_fetched_epoch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, combinations
+from typing import Any
 
 import pytest
 
@@ -160,14 +161,14 @@ def test_nobody_waits_for_the_record_of_the_voters(voters: tuple[NodeId, ...]) -
     assert cluster[1].voters_offset == cluster[1].log_end.offset - 1
     for each, count in before.items():
         (answer,) = _served(cluster, each)[count:]
-        assert answer.serve_end_offset == cluster[1].log_end.offset
+        assert answer.records.end_offset == cluster[1].log_end.offset
 
 
-def _served(cluster: CoreCluster, to: NodeId) -> list[FetchResponse]:
+def _served(cluster: CoreCluster, to: NodeId) -> list[Any]:
     return [
         each
         for sender, receiver, each in cluster.sent
-        if (sender, receiver) == (1, to) and isinstance(each, FetchResponse) and each.received
+        if (sender, receiver) == (1, to) and isinstance(each, FetchResponse) and each.records
     ]
 
 
@@ -188,4 +189,4 @@ def test_a_fetch_that_comes_after_the_record_does_not_wait_for_it_either() -> No
     before = len(_served(cluster, ADDED))
     cluster.deliver(1, FetchRequest)
     (answer,) = _served(cluster, ADDED)[before:]
-    assert answer.serve_end_offset == cluster[1].log_end.offset
+    assert answer.records.end_offset == cluster[1].log_end.offset

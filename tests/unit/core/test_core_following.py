@@ -65,7 +65,7 @@ def test_the_next_fetch_acknowledges_only_what_is_flushed_and_leaves_at_once_the
     """Goal: the acknowledgement is a promise. Method: append on a slow disk, then persist."""
     cluster = following()
     cluster.slow_disks.add(1)
-    output = answer(cluster, received=GOOD, high_watermark=4)
+    output = answer(cluster, records=GOOD, high_watermark=4)
     assert [type(each) for each in output.persist] == [Append]
     assert output.immediate == []
     (promise,) = output.after_persist
@@ -82,7 +82,7 @@ def test_a_slow_disk_is_not_taken_for_a_silent_leader() -> None:
     """Goal: the request timer starts when the Fetch leaves. Method: persist after a long time."""
     cluster = following()
     cluster.slow_disks.add(1)
-    answer(cluster, received=GOOD)
+    answer(cluster, records=GOOD)
     cluster.now_ms += 1_900
     cluster.persist(1)
     assert cluster.members[1].deadline_ms is not None
@@ -123,21 +123,21 @@ def test_the_high_watermark_is_never_beyond_the_own_log_and_never_falls() -> Non
 def test_records_that_do_not_follow_are_dropped_without_a_trace(received: ReceivedRecords) -> None:
     """Goal: append only what is contiguous and of known epochs. Method: one flaw at a time."""
     cluster = following()
-    output = answer(cluster, received=received)
+    output = answer(cluster, records=received)
     assert cluster[1].log_end == OffsetAndEpoch(3, 2)
     assert output.persist == []
     (ignored,) = [each for each in output.events if isinstance(each, MessageIgnored)]
     assert ignored.is_violation
     cluster.now_ms += 20
     cluster.tick(1)
-    answer(cluster, received=GOOD)
+    answer(cluster, records=GOOD)
     assert cluster[1].log_end == OffsetAndEpoch(6, 5)
 
 
 def test_voters_take_effect_when_appended_and_revert_when_cut() -> None:
     """Goal: effective when appended. Method: append a set without this node, truncate it."""
     cluster = following()
-    answer(cluster, received=replace(GOOD, voters=(VotersAt(5, (voter(2), voter(3))),)))
+    answer(cluster, records=replace(GOOD, voters=(VotersAt(5, (voter(2), voter(3))),)))
     assert [each.key.id for each in cluster[1].voters] == [2, 3]
     assert not cluster[1].is_voter
     output = answer(cluster, diverging=OffsetAndEpoch(5, 5))
@@ -196,8 +196,8 @@ def test_only_one_fetch_is_under_way_whatever_happens() -> None:
     request = last_fetch(cluster)
     cluster.tick(1)
     assert last_fetch(cluster) == request
-    answer(cluster, received=GOOD)
-    stale = FetchResponse(request.request_id, ErrorCode.NONE, 2, 5, received=GOOD)
+    answer(cluster, records=GOOD)
+    stale = FetchResponse(request.request_id, ErrorCode.NONE, 2, 5, records=GOOD)
     output = cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, stale))
     assert cluster[1].log_end_offset == 6
     assert any(isinstance(each, MessageIgnored) for each in output.events)

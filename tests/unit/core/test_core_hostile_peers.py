@@ -218,7 +218,7 @@ class Nonsense:
                     self.number(),
                     self.pair() if maybe else None,
                     self.pair() if self.rng.random() < 0.2 else None,
-                    received=self.records(),
+                    records=self.records(),
                     read_round=self.round(),
                 )
             case 2:

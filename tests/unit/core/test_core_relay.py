@@ -10,7 +10,6 @@ import pytest
 from quorum.config import QuorumConfig
 from quorum.core.following.relaying import may_go_direct, relay_to_ask
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, Subtree
-from quorum.core.node.raft_node import RaftNode
 from quorum.core.positions.fetch_classification import SERVE, Diverging
 from quorum.core.positions.log_view import LogView
 from quorum.core.replication.relay_serving import classify_committed
@@ -23,6 +22,7 @@ from quorum.types import EpochStart, OffsetAndEpoch
 from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import disk_with, key, voter
+from tests.support.wire_node import WireNode
 
 CONFIG = QuorumConfig(relay_patience_ms=1000, relay_retry_ms=5000)
 
@@ -193,7 +193,7 @@ def test_a_report_is_provisional_as_long_as_one_below_it_is() -> None:
 )
 def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtree | None) -> None:
     plan = RelayPlan(serves=True)
-    node = RaftNode(
+    node = WireNode(
         config=CONFIG, cluster_id=CLUSTER, me=key(7), rng=random.Random(1), relays=plan,
         bootstrap=(1,),
     )  # fmt: skip
@@ -208,7 +208,7 @@ def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtr
 
 def test_a_voter_that_may_relay_reports_nobody() -> None:
     """Goal: ``relay.enable`` on a voter does nothing. Method: restart one with a log."""
-    node = RaftNode(
+    node = WireNode(
         config=CONFIG, cluster_id=CLUSTER, me=key(1), rng=random.Random(1),
         relays=RelayPlan(serves=True),
     )  # fmt: skip

@@ -12,13 +12,13 @@ from quorum.config import QuorumConfig
 from quorum.core.contract.output import Output
 from quorum.core.following.relaying import problem_with_path, source_of_records
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_disk import disk_with, key, voter
+from tests.support.wire_node import WireNode
 
 CONFIG = QuorumConfig(held_fetches_max=2, observers_max=3, relay_hops_max=2)
 WAIT_MS = CONFIG.fetch_max_wait_ms
@@ -29,7 +29,7 @@ class RelayNode:
     """Relay 7, whose leader 1 has told it that offsets below ``committed`` are committed."""
 
     def __init__(self, committed: int = 3, *, path: tuple[ReplicaKey, ...] = ()) -> None:
-        self.node = RaftNode(
+        self.node = WireNode(
             config=CONFIG, cluster_id=CLUSTER, me=key(7), rng=random.Random(1),
             relays=RelayPlan(serves=True, fetch_from=tuple(each.id for each in path)),
         )  # fmt: skip
@@ -83,7 +83,7 @@ def test_an_observer_that_has_everything_is_answered_when_its_time_is_over() -> 
     assert relay.after(WAIT_MS - 1) == []
     ((number, answer),) = relay.after(1)
     assert (number, answer.error, answer.high_watermark) == (1, ErrorCode.NONE, 3)
-    assert (answer.serve_offset, answer.path) == (-1, (key(7),))
+    assert (answer.records, answer.path) == (b"", (key(7),))
 
 
 def test_a_relay_that_nobody_fetches_from_keeps_no_clock() -> None:
@@ -120,13 +120,13 @@ def test_who_fetches_from_a_relay_is_seen_there_as_an_observer() -> None:
 
 def test_records_below_the_high_watermark_are_served_at_once_and_no_others() -> None:
     ((_, answer),) = RelayNode().ask(fetch_offset=1)
-    assert (answer.serve_offset, answer.serve_end_offset, answer.leader_id) == (1, 3, 1)
-    assert answer.serve_bytes_max > 1
+    assert (answer.records.offset, answer.records.end_offset, answer.leader_id) == (1, 3, 1)
+    assert answer.records.bytes_max > 1
 
 
 def test_an_observer_that_knows_a_lower_high_watermark_is_answered_at_once() -> None:
     ((_, answer),) = RelayNode().ask(high_watermark=2)
-    assert (answer.high_watermark, answer.serve_offset) == (3, -1)
+    assert (answer.high_watermark, answer.records) == (3, b"")
 
 
 def test_an_observer_above_the_high_watermark_waits_until_that_rises() -> None:
@@ -218,7 +218,7 @@ def test_the_age_of_the_leaders_word_is_told() -> None:
 def test_a_log_that_parted_is_told_where() -> None:
     ((_, answer),) = RelayNode().ask(last_fetched_epoch=0)
     assert answer.diverging == OffsetAndEpoch(0, 0)
-    assert (answer.path, answer.serve_offset) == ((key(7),), -1)
+    assert (answer.path, answer.records) == ((key(7),), b"")
 
 
 def test_when_an_observer_asked_last_is_shown_until_it_has_been_silent_for_long() -> None:

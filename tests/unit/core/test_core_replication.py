@@ -71,8 +71,8 @@ def test_records_are_served_to_held_fetches_before_they_are_flushed_here() -> No
     output = cluster.propose(1, 2)
     assert [each.to for each in output.immediate] == [2, 3]
     for answer in answers(output):
-        assert (answer.serve_offset, answer.serve_end_offset) == (3, 5)
-        assert answer.serve_bytes_max == cluster.config.fetch_bytes_max
+        assert (answer.records.offset, answer.records.end_offset) == (3, 5)
+        assert answer.records.bytes_max == cluster.config.fetch_bytes_max
 
 
 def test_whoever_asks_for_more_is_served_no_more_than_this_leader_may_send() -> None:
@@ -81,7 +81,7 @@ def test_whoever_asks_for_more_is_served_no_more_than_this_leader_may_send() -> 
     cluster.propose(1, 2)
     for asked, served in ((1 << 30, 64), (1, 1)):
         told = answers(fetch(cluster, 2, 3, last=1, max_bytes=asked))
-        assert [each.serve_bytes_max for each in told if each.serve_offset == 3] == [served]
+        assert [each.records.bytes_max for each in told if each.records.offset == 3] == [served]
 
 
 def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
@@ -258,14 +258,14 @@ def test_a_plain_consumer_sees_only_what_is_committed() -> None:
     cluster.propose(1, 2)
     consumer = ReplicaKey(-1)
     (early,) = answers(fetch(cluster, -1, 0, replica=consumer, epoch=-1, last=-1))
-    assert (early.serve_offset, early.serve_end_offset) == (0, 3)
+    assert (early.records.offset, early.records.end_offset) == (0, 3)
     assert answers(fetch(cluster, -1, 3, replica=consumer, epoch=-1, last=-1)) == []
     output = fetch(cluster, 2)
     assert answers(output) == []
     cluster.persist(1)
     assert cluster[1].high_watermark == 5
     late = [m for _, to, m in cluster.sent if to == -1 and isinstance(m, FetchResponse)][-1]
-    assert (late.serve_offset, late.serve_end_offset) == (3, 5)
+    assert (late.records.base_offset, late.records.end_offset) == (3, 5)
     assert [each.key.id for each in cluster[1].replicas()] == [1, 2, 3]
 
 
@@ -282,7 +282,7 @@ def test_a_plain_consumer_at_the_log_start_has_no_history_to_differ_in() -> None
     """Goal: it may begin to read, whatever it read elsewhere. Method: an epoch that never was."""
     cluster = led()
     (answer,) = answers(fetch(cluster, -1, 0, replica=ReplicaKey(-1), epoch=-1, last=1))
-    assert (answer.error, answer.diverging, answer.serve_end_offset) == (ErrorCode.NONE, None, 3)
+    assert (answer.error, answer.diverging, answer.records.end_offset) == (ErrorCode.NONE, None, 3)
 
 
 @pytest.mark.parametrize("sender", [2, -1], ids=["replica", "consumer"])
@@ -335,7 +335,7 @@ def test_a_voter_that_knows_of_its_loss_is_served_and_counts_for_what_it_has() -
     output = fetch(cluster, 2, 1, has_lost_records=True)
     assert not [each for each in output.events if isinstance(each, ReplicaRegressed)]
     (answer,) = answers(output)
-    assert (answer.error, answer.serve_offset) == (ErrorCode.NONE, 1)
+    assert (answer.error, answer.records.offset) == (ErrorCode.NONE, 1)
     assert [each.log_end_offset for each in cluster[1].replicas() if each.key.id == 2] == [1]
     assert cluster[1].high_watermark == 3
 

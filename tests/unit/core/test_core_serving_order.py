@@ -39,9 +39,9 @@ def led(voters: int = 3, *, delay_ms: int = DELAY_MS, **settings: int) -> CoreCl
 def served(output: Output) -> list[tuple[int, int]]:
     """(whom, end) for every answer with records."""
     return sorted(
-        (each.to, each.message.serve_end_offset)
+        (each.to, each.message.records.end_offset)
         for each in (*output.immediate, *output.after_persist)
-        if isinstance(each.message, FetchResponse) and each.message.serve_bytes_max
+        if isinstance(each.message, FetchResponse) and each.message.records
     )
 
 

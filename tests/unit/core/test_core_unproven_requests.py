@@ -78,7 +78,7 @@ def test_what_a_stranger_acknowledged_is_held_against_no_voter() -> None:
     cluster, own_end = alone()
     fetch(cluster, cluster[1].log_end.offset, is_unproven=True)
     answer = fetch(cluster, own_end)
-    assert (answer.error, answer.serve_offset) == (ErrorCode.NONE, own_end)
+    assert (answer.error, answer.records.base_offset) == (ErrorCode.NONE, own_end)
 
 
 def test_a_voter_is_held_to_what_it_acknowledged_whatever_a_stranger_said_since() -> None:

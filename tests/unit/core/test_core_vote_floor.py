@@ -79,7 +79,6 @@ def test_records_on_their_way_do_not_lift_it() -> None:
         {"diverging": OffsetAndEpoch(0, 0)},
         {"snapshot_id": OffsetAndEpoch(3, 1)},
         {"request_id": 1},
-        {"records": b"not described"},
     ],
 )
 def test_no_other_answer_lifts_it(fields: dict[str, object]) -> None:

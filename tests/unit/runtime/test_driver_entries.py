@@ -20,7 +20,7 @@ def test_a_promise_leaves_with_its_ticket_and_in_order() -> None:
     last = driver._durable_ticket
     answer = VoteResponse(1, ErrorCode.NONE, 2, 1, granted=False)
     for ticket, to in ((2, 1), (2, 2), (3, 3)):
-        driver._promises.append(Promise(last + ticket, to, answer))
+        driver._promises.append((last + ticket, to, answer))
     left = []
     for ticket in (1, 2, 3):
         driver._durable_ticket = last + ticket

@@ -261,11 +261,7 @@ def test_numbers_that_do_not_fit_are_our_own_fault(
 
 
 def test_local_fields_do_not_travel() -> None:
-    """Where to serve from is between the core and its runtime."""
-    sent: Message = FetchResponse(1, ErrorCode.NONE, 1, 2, serve_offset=7, serve_bytes_max=100)
-    received = decode_frame(encode_frame(sent))
-    assert isinstance(received, FetchResponse)
-    assert (received.serve_offset, received.serve_bytes_max) == (-1, 0)
+    """What the receiving runtime puts beside a digest is between it and its core."""
     fetch = dataclasses.replace(example(FetchRequest), digest=b"theirs", own_digest=b"ours")
     received = decode_frame(encode_frame(fetch))
     assert isinstance(received, FetchRequest)
@@ -307,8 +303,7 @@ def test_hellos_survive(hello: Hello) -> None:
 
 
 LOCAL_FIELDS = {
-    "received", "own", "own_digest", "serve_offset", "serve_bytes_max", "serve_end_offset",
-    "is_unproven",
+    "own", "own_digest", "is_unproven",
 }  # fmt: skip
 SHARED_FIELDS = {
     "request_id", "cluster_id", "candidate", "voter", "epoch", "last", "pre_vote", "error",
