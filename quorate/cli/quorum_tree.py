@@ -44,20 +44,15 @@ def with_routes(
         row["route"] = beyond if row["status"] == "Observer" else []
     return rows + [
         {
+            **dict.fromkeys(rows[0], _UNKNOWN),
             "node_id": observer,
             "directory_id": None,
-            "log_end_offset": _UNKNOWN,
-            "lag": _UNKNOWN,
-            "last_fetch_timestamp_ms": _UNKNOWN,
-            "last_caught_up_timestamp_ms": _UNKNOWN,
             "status": "Observer",
             "is_disqualified": False,
             "fetches_from": sources[observer],
             "route": route_of(observer, sources, top) + beyond,
             "subtree": sum(source == observer for source in sources.values()),
-            "subtree_low": _UNKNOWN,
             "is_low_provisional": False,
-            "compared_end": _UNKNOWN,
         }
         for observer in sorted(sources.keys() - known)
     ]

@@ -20,11 +20,9 @@ from quorate.services.ports import (
     Leadership,
     Outcome,
     QuorumStatus,
-    ReplicaStatus,
     VoterChange,
 )
 from quorum.core.contract.local_events import NO_TOKEN, TransferLeadership
-from quorum.core.state.replica_progress import ReplicaView
 from quorum.types import Endpoint, NodeId
 
 if TYPE_CHECKING:
@@ -130,37 +128,20 @@ class ReplicaNode(LogFacts):
 
     def describe_quorum(self) -> QuorumStatus:
         """The voters, the observers and their progress."""
-        views = self._node.replicas()
-        voters = self._node.voters
-        known = tuple(self._status(view) for view in views if view.is_voter) or tuple(
-            ReplicaStatus(voter.key.id, voter.key.directory_id) for voter in voters
-        )
-        tree = self._node.tree()
-        observers = tuple(
-            self._status(view) for view in (*views, *tree.downstream) if not view.is_voter
-        )
+        node = self._node
         return QuorumStatus(
-            tuple(sorted(known, key=_by_id)),
-            tuple(sorted(observers, key=_by_id)),
-            tuple((voter.key.id, voter.endpoints) for voter in voters),
-            self._node.removed_voters,
-            self._pending_change(),
-            self._node.me.directory_id,
+            node.voters,
+            node.replicas(),
+            node.tree(),
+            node.removed_voters,
+            node.pending_change,
+            node.me.directory_id,
             self._replica.config.endpoints,
-            tuple(key.id for key in tree.path),
-            self._node.chain.log_problem,
+            node.chain.log_problem,
             self._check_quorum_ms,
-            tree.subtree_low,
-            tree.is_low_provisional,
             str(self._controller.fault or ""),
+            self._clock.wall_ms() - self._clock.now_ms(),
         )
-
-    def _pending_change(self) -> str:
-        change = self._node.pending_change
-        if change is None:
-            return ""
-        where = f"written at {change.offset}" if change.offset >= 0 else "not written yet"
-        return f"{change.kind} node {change.voter.key.id}, {where}"
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
         """Let ``target`` (``NO_NODE``: whoever is furthest) take over; bounded in time."""
@@ -213,27 +194,6 @@ class ReplicaNode(LogFacts):
             return endpoints[-1]
         voter = next((each for each in self._node.voters if each.key.id == node_id), None)
         return _last_address(voter.endpoints) if voter is not None else ""
-
-    def _status(self, view: ReplicaView) -> ReplicaStatus:
-        # The core measures monotonic time; people and wire want wall time.
-        shift = self._clock.wall_ms() - self._clock.now_ms()
-        return ReplicaStatus(
-            view.key.id,
-            view.key.directory_id,
-            view.log_end_offset,
-            view.last_fetch_ms + shift if view.last_fetch_ms >= 0 else -1,
-            view.last_caught_up_ms + shift if view.last_caught_up_ms >= 0 else -1,
-            view.subtree.members if view.subtree is not None else 0,
-            view.subtree.low if view.subtree is not None else -1,
-            view.compared_end,
-            view.is_disqualified,
-            view.subtree.links if view.subtree is not None else (),
-            view.subtree is not None and view.subtree.is_provisional,
-        )
-
-
-def _by_id(status: ReplicaStatus) -> tuple[int, bytes]:
-    return status.id, status.directory_id
 
 
 def _last_address(endpoints: tuple[Endpoint, ...]) -> str:

@@ -13,10 +13,12 @@ from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
 from quorate.services.image_digests import ImageDigests
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
-from quorate.services.ports import ReplicaStatus, ServedNode
+from quorate.services.ports import QuorumStatus, ServedNode
 from quorate.services.reads import Reads
+from quorum.core.state.pending_change import PendingChangeView
+from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
-from quorum.types import METADATA_PARTITION, METADATA_TOPIC
+from quorum.types import METADATA_PARTITION, METADATA_TOPIC, Uuid
 from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
 from statemachine.dump import count_records
@@ -64,7 +66,7 @@ class AdminService:
             leader_id=leader.leader_id,
             leader_epoch=leader.epoch,
             brokers=brokers(image),
-            nodes=_nodes(self._node),
+            nodes=_nodes(self._node.describe_quorum()),
         )
 
     async def _describe_quorum(
@@ -78,27 +80,31 @@ class AdminService:
             leader_id=leader.leader_id,
             leader_epoch=leader.epoch,
             high_watermark=node.high_watermark,
-            voters=_replicas(status.voters),
-            observers=_replicas(status.observers),
-            nodes=_nodes(node),
+            voters=_voters(status),
+            observers=[
+                _replica(each, status.wall_shift_ms)
+                for each in (*status.replicas, *status.tree.downstream)
+                if not each.is_voter
+            ],
+            nodes=_nodes(status),
             node_id=node.node_id,
             is_leader=node.is_leader,
             log_start_offset=node.log_start.offset,
             log_end_offset=node.log_end.offset,
             position=self._reads.position(node.image),
-            directory_id=status.own_directory_id if any(status.own_directory_id) else b"",
+            directory_id=_known(status.own_directory_id),
             own_endpoints=endpoints_to_pb(status.own_endpoints),
             timestamp_ms=node.wall_ms(),
-            pending_change=status.pending_change,
+            pending_change=_pending_change(status.pending_change),
             removed=[
                 admin_pb2.RemovedVoter(node_id=key.id, directory_id=key.directory_id)
                 for key in status.removed
             ],
-            relay_path=status.relay_path,
+            relay_path=[key.id for key in status.tree.path],
             divergence_resolution=status.divergence_resolution,
             check_quorum_ms=status.check_quorum_ms,
-            relay_low_offset=status.relay_low_offset if status.relay_low_offset >= 0 else None,
-            is_relay_low_provisional=status.is_relay_low_provisional,
+            relay_low_offset=status.tree.subtree_low if status.tree.subtree_low >= 0 else None,
+            is_relay_low_provisional=status.tree.is_low_provisional,
             replay_stopped=status.replay_stopped,
         )
 
@@ -158,26 +164,49 @@ def _import_status(state: ImportState) -> admin_pb2.ImportStatus:
     )
 
 
-def _replicas(replicas: Iterable[ReplicaStatus]) -> Iterable[admin_pb2.QuorumReplica]:
-    for replica in replicas:
-        yield admin_pb2.QuorumReplica(
-            replica_id=replica.id,
-            directory_id=replica.directory_id if any(replica.directory_id) else b"",
-            log_end_offset=replica.log_end_offset,
-            last_fetch_timestamp_ms=replica.last_fetch_timestamp_ms,
-            last_caught_up_timestamp_ms=replica.last_caught_up_timestamp_ms,
-            subtree_members=replica.subtree_members,
-            subtree_low_offset=replica.subtree_low_offset,
-            compared_end_offset=replica.compared_end_offset,
-            is_disqualified=replica.is_disqualified,
-            below=[
-                admin_pb2.ObserverLink(observer_id=observer, fetches_from=source)
-                for observer, source in replica.below
-            ],
-            is_subtree_low_provisional=replica.is_subtree_low_provisional,
-        )
+def _voters(status: QuorumStatus) -> list[admin_pb2.QuorumReplica]:
+    """The voters in force, with what the leader knows of them."""
+    known = [each for each in status.replicas if each.is_voter] or [
+        ReplicaView(voter.key, True, -1, -1, -1)  # noqa: FBT003
+        for voter in sorted(status.voters, key=lambda each: each.key.id)
+    ]
+    return [_replica(each, status.wall_shift_ms) for each in known]
 
 
-def _nodes(node: ServedNode) -> Iterable[admin_pb2.QuorumNode]:
-    for node_id, endpoints in node.describe_quorum().endpoints:
-        yield admin_pb2.QuorumNode(node_id=node_id, endpoints=endpoints_to_pb(endpoints))
+def _replica(view: ReplicaView, wall_shift_ms: int) -> admin_pb2.QuorumReplica:
+    def wall_ms(time_ms: int) -> int:
+        return time_ms + wall_shift_ms if time_ms >= 0 else -1
+
+    found = admin_pb2.QuorumReplica(
+        replica_id=view.key.id,
+        directory_id=_known(view.key.directory_id),
+        log_end_offset=view.log_end_offset,
+        last_fetch_timestamp_ms=wall_ms(view.last_fetch_ms),
+        last_caught_up_timestamp_ms=wall_ms(view.last_caught_up_ms),
+        subtree_low_offset=-1,
+        compared_end_offset=view.compared_end,
+        is_disqualified=view.is_disqualified,
+    )
+    if (subtree := view.subtree) is not None:
+        found.subtree_members = subtree.members
+        found.subtree_low_offset = subtree.low
+        found.is_subtree_low_provisional = subtree.is_provisional
+        for observer, source in subtree.links:
+            found.below.add(observer_id=observer, fetches_from=source)
+    return found
+
+
+def _known(directory_id: Uuid) -> bytes:
+    return directory_id if any(directory_id) else b""
+
+
+def _pending_change(change: PendingChangeView | None) -> str:
+    if change is None:
+        return ""
+    where = f"written at {change.offset}" if change.offset >= 0 else "not written yet"
+    return f"{change.kind} node {change.voter.key.id}, {where}"
+
+
+def _nodes(status: QuorumStatus) -> Iterable[admin_pb2.QuorumNode]:
+    for voter in status.voters:
+        yield admin_pb2.QuorumNode(node_id=voter.key.id, endpoints=endpoints_to_pb(voter.endpoints))

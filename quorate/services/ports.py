@@ -12,6 +12,9 @@ from typing import Protocol, TypeAlias
 
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
+from quorum.core.state.pending_change import PendingChangeView
+from quorum.core.state.replica_progress import ReplicaView
+from quorum.core.state.replica_table import TreeView
 from quorum.errors import ErrorCode
 from quorum.types import (
     ZERO_UUID,
@@ -22,6 +25,7 @@ from quorum.types import (
     ReplicaKey,
     SnapshotId,
     Uuid,
+    Voter,
 )
 from statemachine.commands import Command, FeatureRange
 from statemachine.image import MetadataImage
@@ -40,51 +44,26 @@ class Leadership:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaStatus:
-    """What the leader knows of one replica; -1 for what it (or a follower) does not know."""
-
-    id: NodeId
-    directory_id: Uuid
-    log_end_offset: int = -1
-    last_fetch_timestamp_ms: int = -1
-    last_caught_up_timestamp_ms: int = -1
-    subtree_members: int = 0
-    """Observers that fetch through it, over all levels."""
-    subtree_low_offset: int = -1
-    compared_end_offset: int = -1
-    """Up to here its log digest was found equal to the leader's in this leadership term."""
-    is_disqualified: bool = False
-    """Whether the disk with this key never votes."""
-    below: tuple[tuple[NodeId, NodeId], ...] = ()
-    """Observers below it, over all levels, and whom each fetches from."""
-    is_subtree_low_provisional: bool = False
-    """Whether the low stands in for observers of which a relay that restarted has not heard."""
-
-
-@dataclass(frozen=True, slots=True)
 class QuorumStatus:
-    """The quorum as one node sees it. Replicas ascend by id."""
+    """The quorum as one node sees it: the core's views as they are, and what the node adds."""
 
-    voters: tuple[ReplicaStatus, ...]
-    observers: tuple[ReplicaStatus, ...]
-    endpoints: tuple[tuple[NodeId, tuple[Endpoint, ...]], ...]
+    voters: tuple[Voter, ...]
+    replicas: tuple[ReplicaView, ...]
+    """On the leader all replicas, voters first; empty elsewhere."""
+    tree: TreeView
     removed: tuple[ReplicaKey, ...] = ()
     """Replicas that were removed and are not let back in without an explicit word."""
-    pending_change: str = ""
-    """The change of the voter set under way on this leader, in words."""
+    pending_change: PendingChangeView | None = None
     own_directory_id: Uuid = ZERO_UUID
     own_endpoints: tuple[Endpoint, ...] = ()
-    relay_path: tuple[NodeId, ...] = ()
-    """The relays between this node and the leader, nearest first."""
     divergence_resolution: str = ""
     """With whom this node's log differs, or why it is wrong; empty for nothing known."""
     check_quorum_ms: int = 0
     """How long this node, as leader, bears the silence of a majority; 0 when not known."""
-    relay_low_offset: int = -1
-    """What this node, as a relay, reports its subtree to need; -1 without anybody below it."""
-    is_relay_low_provisional: bool = False
     replay_stopped: str = ""
     """Why this node applies no further committed record; empty while it does."""
+    wall_shift_ms: int = 0
+    """Added to times of the core, which are monotonic, it gives milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,15 @@ from quorate.services.ports import (
     Leadership,
     Outcome,
     QuorumStatus,
-    ReplicaStatus,
     VoterChange,
 )
 from quorate.services.registration import ClientServices
 from quorum.batch import read_header, scan_batches
+from quorum.core.state.replica_progress import ReplicaView
+from quorum.core.state.replica_table import TreeView
 from quorum.errors import ErrorCode
 from quorum.transport.running_calls import RunningCalls
-from quorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, SnapshotId
+from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from statemachine import commands
 from statemachine.codec import encode_record
 from statemachine.commands import Command, FeatureRange
@@ -58,7 +59,7 @@ class FakeNode:
         self.reads: list[Callable[[int | None], None]] = []
         self.auto_confirm = True
         self.snapshot: SnapshotId | None = None
-        self.endpoints = ((node_id, (Endpoint("CONTROLLER", "localhost", 9093),)),)
+        self.voters = (Voter(ReplicaKey(node_id), (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
         self.asked_to_lead: list[int] = []
         self.transfer_outcome = Outcome(ErrorCode.NONE, "")
@@ -278,13 +279,10 @@ class FakeNode:
         return self.snapshot
 
     def describe_quorum(self) -> QuorumStatus:
+        keys = [ReplicaKey(i, bytes([i]) * 16) for i in sorted(self.peers)]
+        views = [ReplicaView(key, True, self.log.end, TIMESTAMP, TIMESTAMP) for key in keys]
         return QuorumStatus(
-            voters=tuple(
-                ReplicaStatus(i, bytes([i]) * 16, self.log.end, TIMESTAMP, TIMESTAMP)
-                for i in sorted(self.peers)
-            ),
-            observers=(ReplicaStatus(99, ZERO_UUID),),
-            endpoints=self.endpoints,
+            self.voters, (*views, ReplicaView(ReplicaKey(99), False, -1, -1, -1)), TreeView((), ())
         )
 
     async def transfer_leadership(self, target: int) -> Outcome:

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from quorate.client import Client, OutcomeUnknownError, RefusedError, UnavailableError
-from quorate.services.ports import Outcome, QuorumStatus, ReplicaStatus, VoterChange
+from quorate.services.ports import Outcome, QuorumStatus, VoterChange
 from quorum.core.contract.local_events import RemoveVoter
+from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint
+from quorum.types import Endpoint, ReplicaKey, Voter
 from quorum.v1 import common_pb2
 from tests.support.served_node import FakeNode, SharedLog, cluster, serving
 
@@ -62,8 +63,8 @@ class Voters:
             return status
         return replace(
             status,
-            voters=(*status.voters, ReplicaStatus(4, DISK)),
-            endpoints=(*status.endpoints, (4, (self.endpoint,))),
+            voters=(*status.voters, Voter(ReplicaKey(4, DISK), (self.endpoint,))),
+            replicas=(*status.replicas, ReplicaView(ReplicaKey(4, DISK), True, -1, -1, -1)),
         )
 
 
@@ -173,8 +174,11 @@ def test_a_repeat_that_is_refused_for_another_reason_is_refused() -> None:
 def test_a_transfer_whose_answer_got_lost_is_seen_by_who_leads() -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         for node in nodes:
-            node.endpoints = tuple(
-                (each.node_id, (Endpoint("C", "127.0.0.1", int(each.address.split(":")[1])),))
+            node.voters = tuple(
+                Voter(
+                    ReplicaKey(each.node_id),
+                    (Endpoint("C", "127.0.0.1", int(each.address.split(":")[1])),),
+                )
                 for each in nodes
             )
 

@@ -20,7 +20,6 @@ from quorate.client import (
     at_least,
 )
 from quorate.services import registration
-from quorum.types import Endpoint
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     CONFIG_SOURCE_CLUSTER,
@@ -287,18 +286,6 @@ def test_features_and_quorum():
         assert quorum.nodes[0].endpoints[0].port == 9093
 
     with_client(scenario, nodes=2, ask=[1])
-
-
-def test_the_quorum_is_described_by_the_leader_wherever_one_asks():
-    async def scenario(log, nodes, client):
-        host, port = nodes[1].address.split(":")
-        nodes[0].endpoints = ((2, (Endpoint("CONTROLLER", host, int(port)),)),)
-        assert (await client.describe_quorum(from_leader=False)).node_id == 1
-        assert (await client.describe_quorum()).node_id == 2
-        log.leader = None
-        assert (await client.describe_quorum()).leader_id == -1
-
-    with_client(scenario, nodes=2, leader=2, ask=[1])
 
 
 def test_records_are_never_deleted_on_request():

@@ -1,0 +1,70 @@
+"""Describe-quorum answers with the core's views, and from the leader."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from quorate.client import Client
+from quorum.core.messages.fetch_messages import Subtree
+from quorum.core.state.pending_change import PendingChangeView
+from quorum.core.state.replica_progress import ReplicaView
+from quorum.core.state.replica_table import TreeView
+from quorum.types import Endpoint, ReplicaKey, Voter
+from tests.support.served_node import cluster, serving
+
+
+def with_client(scenario, *, nodes=1, leader=1, ask=None):
+    """Run ``scenario(log, nodes, client)``; the client knows the nodes of ``ask``."""
+
+    async def run():
+        log, made = cluster(nodes, leader=leader)
+        async with serving(*made):
+            addresses = [made[n - 1].address for n in ask or range(1, nodes + 1)]
+            async with Client(addresses, timeout_seconds=30) as client:
+                await scenario(log, made, client)
+
+    asyncio.run(run())
+
+
+def test_the_views_of_the_core_are_what_the_answer_shows():
+    """Times of the core become times since 1970; what is not known stays so."""
+    relay = ReplicaView(
+        ReplicaKey(9), False, 60, 100, -1, Subtree(5, 2, ((20, 9),), True), compared_end=50
+    )
+    pending = PendingChangeView("add", Voter(ReplicaKey(4)), 77, 0)
+
+    async def scenario(log, nodes, client):
+        described = nodes[0].describe_quorum
+        nodes[0].describe_quorum = lambda: replace(
+            described(),
+            replicas=(ReplicaView(ReplicaKey(1), True, 70, 90, 95, is_disqualified=True), relay),
+            tree=TreeView((ReplicaKey(8),), (), 3, True),
+            pending_change=pending,
+            wall_shift_ms=1000,
+        )
+        found = await client.describe_quorum()
+        (voter,), (observer,) = found.voters, found.observers
+        assert (voter.last_fetch_timestamp_ms, voter.last_caught_up_timestamp_ms) == (1090, 1095)
+        assert (voter.is_disqualified, voter.subtree_low_offset) == (True, -1)
+        assert (observer.replica_id, observer.last_caught_up_timestamp_ms) == (9, -1)
+        assert (observer.subtree_members, observer.subtree_low_offset) == (2, 5)
+        assert (observer.is_subtree_low_provisional, observer.compared_end_offset) == (True, 50)
+        assert [(each.observer_id, each.fetches_from) for each in observer.below] == [(20, 9)]
+        assert (list(found.relay_path), found.relay_low_offset) == ([8], 3)
+        assert found.is_relay_low_provisional
+        assert found.pending_change == "add node 4, written at 77"
+
+    with_client(scenario)
+
+
+def test_the_quorum_is_described_by_the_leader_wherever_one_asks():
+    async def scenario(log, nodes, client):
+        host, port = nodes[1].address.split(":")
+        nodes[0].voters = (Voter(ReplicaKey(2), (Endpoint("CONTROLLER", host, int(port)),)),)
+        assert (await client.describe_quorum(from_leader=False)).node_id == 1
+        assert (await client.describe_quorum()).node_id == 2
+        log.leader = None
+        assert (await client.describe_quorum()).leader_id == -1
+
+    with_client(scenario, nodes=2, leader=2, ask=[1])
