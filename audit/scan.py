@@ -109,11 +109,6 @@ class Scan:
         self._mark = 0
 
     @property
-    def has_state(self) -> bool:
-        """Whether changes are known."""
-        return self._delta is not None
-
-    @property
     def is_settled(self) -> bool:
         """Whether no metadata transaction is open."""
         return self._delta is None or self._delta.transaction is None

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.closed_loop import config_change
+from bench.loop import loop_factory
 from quorate.client.client import Client
 from quorate.demo.local_cluster import LocalCluster, LocalNode
-from quorum.transport.loop import loop_factory
 
 _FIRST_NUMBER = 1 << 40
 _ACKNOWLEDGED_BEFORE = 20

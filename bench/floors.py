@@ -15,7 +15,7 @@ import grpc
 from grpc import aio
 
 from bench.closed_loop import percentile
-from quorum.transport.loop import loop_factory
+from bench.loop import loop_factory
 
 _SYNC_BYTES = 4096
 _ECHO_BYTES = 100

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 import psutil
 
 from bench.closed_loop import LoadResult, create_topics, run_writers
+from bench.loop import loop_factory
 from quorate.client.client import Client
 from quorate.controller.config import ControllerConfig
 from quorate.demo.local_cluster import LocalCluster, LocalNode
-from quorum.transport.loop import loop_factory
 
 SYNCS = "quorate_log_sync_seconds_count"
 COMMITS = "quorate_raft_commit_seconds_count"

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import grpc
 
 from bench.closed_loop import percentile, topic_name
+from bench.loop import loop_factory
 from quorate.client.client import Client
 from quorate.client.queries import LINEARIZABLE, LOCAL
 from quorate.client.writes import TOPIC
 from quorate.demo.local_cluster import LocalCluster
-from quorum.transport.loop import loop_factory
 from quorum.v1 import metadata_pb2, metadata_pb2_grpc
 
 READERS = 64

@@ -22,6 +22,7 @@ from typing import Any
 from crc32c import crc32c
 from grpc import aio
 
+from bench.loop import loop_factory
 from quorum.config import QuorumConfig
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
@@ -31,7 +32,6 @@ from quorum.runtime.clock import SystemClock
 from quorum.transport.hello import Hello
 from quorum.transport.limits import SERVER_OPTIONS
 from quorum.transport.link import Link
-from quorum.transport.loop import loop_factory
 from quorum.transport.peers import PeerNetwork
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from snapshot.store import DirectorySnapshotStore

@@ -25,6 +25,7 @@ import grpc
 from crc32c import crc32c
 from grpc import aio
 
+from bench.loop import loop_factory
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
@@ -33,7 +34,6 @@ from quorum.transport.framing import decode_frame, encode_frame
 from quorum.transport.hello import Hello
 from quorum.transport.limits import CLIENT_OPTIONS, SERVER_OPTIONS
 from quorum.transport.link import Link
-from quorum.transport.loop import loop_factory
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.server import RaftService
 from quorum.types import OffsetAndEpoch, ReplicaKey
@@ -70,7 +70,7 @@ class Server:
                 message.request_id, ErrorCode.NONE, 1, 3, message.snapshot_id, size=1 << 40,
                 position=message.position, chunk=self.data, chunk_crc=self.crc,
             )  # fmt: skip
-        self.service.respond(sender, answer)
+        self.service.routes.respond(sender, answer)
 
     def on_refused(self, peer: int) -> None: ...
 

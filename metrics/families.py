@@ -58,7 +58,9 @@ class Families(Collector):
             metric = self._counters[name]
             enter = (metric.labels(*labels) if labels else metric).inc
             self._increments[name, labels] = enter
-        self._note(enter, by)
+        self._pending.append((enter, by))
+        if len(self._pending) > PENDING_MAX:
+            self.settle()
 
     def time(self, name: str, value: float, *labels: str) -> None:
         """Record one observation of a histogram, in its base unit."""
@@ -67,7 +69,9 @@ class Families(Collector):
             metric = self._histograms[name]
             enter = (metric.labels(*labels) if labels else metric).observe
             self._observations[name, labels] = enter
-        self._note(enter, value)
+        self._pending.append((enter, value))
+        if len(self._pending) > PENDING_MAX:
+            self.settle()
 
     def settle(self) -> None:
         """Enter everything that was noted."""
@@ -88,8 +92,3 @@ class Families(Collector):
         """No metric of its own; the others are up to date from here on."""
         self.settle()
         return ()
-
-    def _note(self, enter: _Enter, value: float) -> None:
-        self._pending.append((enter, value))
-        if len(self._pending) > PENDING_MAX:
-            self.settle()

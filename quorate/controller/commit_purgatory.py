@@ -25,30 +25,26 @@ class CommitPurgatory:
     def __init__(self, reads_max: int) -> None:
         self._reads_max = reads_max
         self._reads_count = 0
-        self._arrived: list[OnOutcome] = []
+        self.arrived: list[OnOutcome] = []
+        """Reads that wait for a round to begin."""
         self._rounds: dict[int, tuple[list[OnOutcome], list[PendingAnswer]]] = {}
         self._last_token = 0
         self._held: list[tuple[int, int, PendingAnswer]] = []
         self._held_count = 0
-
-    @property
-    def are_reads_waiting(self) -> bool:
-        """Whether reads wait for a round to begin."""
-        return bool(self._arrived)
 
     def add_read(self, on_outcome: OnOutcome) -> bool:
         """Take a linearizable read for the next round; False when too many are waiting."""
         if self._reads_count >= self._reads_max:
             return False
         self._reads_count += 1
-        self._arrived.append(on_outcome)
+        self.arrived.append(on_outcome)
         return True
 
     def begin_round(self, unproven: Sequence[PendingAnswer] = ()) -> int:
         """The token of a round for all reads that have arrived, and for these answers."""
         self._last_token += 1
-        self._rounds[self._last_token] = (self._arrived, list(unproven))
-        self._arrived = []
+        self._rounds[self._last_token] = (self.arrived, list(unproven))
+        self.arrived = []
         return self._last_token
 
     def end_round(self, token: int) -> tuple[list[OnOutcome], list[PendingAnswer]]:

@@ -38,6 +38,7 @@ from quorum.errors import (
     UnknownRecordError,
     invariant,
 )
+from quorum.ports import Clock
 from quorum.types import NO_NODE, NodeId, SnapshotId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.image import MetadataImage
@@ -196,10 +197,11 @@ class Controller:
 
     # ------------------------------------------------------------------ the shell's calls
 
-    @property
-    def is_flush_due(self) -> bool:
-        """Whether ``flush`` might do something; most turns of a replica bring nothing for it."""
-        return self._proposer.is_flush_due
+    def turn(self, clock: Clock) -> int | None:
+        """Append what has gathered; when ``tick`` has something to do, None while not active."""
+        if self.fault is not None:
+            return self._proposer.next_deadline_ms()
+        return self._proposer.turn(clock)
 
     def flush(self, now_ms: int, wall_ms: int) -> None:
         """Form and append a group from what waits, if one may be appended now.

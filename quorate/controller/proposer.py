@@ -25,6 +25,7 @@ from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.controller.uncommitted_image import UncommittedImage
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.errors import invariant
+from quorum.ports import Clock
 from quorum.types import NodeId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.machine import StateMachine
@@ -123,18 +124,22 @@ class Proposer:
         if deadline is not None and now_ms >= deadline:
             self._are_periodic_tasks_due = True
 
-    @property
-    def is_flush_due(self) -> bool:
-        """Whether ``flush`` has anything to do: a command, periodic task, contact, read or
-        activation.
+    def turn(self, clock: Clock) -> int | None:
+        """``flush`` if that may do something; what ``next_deadline_ms`` says afterwards.
+
+        Called at the end of every entry into the replica, of which most bring nothing.
         """
-        return bool(
+        if (
             self._queue
             or self._are_periodic_tasks_due
             or self._contacts
-            or self._purgatory.are_reads_waiting
+            or self._purgatory.arrived
             or (self.active_epoch is None and self.log.node.can_write)
-        )
+        ):
+            self.flush(clock.now_ms(), clock.wall_ms())
+        if self.active_epoch is None or self._are_periodic_tasks_due:
+            return None
+        return self._periodic_tasks.next_deadline_ms()
 
     def flush(self, now_ms: int, wall_ms: int) -> None:
         """Form and append a group from what waits, if one may be appended now."""
@@ -147,9 +152,7 @@ class Proposer:
             self._contacts.clear()
             if self._is_ready(now_ms, wall_ms) and self._may_append():
                 self._form_group(now_ms, wall_ms)
-            if self._purgatory.are_reads_waiting and (
-                self.log.node.can_write or not self.log.node.is_leader
-            ):
+            if self._purgatory.arrived and (self.log.node.can_write or not self.log.node.is_leader):
                 self.log.ask_position(self._purgatory.begin_round())
         finally:
             self._is_forming = False

@@ -31,11 +31,6 @@ class TransactionScan:
         self._ends: list[int] = []
         self._open: int | None = None
 
-    @property
-    def open_since(self) -> int | None:
-        """Offset of the marker that began the transaction that is open; None for none."""
-        return self._open
-
     def take(self, offset: int, record: MetadataRecord) -> None:
         """The next record of the log."""
         if isinstance(record, BeginTransactionRecord):

@@ -79,28 +79,27 @@ class CheckpointManager:
         ):
             self.write_now()
 
-    def retry(self) -> None:
-        """Write one if the last found no space, has waited for it, and is due still."""
+    def poll(self) -> None:
+        """Retry one that found no space and is due still; replace the last one if it is gone.
+
+        Called after every entry into the replica. A missing one is written at most once a second.
+        """
         if self._space.failures:
             self.consider()
+        if self._driver.node.lacks_snapshot and (
+            self.is_missing and self.age_ms >= REPLACE_EVERY_MS and not self._space.is_waiting
+        ):
+            self.write_now()
 
     @property
     def is_missing(self) -> bool:
-        """Whether nobody below the log start could be helped: the log is trimmed, and no checkpoint
-        is on offer any more, because the last one was damaged or could not be read.
+        """Whether nobody below the log start could be helped, and this replica can mend it: the
+        log is trimmed, and no checkpoint is on offer any more, because the last one was damaged
+        or could not be read.
         """
         node = self._driver.node
-        log_start = node.log_start.offset
-        offered = node.snapshots
-        # Asked after every turn; who says no is mostly the log, or the newest checkpoint.
-        if not log_start or (offered and offered[-1].offset >= log_start):
-            return False
-        return log_start <= self._controller.image.provenance.end_offset
-
-    def replace_missing(self) -> None:
-        """If there is none on offer, write one, due or not; at most one a second."""
-        if self.is_missing and self.age_ms >= REPLACE_EVERY_MS and not self._space.is_waiting:
-            self.write_now()
+        applied = self._controller.image.provenance.end_offset
+        return node.lacks_snapshot and node.log_start.offset <= applied
 
     @property
     def _is_busy(self) -> bool:

@@ -29,8 +29,6 @@ class LogManager:
         self._host = host
         self._stores = stores
         self._notify = notify
-        self.verified_bytes = 0
-        """Log bytes read again in this life."""
         self._last: Future[Verified] | None = None
 
     def stop(self) -> Future[Verified] | None:
@@ -77,7 +75,6 @@ class LogManager:
         except StorageError as error:
             self._host.on_failure(error)
             return
-        self.verified_bytes += found.size_bytes
         damage = found.damage
         if damage is None:
             self._notify(LogVerified(request.cuts))

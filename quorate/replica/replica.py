@@ -153,17 +153,15 @@ class Replica:
 
     def turn(self) -> None:
         """Append what gathered, consider a checkpoint, say when to come back."""
-        if self.controller.is_flush_due:
-            clock = self._host.clock
-            self.controller.flush(clock.now_ms(), clock.wall_ms())
+        deadline_ms = self.controller.turn(self._host.clock)
         # What is committed may not be in this replica's own file yet, and the header of a
         # checkpoint holds the digest of that file; so the look waits for the next completion.
         if self._has_published and self.node.flushed_end_offset >= self.stores.machine.end_offset:
             self._has_published = False
             self.checkpoints.consider()
-        self.checkpoints.retry()
-        self.checkpoints.replace_missing()
-        self.driver.wake_by(self.controller.next_deadline_ms())
+        self.checkpoints.poll()
+        if deadline_ms is not None:
+            self.driver.wake_by(deadline_ms)
 
     def close(self) -> None:
         """Release files. The writer must have been stopped before."""

@@ -9,9 +9,6 @@ from metrics.health import Check
 from quorate.config.server_config import ServerConfig
 from quorate.replica.replica import Replica
 
-FETCH_AGE_READY_MS = 10_000
-"""A follower that has not heard from a leader for this long is not ready."""
-
 
 class HealthChecks:
     """Of one running replica. Owned by the event loop."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.log_facts import LogFacts
-from quorate.server.image_age import ImageAge
 from quorate.server.metering import CommandMeter
 from quorate.services.ports import (
     Cancel,
@@ -28,9 +27,29 @@ from quorum.types import Endpoint, NodeId
 if TYPE_CHECKING:
     from quorate.replica.replica import Replica
     from quorum.core.contract.output import RequestSettled
+    from quorum.core.liveness.freshness import Freshness
     from quorum.ports import Clock
     from quorum.runtime.driver import OperatorRequest
     from statemachine.commands import Command, FeatureRange
+
+
+class ImageAge:
+    """How old the published image is. Owned by the event loop.
+
+    Invariant: the image held everything acknowledged before ``_as_of_ms``; it never falls.
+    """
+
+    def __init__(self) -> None:
+        self._as_of_ms = -1
+
+    def note(self, known: Freshness, applied_end: int) -> None:
+        """The log is current as ``known`` says, and the image holds it up to ``applied_end``."""
+        if applied_end >= known.end_offset and known.as_of_ms > self._as_of_ms:
+            self._as_of_ms = known.as_of_ms
+
+    def at(self, now_ms: int) -> int:
+        """Milliseconds since then; -1 when it was never known."""
+        return max(0, now_ms - self._as_of_ms) if self._as_of_ms >= 0 else -1
 
 
 class ReplicaNode(LogFacts):
@@ -61,7 +80,7 @@ class ReplicaNode(LogFacts):
         self._check_quorum_ms = check_quorum_ms
         self._loop = asyncio.get_running_loop()
         self._age = ImageAge()
-        self._controller.subscribe(lambda _: self._note_age())
+        self._controller.subscribe(self._note_age)
         self._due_turn: asyncio.Handle | None = None
 
     # ------------------------------------------------------------------ what is so now
@@ -178,7 +197,7 @@ class ReplicaNode(LogFacts):
         if self._due_turn is None:
             self._due_turn = self._loop.call_soon(self._turn)
 
-    def _note_age(self) -> None:
+    def _note_age(self, _: object = None) -> None:
         known = self._node.freshness(self._clock.now_ms())
         self._age.note(known, self.image.provenance.end_offset)
 

@@ -60,25 +60,15 @@ class Malformed:
     code: ErrorCode = ErrorCode.INVALID_REQUEST
 
 
-def _oversized(data: bytes) -> Malformed | None:
-    """What stands for a message that no client may send.
-
-    Asked here because on a port that also serves peers gRPC lets larger messages through.
-    """
-    if len(data) <= MESSAGE_BYTES_MAX:
-        return None
-    cause = f"{len(data)} bytes, more than {MESSAGE_BYTES_MAX}"
-    return Malformed(cause, ErrorCode.MESSAGE_TOO_LARGE)
-
-
 def decoder(parse: Callable[[bytes], RequestT]) -> Callable[[bytes], RequestT | Malformed]:
     """A deserializer that answers ``Malformed`` where protobuf's ``parse`` raises, and for too
-    much.
+    many bytes: on a port that also serves peers gRPC lets larger messages through.
     """
 
     def decode(data: bytes) -> RequestT | Malformed:
-        if too_large := _oversized(data):
-            return too_large
+        if len(data) > MESSAGE_BYTES_MAX:
+            cause = f"{len(data)} bytes, more than {MESSAGE_BYTES_MAX}"
+            return Malformed(cause, ErrorCode.MESSAGE_TOO_LARGE)
         try:
             return parse(data)
         except DecodeError as error:

@@ -64,7 +64,8 @@ class OutgoingAnswers:
             if not has_ended:
                 break
             self._is_writing = False
-        self._notify()
+        if self._waiters:
+            self._notify()
 
     async def wait_below(self, most: int) -> None:
         """Return once at most ``most`` answers are ``waiting``, or the stream is over.

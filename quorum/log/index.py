@@ -75,10 +75,6 @@ class OffsetIndex:
         number = bisect_left(self._positions, position, 0, len(self._last_offsets))
         return self._entry(number) if number < len(self._last_offsets) else None
 
-    def last_position(self) -> int:
-        """Position of the newest entry; 0 when there is none."""
-        return self._positions[-1] if self._positions else 0
-
     def _entry(self, number: int) -> IndexEntry | None:
         if number < 0:
             return None

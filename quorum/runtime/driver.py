@@ -242,9 +242,9 @@ class Driver:
 
     # ------------------------------------------------------------------ carrying out
 
-    def wake_by(self, deadline_ms: int | None) -> None:
+    def wake_by(self, deadline_ms: int) -> None:
         """Let ``tick`` come by ``deadline_ms``; the earliest since the last tick counts."""
-        if deadline_ms is not None and deadline_ms < self._armed_ms:
+        if deadline_ms < self._armed_ms:
             self._armed_ms = deadline_ms
             self._host.on_deadline(deadline_ms)
 

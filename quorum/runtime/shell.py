@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from quorum.errors import StorageError
@@ -48,12 +49,12 @@ class Shell:
         self.clock = clock
         self.writer = WriterThread(
             persistence,
-            on_done=lambda done: self._from_thread(self._write_done, done),
-            on_failure=lambda error: self._from_thread(self.on_failure, error),
+            on_done=partial(self._from_thread, self._write_done),
+            on_failure=partial(self._from_thread, self.on_failure),
         )
         self._loop = asyncio.get_running_loop()
         self._report_failure = on_failure
-        self._wheel: Wheel | None = None
+        self._wheel: Wheel
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
         self._has_failed = False
@@ -111,11 +112,11 @@ class Shell:
 
     def _tick(self) -> None:
         self._timer = None
-        self.guard(self._attached().tick)
+        self.guard(self._wheel.tick)
 
     def _write_done(self, done: WriteDone) -> None:
         # First what others wait for.
-        self.guard(self._attached().write_done, done)
+        self.guard(self._wheel.write_done, done)
         self.on_written(done)
 
     def on_written(self, done: WriteDone) -> None:
@@ -140,8 +141,3 @@ class Shell:
             call(*arguments)
         except BaseException as error:  # noqa: BLE001 - supervisor: reports and stops, never goes on
             self.on_failure(error)
-
-    def _attached(self) -> Wheel:
-        if self._wheel is None:
-            raise RuntimeError("attach a replica before starting the shell")
-        return self._wheel

@@ -18,7 +18,7 @@ from quorum.core.messages.voter_messages import (
     RemoveVoterRequest,
     UpdateVoterRequest,
 )
-from quorum.errors import PeerProtocolError, QuorumUsageError
+from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (
     ALIVE,
@@ -138,7 +138,11 @@ class InboundStream:
             self._link.counters.outbox_dropped += 1
             self._warn(str(error))
             return
-        if request is not None and isinstance(message, Response):
+        if (
+            request is not None
+            and isinstance(message, Response)
+            and message.error is not ErrorCode.NONE
+        ):
             name_refusal(request, message.error)
 
     async def _shake_hands(self) -> Hello:
@@ -235,7 +239,8 @@ class InboundStream:
             if peer_session is not None:
                 if peer_session.is_superseded:
                     raise PeerProtocolError(f"another process speaks as replica {key.id} by now")
-                peer_session.record_contact()
+                if peer_session.asked is not None:
+                    peer_session.record_contact()
             if data and data[0] == ALIVE:
                 continue
             message = decode_frame(data)

@@ -59,7 +59,11 @@ class Outbox:
         if len(self._frames) >= OUTBOX_FRAMES_MAX or self._bytes + size > OUTBOX_BYTES_MAX:
             self._drop("frames were dropped: what was written before has not left yet")
             return False
-        self._queue(frame)
+        if not self.is_closed:
+            self._frames.append(frame)
+            self._bytes += size
+            if not self._is_writing:
+                self._write_on()
         return True
 
     def _drop(self, problem: str) -> None:
@@ -78,18 +82,15 @@ class Outbox:
 
         Returns when it has been written, or the outbox is closed.
         """
-        self._queue(last)
-        if self._is_writing and not self.is_closed:
-            self._idle = asyncio.get_running_loop().create_future()
-            await self._idle
-
-    def _queue(self, frame: bytes) -> None:
         if self.is_closed:
             return
-        self._frames.append(frame)
-        self._bytes += len(frame)
+        self._frames.append(last)
+        self._bytes += len(last)
         if not self._is_writing:
             self._write_on()
+        if self._is_writing:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
 
     def _write_on(self) -> None:
         """Begin writes until one has to be waited for."""
@@ -106,21 +107,20 @@ class Outbox:
                 self._is_writing = False
                 self.close()
                 return
-            self._count()
+            self._counters.frames_sent += 1
+            self._counters.bytes_sent += self._bytes_in_flight
         self._is_writing = False
-        self._settle()
+        if self._idle is not None:
+            self._settle()
 
     def _written(self, error: BaseException | None) -> None:
         self._is_writing = False
         if error is not None:
             self.close()
             return
-        self._count()
-        self._write_on()
-
-    def _count(self) -> None:
         self._counters.frames_sent += 1
         self._counters.bytes_sent += self._bytes_in_flight
+        self._write_on()
 
     def _settle(self) -> None:
         if self._idle is not None and not self._idle.done():

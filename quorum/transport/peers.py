@@ -56,7 +56,7 @@ class PeerNetwork:
         if self._is_stopped:
             return
         if not is_request(message):
-            self.service.respond(to, message)
+            self.service.routes.respond(to, message)
             return
         channel = self._channels.get(to)
         try:

@@ -12,13 +12,17 @@ import logging
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import grpc
 
 from quorum.errors import ConfigError
-from quorum.transport.own_certificate import carries_name
 
 _LOGGER = logging.getLogger(__name__)
+_HOSTNAME_MISMATCH: Final = 62
+"""X509_V_ERR_HOSTNAME_MISMATCH: the chain is in order, the name is not there."""
+_FLIGHTS_MAX: Final = 8
+"""A handshake in memory takes three; more would be a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +164,35 @@ def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
         else:
             found.append((status.st_mtime_ns, status.st_size, status.st_ino))
     return tuple(found)
+
+
+def carries_name(certificate: Path, key: Path, authorities: Path, name: str) -> bool:
+    """Whether a client that expects ``name`` would be content with this certificate's names.
+
+    A handshake with ourselves, in memory. What else may be wrong with the chain is not evaluated:
+    peers may hold authorities that this node does not have any more.
+
+    Raises:
+        OSError: A file cannot be read; ``ssl.SSLError`` is one.
+    """
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key, password="")
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.load_verify_locations(authorities)
+    client.hostname_checks_common_name = False
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        client.wrap_bio(to_client, to_server, server_hostname=name),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for _ in range(_FLIGHTS_MAX):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLCertVerificationError as error:
+                return error.verify_code != _HOSTNAME_MISMATCH
+            if end is ends[0]:
+                return True
+    return True

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import grpc
-from grpc import aio
 
-from quorum.core.messages.message_types import Message
 from quorum.fair_share import FairShare
 from quorum.transport.answers import end
 from quorum.transport.callers import caller_of
@@ -21,18 +19,14 @@ from quorum.transport.hello import Hello
 from quorum.transport.inbound import InboundStream
 from quorum.transport.limits import (
     GOODBYE_S_MAX,
-    SERVER_OPTIONS,
     STREAMS_MAX,
     STREAMS_PER_CALLER_MAX,
 )
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.peer_sessions import PeerSessions
 from quorum.transport.routes import Routes
-from quorum.transport.running_calls import RunningCalls
 from quorum.transport.unary import UnaryCalls
 from quorum.types import NodeId
-
-_STOP_GRACE_S: Final = 0.2
 
 
 class RaftService:
@@ -55,8 +49,9 @@ class RaftService:
         self._link = link
         self._has_met = has_met
         self._on_accepted = on_accepted
-        self._routes = Routes(link.counters)
-        self._unary = UnaryCalls(link, self._routes)
+        self.routes = Routes(link.counters)
+        """Where responses go back."""
+        self._unary = UnaryCalls(link, self.routes)
         self._streams: set[InboundStream] = set()
         self._peer_sessions = PeerSessions()
         self._places = FairShare("peer_streams", STREAMS_MAX, caller_most=STREAMS_PER_CALLER_MAX)
@@ -78,10 +73,6 @@ class RaftService:
         }
         methods[EXCHANGE_METHOD] = grpc.stream_stream_rpc_method_handler(self._exchange)
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
-
-    def respond(self, to: NodeId, message: Message) -> None:
-        """Send a response to where its request came from."""
-        self._routes.respond(to, message)
 
     async def send_goodbye(self) -> None:
         """Tell every peer that this end closes on purpose; takes a bounded time.
@@ -108,7 +99,7 @@ class RaftService:
         stream = InboundStream(
             context,
             self._link,
-            self._routes,
+            self.routes,
             self._peer_sessions,
             self._on_accepted,
             self._is_known,
@@ -127,36 +118,3 @@ class RaftService:
         reached the same process at that replica's address.
         """
         return True if self._link.names is not None else self._has_met(hello)
-
-
-class PeerServer:
-    """A server for RaftService alone, where peers have a port of their own."""
-
-    def __init__(
-        self,
-        service: RaftService,
-        address: str,
-        credentials: grpc.ServerCredentials | None = None,
-    ) -> None:
-        """Bind ``host:port``; port 0 takes a free one.
-
-        Raises:
-            RuntimeError: The address cannot be bound.
-        """
-        self._service = service
-        self._running = RunningCalls()
-        self._server = aio.server(options=SERVER_OPTIONS, interceptors=(self._running,))
-        self._server.add_generic_rpc_handlers((service.handlers(),))
-        if credentials is None:
-            self.port: int = self._server.add_insecure_port(address)
-        else:
-            self.port = self._server.add_secure_port(address, credentials)
-
-    async def start(self) -> None:
-        """Accept streams and calls."""
-        await self._server.start()
-
-    async def stop(self) -> None:
-        """Say goodbye, then end everything within a moment."""
-        await self._service.send_goodbye()
-        await self._running.stop(self._server, _STOP_GRACE_S)

@@ -8,7 +8,7 @@ than what was changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from immutables import Map, MapMutation
 
@@ -72,7 +72,8 @@ class MapDelta(Generic[K, V]):
         return settled
 
     def _open(self) -> MapMutation[K, V]:
-        mutation = self.settle().mutate()
+        # Nothing is open, so ``_current`` is the immutable map.
+        mutation = cast("Map[K, V]", self._current).mutate()
         self._current = self._mutation = mutation
         return mutation
 
@@ -100,11 +101,6 @@ class NestedMapDelta(Generic[G, K, V]):
         if opened is not None:
             return opened.settle()
         return self._outer.get(group, EMPTY_MAP)
-
-    def group_size(self, group: G) -> int:
-        """How many entries the group has now."""
-        opened = self._opened.get(group)
-        return len(opened) if opened is not None else len(self._outer.get(group, EMPTY_MAP))
 
     def groups(self) -> list[G]:
         """Every group that is not empty, in no particular order."""

@@ -41,11 +41,6 @@ class PartitionState(NamedTuple):
             return None
         return self.directories[self.replicas.index(replica)]
 
-    @property
-    def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
-        return bool(self.adding or self.removing)
-
 
 def state_of(record: PartitionRecord) -> PartitionState:
     """The state a full partition record stands for."""

@@ -21,8 +21,8 @@ from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.node_names import NodeNames
 from quorum.transport.peers import PeerNetwork
 from quorum.transport.security import TlsIdentity
-from quorum.transport.server import PeerServer
 from quorum.types import OffsetAndEpoch, ReplicaKey
+from tests.support.peer_server import PeerServer
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 PATIENCE_S = 60.0

@@ -85,7 +85,7 @@ class RaftNode:
         """
         if self._is_started:
             raise QuorumUsageError("the node has been started before")
-        self._core.begin(now_ms)
+        self._core.now_ms = now_ms
         startup.start(self._core, state)
         self._is_started = True
         return self._finish()
@@ -297,6 +297,13 @@ class RaftNode:
         return self._core.snapshots.ids
 
     @property
+    def lacks_snapshot(self) -> bool:
+        """Whether the log is trimmed and no snapshot on offer reaches its start."""
+        core = self._core
+        start, latest = core.log.start.offset, core.snapshots.latest
+        return start > 0 and (latest is None or latest.offset < start)
+
+    @property
     def uncommitted_bytes(self) -> int:
         """Bytes proposed in this leadership term and not committed yet; bounded by the
         configuration.
@@ -323,8 +330,11 @@ class RaftNode:
     def _begin(self, now_ms: int) -> CoreState:
         if not self._is_started:  # Who does not know its own disk says nothing.
             raise QuorumUsageError("the node has not been started")
-        self._core.begin(now_ms)
-        return self._core
+        core = self._core
+        if now_ms > core.now_ms:  # Time never runs backwards.
+            core.now_ms = now_ms
+        core.out = Output()
+        return core
 
     def _finish(self) -> Output:
         """Let the role in office take its turn, then close the output."""

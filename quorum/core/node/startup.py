@@ -59,7 +59,7 @@ def start(core: CoreState, state: DurableState) -> None:
     found = problems_with(state)
     if found:
         raise QuorumUsageError("; ".join(found))
-    core.election = state.election
+    core.adopt_election(state.election)
     core.log = LogView(state.log_start, state.log_end, state.epochs)
     core.snapshots = SnapshotIndex(
         state.snapshots, state.snapshot_sizes, state.snapshot_ages_ms, now_ms=core.now_ms

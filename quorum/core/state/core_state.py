@@ -60,7 +60,6 @@ from quorum.types import (
     BootstrapState,
     ElectionState,
     Endpoint,
-    Epoch,
     LeaderAndEpoch,
     NodeId,
     OffsetAndEpoch,
@@ -89,7 +88,8 @@ class CoreState:
         self.me = me
         self.rng = rng
         self.bootstrap = tuple(peer for peer in bootstrap if peer != me.id)
-        self.now_ms = self.next_grace_ms = self.high_watermark = self.raises_until_ms = 0
+        # The epoch is that of ``election``; only ``adopt_election`` sets either.
+        self.epoch = self.now_ms = self.next_grace_ms = self.high_watermark = 0
         self.out = Output()
         self.role: Role = Unattached(election_deadline_ms=NEVER_MS)
         self.election = ElectionState()
@@ -98,7 +98,7 @@ class CoreState:
         self.snapshots = SnapshotIndex()
         self.voters = VoterHistory()
         self.is_voter = self.is_shutting_down = False
-        self.last_ticket = self.durable_ticket = 0
+        self.last_ticket = self.durable_ticket = self.raises_until_ms = 0
         self.disk = DiskWatch(config.disk_stall_ms)
         self.election_ticket = 0
         """Ticket of the last ``SaveElectionState``."""
@@ -141,11 +141,6 @@ class CoreState:
     # What it knows.
 
     @property
-    def epoch(self) -> Epoch:
-        """The current epoch."""
-        return self.election.epoch
-
-    @property
     def leader_id(self) -> NodeId:
         """The leader of the current epoch, ``NO_NODE`` when not known.
 
@@ -182,7 +177,7 @@ class CoreState:
     @property
     def is_lone_voter(self) -> bool:
         """Whether this node alone is the quorum."""
-        return self.is_voter and len(self.voters.latest) == 1
+        return self.is_voter and len(self.voters.latest.voters) == 1
 
     @property
     def has_agreed_to_bootstrap(self) -> bool:
@@ -230,12 +225,6 @@ class CoreState:
         """No useful answer to a Fetch or FetchSnapshot: leave that peer alone for a while."""
         self.peers.failed(peer, self.now_ms)
         self.upstream.failed(peer, self.now_ms, self.config, self.rng)
-
-    def begin(self, now_ms: int) -> None:
-        """Open the output of a new entry point; time never runs backwards."""
-        if now_ms > self.now_ms:
-            self.now_ms = now_ms
-        self.out = Output()
 
     def effect(self, effect: Effect) -> int:
         """Hand ``effect`` to the disk; the ticket it becomes durable with."""
@@ -333,8 +322,13 @@ class CoreState:
             self._store_election(replace(self.election, disqualified=reason))
             self._report_disqualified()
 
-    def _store_election(self, state: ElectionState) -> None:
+    def adopt_election(self, state: ElectionState) -> None:
+        """Make ``state``, which is on disk or on its way there, the present one."""
         self.election = state
+        self.epoch = state.epoch
+
+    def _store_election(self, state: ElectionState) -> None:
+        self.adopt_election(state)
         self.election_ticket = self.effect(SaveElectionState(state))
 
     def _report_disqualified(self) -> None:

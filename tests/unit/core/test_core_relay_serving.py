@@ -242,7 +242,7 @@ def observer(**plan: Any) -> CoreState:
         config=CONFIG, cluster_id=CLUSTER, me=key(5), rng=random.Random(1), bootstrap=(),
         relays=RelayPlan(**{"fetch_from": (7, 8), **plan}),
     )  # fmt: skip
-    core.election = replace(core.election, epoch=1, leader_id=1)
+    core.adopt_election(replace(core.election, epoch=1, leader_id=1))
     core.upstream.current = 7
     return core
 
