@@ -14,7 +14,9 @@ from quorum.core.contract.local_events import SnapshotSealed
 from quorum.core.contract.output import Effect, Output, SealDownload
 from quorum.core.messages.fetch_messages import (
     FetchDecision,
+    FetchRequest,
     FetchResponse,
+    ReceivedFetchRequest,
     ReceivedFetchResponse,
     ServeRecords,
 )
@@ -38,6 +40,8 @@ class Promised:
 
 def received(message: Message) -> Incoming:
     """A message as the runtime hands it on; here records are their own description."""
+    if isinstance(message, FetchRequest):
+        return ReceivedFetchRequest(message)
     if not isinstance(message, FetchResponse):
         return message
     records: Any = message.records or None

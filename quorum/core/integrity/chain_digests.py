@@ -15,7 +15,7 @@ from quorum.core.messages.chain_messages import (
     ChainDigestRequest,
     ChainDigestResponse,
 )
-from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.fetch_messages import ReceivedFetchRequest
 from quorum.core.protocol.refusals import EPOCH_MAX, OFFSET_MAX, has_wrong_cluster, refuse
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_progress import ReplicaProgress
@@ -23,13 +23,15 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId
 
 
-def is_same_history(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+def is_same_history(
+    core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
+) -> bool:
     """Whether nothing speaks against the replica's log being a prefix of ours, byte for byte.
 
     Asked only for a position that is valid by epoch. False: the digests differ.
     """
-    chain = core.chain
-    theirs, own = request.digest, request.own_digest
+    chain, request = core.chain, received.request
+    theirs, own = request.digest, received.own_digest
     if theirs and own:
         if theirs != own:
             chain.different += 1

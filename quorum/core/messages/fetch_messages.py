@@ -1,9 +1,9 @@
 """Records by Fetch: the question, which is also an acknowledgement, and its three answers.
 
-Each stage of an answer is a type of its own. The core decides (``FetchDecision``), the runtime
-reads the records and builds what travels (``FetchResponse``), and the core at the other end takes
-what was received with its records proven (``ReceivedFetchResponse``). A refusal needs no runtime:
-the core builds what travels.
+Each stage is a type of its own. The core that is asked takes the question with its own digest
+beside it (``ReceivedFetchRequest``) and decides (``FetchDecision``). Its runtime reads the records
+and builds what travels (``FetchResponse``). The core that asked takes that with its records proven
+(``ReceivedFetchResponse``). A refusal needs no runtime: the core builds what travels.
 
 See: ADR 54; KIP-595, KIP-630 (field meanings); ``fetch_classification`` for which answer is given.
 """
@@ -57,8 +57,6 @@ class FetchRequest:
     digest: bytes = b""
     """Running log digest at ``fetch_offset``; empty means "cannot compare". Set by the sending
     runtime when the message leaves."""
-    own_digest: bytes = b""
-    """The receiver's digest there, put in by its runtime; does not travel."""
     subtree: Subtree | None = None
     """From a relay: what its observers need; None when nobody fetches through the sender."""
     is_disqualified: bool = False
@@ -70,6 +68,15 @@ class FetchRequest:
     is_unproven: bool = False
     """Nothing but the request says that ``replica`` sent it (ADR 52); does not travel. Set by the
     receiving transport."""
+
+
+@value
+class ReceivedFetchRequest:
+    """A question as the core that is asked takes it."""
+
+    request: FetchRequest
+    own_digest: bytes = b""
+    """The receiver's own digest where the request has one, looked up by its runtime."""
 
 
 @value

@@ -25,6 +25,7 @@ from quorum.core.messages.fetch_messages import (
     FetchDecision,
     FetchRequest,
     FetchResponse,
+    ReceivedFetchRequest,
     ReceivedFetchResponse,
 )
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
@@ -69,5 +70,5 @@ Message: TypeAlias = Request | Response
 """What travels."""
 Outgoing: TypeAlias = Message | FetchDecision | ServeChunk
 """What the core hands to its runtime: a message, or the decision that the runtime makes one of."""
-Incoming: TypeAlias = Message | ReceivedFetchResponse
-"""What the core takes from its runtime; never a bare ``FetchResponse``."""
+Incoming: TypeAlias = Message | ReceivedFetchRequest | ReceivedFetchResponse
+"""What the core takes from its runtime; never a bare message of Fetch."""

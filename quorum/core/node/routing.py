@@ -18,7 +18,7 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from quorum.core.messages.fetch_messages import FetchRequest, ReceivedFetchResponse
+from quorum.core.messages.fetch_messages import ReceivedFetchRequest, ReceivedFetchResponse
 from quorum.core.messages.message_types import Incoming
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
@@ -51,7 +51,7 @@ HANDLERS: dict[type[Any], Handler] = {
     BeginQuorumEpochResponse: leadership_term.on_begin_response,
     EndQuorumEpochRequest: resignation.on_end_request,
     EndQuorumEpochResponse: resignation.on_end_response,
-    FetchRequest: fetch_serving.on_fetch,
+    ReceivedFetchRequest: fetch_serving.on_fetch,
     ReceivedFetchResponse: fetching.on_fetch_response,
     FetchSnapshotRequest: snapshot_serving.on_fetch_snapshot,
     UpdateVoterRequest: self_registration.on_voter_request,
@@ -65,7 +65,7 @@ HANDLERS: dict[type[Any], Handler] = {
     ChainDigestResponse: divergence_resolution.on_chain_digest_response,
 }
 RELAY_HANDLERS: dict[type[Any], Callable[[CoreState, Relay, NodeId, Any], None]] = {
-    FetchRequest: relay_serving.on_fetch,
+    ReceivedFetchRequest: relay_serving.on_fetch,
     FetchSnapshotRequest: relay_serving.on_fetch_snapshot,
 }
 """In place of the leader's, on a node that serves as a relay."""

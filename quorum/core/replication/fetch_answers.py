@@ -6,6 +6,7 @@ The core names positions; the runtime reads the bytes.
 from __future__ import annotations
 
 from quorum.core.contract.events import FetchClassified
+from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.liveness import freshness
 from quorum.core.messages.fetch_messages import (
     Diverging,
@@ -102,6 +103,16 @@ def answer_elsewhere(
             leader.reads.stamp,
             core.answering_endpoints(),
         ),
+    )
+
+
+def refuse_other_history(
+    core: CoreState, sender: NodeId, request: FetchRequest, *, peer_votes: bool
+) -> None:
+    """Refuse a replica whose digest is not ours, and find out whose history is the right one."""
+    refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
+    start_divergence_resolution(
+        core, sender, request.fetch_offset, "its digest is not ours", peer_votes=peer_votes
     )
 
 

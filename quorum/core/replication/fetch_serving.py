@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from quorum.core.contract.events import ReplicaRegressed
 from quorum.core.integrity.chain_digests import is_same_history
-from quorum.core.integrity.divergence_resolution import start_divergence_resolution
-from quorum.core.messages.fetch_messages import Diverging, FetchRequest
+from quorum.core.messages.fetch_messages import Diverging, FetchRequest, ReceivedFetchRequest
 from quorum.core.positions.fetch_classification import SERVE, classify_fetch
 from quorum.core.protocol.refusals import (
     OFFSET_MAX,
@@ -21,7 +20,12 @@ from quorum.core.protocol.refusals import (
     refuse,
 )
 from quorum.core.replication.commitment import advance_high_watermark
-from quorum.core.replication.fetch_answers import answer_elsewhere, answer_from_log, answer_held
+from quorum.core.replication.fetch_answers import (
+    answer_elsewhere,
+    answer_from_log,
+    answer_held,
+    refuse_other_history,
+)
 from quorum.core.replication.read_confirmation import note_echo
 from quorum.core.replication.serving_order import may_gather
 from quorum.core.state.core_state import CoreState
@@ -34,9 +38,9 @@ from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
 
 
-def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
+def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) -> None:
     """Evaluate a Fetch, count what it acknowledges, and answer or hold it."""
-    leader = core.role
+    leader, request = core.role, received.request
     error = refusal_of_fetch(
         core, request, serves=isinstance(leader, Leader) and leader.established
     )
@@ -62,15 +66,8 @@ def on_fetch(core: CoreState, sender: NodeId, request: FetchRequest) -> None:
         note_echo(core, leader, progress, request.read_round)
         answer_elsewhere(core, leader, sender, request, classification)
         return
-    if not is_same_history(core, progress, request):
-        refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
-        start_divergence_resolution(
-            core,
-            sender,
-            request.fetch_offset,
-            "its digest is not ours",
-            peer_votes=progress.is_voter,
-        )
+    if not is_same_history(core, progress, received):
+        refuse_other_history(core, sender, request, peer_votes=progress.is_voter)
         return
     _note_position(core, leader, progress, request)
     note_echo(core, leader, progress, request.read_round)

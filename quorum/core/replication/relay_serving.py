@@ -12,12 +12,12 @@ See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); ADR 27.
 from __future__ import annotations
 
 from quorum.core.integrity.chain_digests import is_same_history
-from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.messages.fetch_messages import (
     Diverging,
     FetchDecision,
     FetchRequest,
     OfferSnapshot,
+    ReceivedFetchRequest,
     ServeRecords,
 )
 from quorum.core.messages.read_messages import NO_ROUND
@@ -25,7 +25,11 @@ from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.positions.fetch_classification import SERVE, Classification, classify_fetch
 from quorum.core.protocol.refusals import refusal_of_leader_request, refuse
 from quorum.core.replication import fetch_serving, snapshot_serving
-from quorum.core.replication.fetch_answers import place_elsewhere, records_up_to
+from quorum.core.replication.fetch_answers import (
+    place_elsewhere,
+    records_up_to,
+    refuse_other_history,
+)
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.relay_table import Relay
@@ -46,8 +50,9 @@ def serves_as_relay(core: CoreState) -> bool:
     return core.relay is not None and not core.is_voter and not isinstance(core.role, Leader)
 
 
-def on_fetch(core: CoreState, relay: Relay, sender: NodeId, request: FetchRequest) -> None:
+def on_fetch(core: CoreState, relay: Relay, sender: NodeId, received: ReceivedFetchRequest) -> None:
     """Answer an observer below this relay."""
+    request = received.request
     error = fetch_serving.refusal_of_fetch(core, request, serves=is_serving(core))
     progress = _admitted(core, relay, sender, request, error)
     if progress is None:
@@ -59,17 +64,10 @@ def on_fetch(core: CoreState, relay: Relay, sender: NodeId, request: FetchReques
             request.fetch_offset, now_ms=core.now_ms, leader_end=core.high_watermark
         )
     relay.note(progress)
-    if not _may_be_prefix(core, progress, request):
-        refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
+    if not _may_be_prefix(core, progress, received):
         # The observer asks the leader next, and this relay compares with its own upstream.
         # Here it is enough to know whether these files are intact.
-        start_divergence_resolution(
-            core,
-            sender,
-            request.fetch_offset,
-            "its digest is not ours",
-            peer_votes=False,
-        )
+        refuse_other_history(core, sender, request, peer_votes=False)
         return
     _evaluate(
         core,
@@ -113,16 +111,19 @@ def _is_refused(
     return error is not None
 
 
-def _may_be_prefix(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+def _may_be_prefix(
+    core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
+) -> bool:
     """Whether nothing speaks against the observer's log being a prefix of what is committed here.
 
     Compared only where the position is valid by epoch and not above the high watermark.
     """
+    request = received.request
     offset = request.fetch_offset
     return (
         offset > core.high_watermark
         or classify_committed(core, offset, request.last_fetched_epoch) is not SERVE
-        or is_same_history(core, progress, request)
+        or is_same_history(core, progress, received)
     )
 
 

@@ -6,7 +6,7 @@ from quorate.replica.replica import Replica
 from quorum.core.election import voting
 from quorum.core.leadership import leadership_term
 from quorum.core.membership import voter_changes
-from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.fetch_messages import ReceivedFetchRequest
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.replication import fetch_serving, snapshot_serving
 from quorum.core.state import replica_table
@@ -50,9 +50,12 @@ def incomparable_digests_count_as_equal(patch: Patch) -> None:
     """A leader that has no digest of its own, or was sent none, calls the histories equal."""
     is_same_history = fetch_serving.is_same_history
 
-    def count_as_equal(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
-        if request.digest and request.own_digest:
-            return is_same_history(core, progress, request)
+    def count_as_equal(
+        core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
+    ) -> bool:
+        request = received.request
+        if request.digest and received.own_digest:
+            return is_same_history(core, progress, received)
         core.chain.equal += 1
         progress.compared_end = request.fetch_offset
         return True

@@ -12,7 +12,7 @@ import pytest
 from quorum.core.contract import events, output
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.read_messages import ReadRound
-from quorum.values import value
+from quorum.values import copier, value
 
 
 @value
@@ -136,3 +136,12 @@ def test_everything_that_passes_through_the_core_is_frozen(kinds: list[type]) ->
         name = fields(kind)[0].name
         with pytest.raises(FrozenInstanceError):
             setattr(empty, name, 1)
+
+
+def test_a_copier_changes_one_field_and_leaves_the_value_alone() -> None:
+    point = Point(1, 2, ["a"])
+    with_y = copier(Point, "y")
+    assert with_y(point, 5) == replace(point, y=5)
+    assert point == Point(1, 2, ["a"])
+    with pytest.raises(ValueError, match="no field z"):
+        copier(Point, "z")

@@ -260,14 +260,6 @@ def test_numbers_that_do_not_fit_are_our_own_fault(
         encode_frame(message)
 
 
-def test_local_fields_do_not_travel() -> None:
-    """What the receiving runtime puts beside a digest is between it and its core."""
-    fetch = dataclasses.replace(example(FetchRequest), digest=b"theirs", own_digest=b"ours")
-    received = decode_frame(encode_frame(fetch))
-    assert isinstance(received, FetchRequest)
-    assert (received.digest, received.own_digest) == (b"theirs", b"")
-
-
 def test_a_later_release_may_append_fixed_fields() -> None:
     """Sixteen bytes more in front of the tail are stepped over."""
     for message_type in (FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse):
@@ -303,7 +295,7 @@ def test_hellos_survive(hello: Hello) -> None:
 
 
 LOCAL_FIELDS = {
-    "own", "own_digest", "is_unproven",
+    "own", "is_unproven",
 }  # fmt: skip
 SHARED_FIELDS = {
     "request_id", "cluster_id", "candidate", "voter", "epoch", "last", "pre_vote", "error",
