@@ -189,6 +189,19 @@ def _learn_name(raw: bytes) -> str:
     return name
 
 
+def _bad_record(
+    header: BatchHeader, index: int, cause: Exception, path: object, base_position: int
+) -> CorruptBatchError:
+    where = f"record {index} of {header.record_count} (offset {header.base_offset + index})"
+    return _corrupt(header, f"{where}: {cause}", path, base_position)
+
+
+def _corrupt(
+    header: BatchHeader, problem: str, path: object, base_position: int
+) -> CorruptBatchError:
+    return CorruptBatchError(problem, path=path, position=base_position + header.position)
+
+
 def iterate_records(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> list[Record]:
@@ -213,17 +226,13 @@ def iterate_records(
             )
             records.append(record)
     except ValueError as error:
-        raise CorruptBatchError(
-            f"record {len(records)} of {header.record_count} "
-            f"(offset {header.base_offset + len(records)}): {error}",
-            path=path,
-            position=base_position + header.position,
-        ) from error
+        raise _bad_record(header, len(records), error, path, base_position) from error
     if position != end:
-        raise CorruptBatchError(
+        raise _corrupt(
+            header,
             f"{end - position} bytes behind the last of {header.record_count} records",
-            path=path,
-            position=base_position + header.position,
+            path,
+            base_position,
         )
     return records
 
@@ -240,11 +249,7 @@ def first_headers(
     try:
         return _parse_record(buffer, position, end, header, 0)[0].headers
     except ValueError as error:
-        raise CorruptBatchError(
-            f"record 0 of {header.record_count} (offset {header.base_offset}): {error}",
-            path=path,
-            position=base_position + header.position,
-        ) from error
+        raise _bad_record(header, 0, error, path, base_position) from error
 
 
 def record_values(
@@ -290,16 +295,12 @@ def record_values(
                 raise ValueError("no value")
             add(record.value)
     except (ValueError, IndexError) as error:
-        raise CorruptBatchError(
-            f"record {len(values)} of {header.record_count} "
-            f"(offset {header.base_offset + len(values)}): {error}",
-            path=path,
-            position=base_position + header.position,
-        ) from error
+        raise _bad_record(header, len(values), error, path, base_position) from error
     if position != end:
-        raise CorruptBatchError(
+        raise _corrupt(
+            header,
             f"{end - position} bytes behind the last of {header.record_count} records",
-            path=path,
-            position=base_position + header.position,
+            path,
+            base_position,
         )
     return values
