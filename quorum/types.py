@@ -10,9 +10,18 @@ Ranges are half-open everywhere: ``*_end_offset`` is exclusive, ``*_start_offset
 from __future__ import annotations
 
 import base64
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from quorum.values import value
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBytes:
+    """Says of a type hint how many bytes there are."""
+
+    size: int
+
 
 NodeId: TypeAlias = int
 """A node's number, 0 or above. Negative numbers down from -2 name bootstrap servers."""
@@ -20,7 +29,7 @@ NodeId: TypeAlias = int
 Epoch: TypeAlias = int
 """The leadership term of one leader. Starts at 1; 0 has no leader."""
 
-Uuid: TypeAlias = bytes
+Uuid: TypeAlias = Annotated[bytes, FixedBytes(16)]
 """Exactly 16 bytes. Kept as bytes because it is compared and stored far more than shown."""
 
 TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]

@@ -1,17 +1,26 @@
-"""Protobuf messages of ``quorum.v1`` <-> core messages, one pair of functions per type.
+"""Core messages as protobuf messages of ``quorum.v1``: what ``PEERS`` describes, coded by table.
 
 Total in both directions: every well-formed protobuf message becomes a core message or a
 ``PeerProtocolError``, and every core message whose numbers fit their fields becomes protobuf.
 What the numbers *mean* is evaluated by the core; here only shape counts: required parts present,
-identities of 16 bytes, bounded lists. Multi-partition FetchSnapshot is taken apart in
-``quorum.transport.snapshots``.
+identities of 16 bytes, bounded lists.
+
+By hand, because their shape is not that of one message: the unary Fetch below, which shares
+``FetchRequest`` with the packed frames (``quorum.transport.packing``), and the FetchSnapshot of
+several partitions (``quorum.transport.snapshots``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
+from typing import Final, cast
 
+from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
+from quorum.core.messages.chain_messages import (
+    CHAIN_OFFSETS_MAX,
+    ChainDigestRequest,
+    ChainDigestResponse,
+)
 from quorum.core.messages.epoch_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -19,33 +28,52 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochResponse,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.read_messages import (
+    ReadPositionRequest,
+    ReadPositionResponse,
+    ReadRound,
+)
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from quorum.errors import ErrorCode, PeerProtocolError
-from quorum.transport import version_codec
+from quorum.protobuf_table import CodecTable, Converter
 from quorum.transport.limits import (
     CLUSTER_ID_BYTES_MAX,
     DIGEST_BYTES_MAX,
     ENDPOINTS_MAX,
     HOST_BYTES_MAX,
+    NAME_CHARACTERS_MAX,
+    RANGES_MAX,
     SUCCESSORS_MAX,
 )
 from quorum.transport.packing import error_from_number
-from quorum.types import NO_NODE, ZERO_UUID, Endpoint, OffsetAndEpoch, ReplicaKey, Uuid
+from quorum.types import (
+    NO_NODE,
+    ZERO_UUID,
+    DigestAt,
+    Endpoint,
+    OffsetAndEpoch,
+    ReplicaKey,
+    Uuid,
+    VersionRange,
+    Voter,
+)
 from quorum.v1 import common_pb2, raft_pb2
 
-_UNCHECKED = ReplicaKey(NO_NODE)
-_PORT_MAX = 65535
+MESSAGE_CHARACTERS_MAX: Final = 1024
+"""What a response may say to humans; more is cut off by its sender and refused by its receiver."""
+
+_PORT_MAX: Final = 65535
 
 
 def error_to_pb(code: ErrorCode) -> common_pb2.ErrorCode:
     """Protobuf's enums are open: the number itself is the value."""
     return cast("common_pb2.ErrorCode", int(code))
-
-
-def error_from_pb(value: common_pb2.ErrorCode) -> ErrorCode:
-    """The code; one that this release does not know is UNKNOWN_SERVER_ERROR."""
-    return error_from_number(int(value))
 
 
 def uuid_from_pb(value: bytes) -> Uuid:
@@ -72,39 +100,104 @@ def cluster_id_from_pb(value: str) -> str:
     return value
 
 
-def key_to_pb(key: ReplicaKey) -> common_pb2.ReplicaKey:
-    """A key with an unknown directory leaves that field empty."""
-    known = key.directory_id != ZERO_UUID
-    return common_pb2.ReplicaKey(id=key.id, directory_id=key.directory_id if known else b"")
+def _check_endpoint(endpoint: Endpoint) -> None:
+    if endpoint.port > _PORT_MAX:
+        raise PeerProtocolError(f"port {endpoint.port} of {endpoint.host!r}")
+    if len(endpoint.host) > HOST_BYTES_MAX or len(endpoint.name) > HOST_BYTES_MAX:
+        raise PeerProtocolError(f"endpoint name or host above {HOST_BYTES_MAX} characters")
 
 
-def key_from_pb(value: common_pb2.ReplicaKey) -> ReplicaKey:
-    """Inverse of ``key_to_pb``.
-
-    Raises:
-        PeerProtocolError: The directory id has neither 0 nor 16 bytes.
-    """
-    return ReplicaKey(value.id, uuid_from_pb(value.directory_id))
+def _check_digest(point: DigestAt) -> None:
+    if len(point.value) > DIGEST_BYTES_MAX:
+        raise PeerProtocolError(f"digest of {len(point.value)} bytes")
 
 
-def position_to_pb(value: OffsetAndEpoch) -> common_pb2.OffsetAndEpoch:
-    """A position; absent ones are absent messages."""
-    return common_pb2.OffsetAndEpoch(offset=value.offset, epoch=value.epoch)
+def _check_range(each: VersionRange) -> None:
+    if len(each.name) > NAME_CHARACTERS_MAX:
+        raise PeerProtocolError(f"a feature's name above {NAME_CHARACTERS_MAX} characters")
 
 
-def position_from_pb(value: common_pb2.OffsetAndEpoch) -> OffsetAndEpoch:
-    """Inverse of ``position_to_pb``."""
-    return OffsetAndEpoch(value.offset, value.epoch)
+def _check_text(response: VoterChangeResponse) -> None:
+    if len(response.message) > MESSAGE_CHARACTERS_MAX:
+        count = len(response.message)
+        raise PeerProtocolError(f"VoterChange response: {count} characters of text")
 
 
-def round_to_pb(value: ReadRound) -> raft_pb2.ReadRound:
-    """A read round."""
-    return raft_pb2.ReadRound(epoch=value.epoch, number=value.number)
+PEERS: Final = CodecTable(
+    PeerProtocolError,
+    beside=("request_id",),
+    local=("is_unproven", "own", "tagged"),
+    rename={"error": "error_code"},
+    groups={"current_leader": {"leader_id": "leader_id", "epoch": "leader_epoch"}},
+    converters={
+        "cluster_id": Converter(from_pb=cluster_id_from_pb),
+        ErrorCode: Converter(int, error_from_number),
+    },
+)
+"""Every message that travels as protobuf between replicas, and its parts.
 
+A required part that is missing, a list too long, an id of another size and what a ``check`` raises
+are ``PeerProtocolError``.
+"""
 
-def round_from_pb(value: raft_pb2.ReadRound) -> ReadRound:
-    """Inverse of ``round_to_pb``; an absent one is the round before any."""
-    return ReadRound(value.epoch, value.number)
+_key = PEERS.describe(ReplicaKey, common_pb2.ReplicaKey, sequence_max=SUCCESSORS_MAX)
+_position = PEERS.describe(OffsetAndEpoch, common_pb2.OffsetAndEpoch)
+_endpoint = PEERS.describe(
+    Endpoint, common_pb2.Endpoint, sequence_max=ENDPOINTS_MAX, check=_check_endpoint
+)
+_round = PEERS.describe(ReadRound, raft_pb2.ReadRound)
+PEERS.describe(
+    DigestAt, raft_pb2.DigestAt, rename={"value": "digest"},
+    sequence_max=CHAIN_OFFSETS_MAX, check=_check_digest,
+)  # fmt: skip
+PEERS.describe(VersionRange, raft_pb2.VersionRange, sequence_max=RANGES_MAX, check=_check_range)
+PEERS.describe(
+    Voter, raft_pb2.VoterEntry,
+    rename={
+        "min_supported_version": "kraft_version_min", "max_supported_version": "kraft_version_max",
+    },
+)  # fmt: skip
+
+_RECEIVER: Final = {"voter": ReplicaKey(NO_NODE)}
+"""An absent receiver is unchecked."""
+
+PEERS.describe(VoteRequest, raft_pb2.VoteRequest, absent=_RECEIVER)
+PEERS.describe(VoteResponse, raft_pb2.VoteResponse)
+PEERS.describe(BeginQuorumEpochRequest, raft_pb2.BeginQuorumEpochRequest, absent=_RECEIVER)
+PEERS.describe(BeginQuorumEpochResponse, raft_pb2.BeginQuorumEpochResponse)
+PEERS.describe(EndQuorumEpochRequest, raft_pb2.EndQuorumEpochRequest)
+PEERS.describe(EndQuorumEpochResponse, raft_pb2.EndQuorumEpochResponse)
+PEERS.describe(ReadPositionRequest, raft_pb2.ReadPositionRequest)
+PEERS.describe(ReadPositionResponse, raft_pb2.ReadPositionResponse)
+PEERS.describe(
+    ChainDigestRequest, raft_pb2.ChainDigestRequest,
+    # A tool's request names no replica.
+    absent={"replica": ReplicaKey(NO_NODE)}, at_most={"offsets": CHAIN_OFFSETS_MAX},
+)  # fmt: skip
+PEERS.describe(
+    ChainDigestResponse, raft_pb2.ChainDigestResponse, at_most={"offsets": CHAIN_OFFSETS_MAX}
+)
+PEERS.describe(UpdateVoterRequest, raft_pb2.UpdateOwnVoterRequest)
+PEERS.describe(AddVoterRequest, raft_pb2.AddOwnVoterRequest)
+PEERS.describe(RemoveVoterRequest, raft_pb2.RemoveOwnVoterRequest)
+PEERS.describe(
+    VoterChangeResponse, raft_pb2.OwnVoterResponse,
+    convert={"message": Converter(to_pb=lambda text: text[:MESSAGE_CHARACTERS_MAX])},
+    check=_check_text,
+)  # fmt: skip
+PEERS.describe(
+    BootstrapRequest, raft_pb2.BootstrapRequest,
+    absent=_RECEIVER, at_most={"voter_list": SUCCESSORS_MAX},
+)  # fmt: skip
+PEERS.describe(
+    BootstrapResponse, raft_pb2.BootstrapResponse, at_most={"voter_list": SUCCESSORS_MAX}
+)
+
+key_from_pb: Final = _key.from_pb
+position_to_pb: Final = _position.to_pb
+position_from_pb: Final = _position.from_pb
+round_to_pb: Final = _round.to_pb
+round_from_pb: Final = _round.from_pb
 
 
 def leader_to_pb(leader_id: int, epoch: int) -> common_pb2.LeaderAndEpoch:
@@ -114,208 +207,7 @@ def leader_to_pb(leader_id: int, epoch: int) -> common_pb2.LeaderAndEpoch:
 
 def endpoints_to_pb(endpoints: Iterable[Endpoint]) -> list[common_pb2.Endpoint]:
     """Endpoints in the order given."""
-    return [common_pb2.Endpoint(name=e.name, host=e.host, port=e.port) for e in endpoints]
-
-
-def endpoints_from_pb(values: Iterable[common_pb2.Endpoint]) -> tuple[Endpoint, ...]:
-    """Inverse of ``endpoints_to_pb``.
-
-    Raises:
-        PeerProtocolError: Too many, too long, or a port that is none.
-    """
-    endpoints = tuple(Endpoint(value.name, value.host, value.port) for value in values)
-    if len(endpoints) > ENDPOINTS_MAX:
-        raise PeerProtocolError(f"{len(endpoints)} endpoints, more than {ENDPOINTS_MAX}")
-    for endpoint in endpoints:
-        if endpoint.port > _PORT_MAX:
-            raise PeerProtocolError(f"port {endpoint.port} of {endpoint.host!r}")
-        if len(endpoint.host) > HOST_BYTES_MAX or len(endpoint.name) > HOST_BYTES_MAX:
-            raise PeerProtocolError(f"endpoint name or host above {HOST_BYTES_MAX} characters")
-    return endpoints
-
-
-def require(present: bool, what: str) -> None:  # noqa: FBT001 - reads as a statement
-    """Raise PeerProtocolError unless ``present``."""
-    if not present:
-        raise PeerProtocolError(f"{what} is missing")
-
-
-def vote_request_to_pb(message: VoteRequest) -> raft_pb2.VoteRequest:
-    """Vote or pre-vote."""
-    return raft_pb2.VoteRequest(
-        cluster_id=message.cluster_id,
-        candidate=key_to_pb(message.candidate),
-        voter=key_to_pb(message.voter),
-        epoch=message.epoch,
-        last=position_to_pb(message.last),
-        pre_vote=message.pre_vote,
-    )
-
-
-def vote_request_from_pb(value: raft_pb2.VoteRequest, request_id: int) -> VoteRequest:
-    """Inverse of ``vote_request_to_pb``; an absent receiver is unchecked.
-
-    Raises:
-        PeerProtocolError: No candidate or no last position.
-    """
-    require(value.HasField("candidate"), "Vote: candidate")
-    require(value.HasField("last"), "Vote: last position")
-    return VoteRequest(
-        request_id=request_id,
-        cluster_id=cluster_id_from_pb(value.cluster_id),
-        candidate=key_from_pb(value.candidate),
-        voter=key_from_pb(value.voter) if value.HasField("voter") else _UNCHECKED,
-        epoch=value.epoch,
-        last=position_from_pb(value.last),
-        pre_vote=value.pre_vote,
-    )
-
-
-def vote_response_to_pb(message: VoteResponse) -> raft_pb2.VoteResponse:
-    """Answer to Vote."""
-    return raft_pb2.VoteResponse(
-        error_code=error_to_pb(message.error),
-        current_leader=leader_to_pb(message.leader_id, message.epoch),
-        granted=message.granted,
-        leader_endpoints=endpoints_to_pb(message.leader_endpoints),
-    )
-
-
-def vote_response_from_pb(value: raft_pb2.VoteResponse, request_id: int) -> VoteResponse:
-    """Inverse of ``vote_response_to_pb``.
-
-    Raises:
-        PeerProtocolError: No current leader, which carries the epoch.
-    """
-    require(value.HasField("current_leader"), "Vote response: current_leader")
-    return VoteResponse(
-        request_id=request_id,
-        error=error_from_pb(value.error_code),
-        leader_id=value.current_leader.leader_id,
-        epoch=value.current_leader.leader_epoch,
-        granted=value.granted,
-        leader_endpoints=endpoints_from_pb(value.leader_endpoints),
-    )
-
-
-def begin_request_to_pb(message: BeginQuorumEpochRequest) -> raft_pb2.BeginQuorumEpochRequest:
-    """A leader's announcement."""
-    return raft_pb2.BeginQuorumEpochRequest(
-        cluster_id=message.cluster_id,
-        voter=key_to_pb(message.voter),
-        leader=key_to_pb(message.leader),
-        epoch=message.epoch,
-        leader_endpoints=endpoints_to_pb(message.leader_endpoints),
-    )
-
-
-def begin_request_from_pb(
-    value: raft_pb2.BeginQuorumEpochRequest, request_id: int
-) -> BeginQuorumEpochRequest:
-    """Inverse of ``begin_request_to_pb``.
-
-    Raises:
-        PeerProtocolError: No leader.
-    """
-    require(value.HasField("leader"), "BeginQuorumEpoch: leader")
-    return BeginQuorumEpochRequest(
-        request_id=request_id,
-        cluster_id=cluster_id_from_pb(value.cluster_id),
-        voter=key_from_pb(value.voter) if value.HasField("voter") else _UNCHECKED,
-        leader=key_from_pb(value.leader),
-        epoch=value.epoch,
-        leader_endpoints=endpoints_from_pb(value.leader_endpoints),
-    )
-
-
-def begin_response_to_pb(message: BeginQuorumEpochResponse) -> raft_pb2.BeginQuorumEpochResponse:
-    """Answer to BeginQuorumEpoch."""
-    return raft_pb2.BeginQuorumEpochResponse(
-        error_code=error_to_pb(message.error),
-        current_leader=leader_to_pb(message.leader_id, message.epoch),
-        leader_endpoints=endpoints_to_pb(message.leader_endpoints),
-        supported=version_codec.ranges_to_pb(message.supported),
-    )
-
-
-def begin_response_from_pb(
-    value: raft_pb2.BeginQuorumEpochResponse, request_id: int
-) -> BeginQuorumEpochResponse:
-    """Inverse of ``begin_response_to_pb``.
-
-    Raises:
-        PeerProtocolError: No current leader, or more version ranges than there can be.
-    """
-    require(value.HasField("current_leader"), "BeginQuorumEpoch response: current_leader")
-    return BeginQuorumEpochResponse(
-        request_id=request_id,
-        error=error_from_pb(value.error_code),
-        leader_id=value.current_leader.leader_id,
-        epoch=value.current_leader.leader_epoch,
-        leader_endpoints=endpoints_from_pb(value.leader_endpoints),
-        supported=version_codec.ranges_from_pb(value.supported),
-    )
-
-
-def end_request_to_pb(message: EndQuorumEpochRequest) -> raft_pb2.EndQuorumEpochRequest:
-    """A leader's resignation."""
-    return raft_pb2.EndQuorumEpochRequest(
-        cluster_id=message.cluster_id,
-        leader=key_to_pb(message.leader),
-        epoch=message.epoch,
-        preferred_successors=[key_to_pb(key) for key in message.preferred_successors],
-        leader_endpoints=endpoints_to_pb(message.leader_endpoints),
-        campaign_now=message.campaign_now,
-    )
-
-
-def end_request_from_pb(
-    value: raft_pb2.EndQuorumEpochRequest, request_id: int
-) -> EndQuorumEpochRequest:
-    """Inverse of ``end_request_to_pb``.
-
-    Raises:
-        PeerProtocolError: No leader, or more than ``SUCCESSORS_MAX`` successors.
-    """
-    require(value.HasField("leader"), "EndQuorumEpoch: leader")
-    if len(value.preferred_successors) > SUCCESSORS_MAX:
-        raise PeerProtocolError(f"{len(value.preferred_successors)} preferred successors")
-    return EndQuorumEpochRequest(
-        request_id=request_id,
-        cluster_id=cluster_id_from_pb(value.cluster_id),
-        leader=key_from_pb(value.leader),
-        epoch=value.epoch,
-        preferred_successors=tuple(key_from_pb(key) for key in value.preferred_successors),
-        leader_endpoints=endpoints_from_pb(value.leader_endpoints),
-        campaign_now=value.campaign_now,
-    )
-
-
-def end_response_to_pb(message: EndQuorumEpochResponse) -> raft_pb2.EndQuorumEpochResponse:
-    """Answer to EndQuorumEpoch."""
-    return raft_pb2.EndQuorumEpochResponse(
-        error_code=error_to_pb(message.error),
-        current_leader=leader_to_pb(message.leader_id, message.epoch),
-        leader_endpoints=endpoints_to_pb(message.leader_endpoints),
-    )
-
-
-def end_response_from_pb(
-    value: raft_pb2.EndQuorumEpochResponse, request_id: int
-) -> EndQuorumEpochResponse:
-    """Inverse of ``end_response_to_pb``.
-
-    Raises:
-        PeerProtocolError: No current leader.
-    """
-    require(value.HasField("current_leader"), "EndQuorumEpoch response: current_leader")
-    return EndQuorumEpochResponse(
-        request_id=request_id,
-        error=error_from_pb(value.error_code),
-        leader_id=value.current_leader.leader_id,
-        epoch=value.current_leader.leader_epoch,
-        leader_endpoints=endpoints_from_pb(value.leader_endpoints),
-    )
+    return [_endpoint.to_pb(each) for each in endpoints]
 
 
 def fetch_request_from_pb(value: raft_pb2.FetchRequest, request_id: int) -> FetchRequest:
@@ -329,7 +221,7 @@ def fetch_request_from_pb(value: raft_pb2.FetchRequest, request_id: int) -> Fetc
     return FetchRequest(
         request_id=request_id,
         cluster_id=cluster_id_from_pb(value.cluster_id),
-        replica=key_from_pb(value.replica) if value.HasField("replica") else _UNCHECKED,
+        replica=key_from_pb(value.replica) if value.HasField("replica") else ReplicaKey(NO_NODE),
         epoch=value.current_leader_epoch,
         fetch_offset=value.fetch_offset,
         last_fetched_epoch=value.last_fetched_epoch,

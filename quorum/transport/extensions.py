@@ -15,7 +15,7 @@ from typing import Final
 from quorum.core.messages.fetch_messages import Subtree
 from quorum.core.state.relay_table import LINKS_MAX
 from quorum.errors import PeerProtocolError
-from quorum.transport.version_codec import NAME_CHARACTERS_MAX, RANGES_MAX
+from quorum.transport.limits import NAME_CHARACTERS_MAX, RANGES_MAX
 from quorum.types import ReplicaKey, VersionRange
 
 SUBTREE: Final = 1

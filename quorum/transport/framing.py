@@ -35,10 +35,10 @@ from quorum.core.messages.voter_messages import (
     VoterChangeResponse,
 )
 from quorum.errors import PeerProtocolError, QuorumUsageError
-from quorum.transport import bootstrap_codec, chain_codec, codec, packing, read_codec, voter_codec
+from quorum.transport import packing
+from quorum.transport.codec import PEERS
 from quorum.transport.packing import HEADER
 from quorum.types import ReplicaKey
-from quorum.v1 import raft_pb2
 
 HELLO: Final = 0x01
 GOODBYE: Final = 0x02
@@ -68,44 +68,29 @@ ALIVE_FRAME: Final = HEADER.pack(ALIVE, 0, HEADER.size, 0)
 _Encoder: TypeAlias = Callable[[Any], bytes]
 _Decoder: TypeAlias = Callable[[bytes], Message]
 
-# mypy cannot relate a message type to its functions inside one table, hence the Any above.
-_PROTOBUF: Final[tuple[tuple[int, type[Message], Any, Any, Any], ...]] = (
-    (VOTE_REQUEST, VoteRequest, raft_pb2.VoteRequest,
-     codec.vote_request_to_pb, codec.vote_request_from_pb),
-    (VOTE_RESPONSE, VoteResponse, raft_pb2.VoteResponse,
-     codec.vote_response_to_pb, codec.vote_response_from_pb),
-    (BEGIN_REQUEST, BeginQuorumEpochRequest, raft_pb2.BeginQuorumEpochRequest,
-     codec.begin_request_to_pb, codec.begin_request_from_pb),
-    (BEGIN_RESPONSE, BeginQuorumEpochResponse, raft_pb2.BeginQuorumEpochResponse,
-     codec.begin_response_to_pb, codec.begin_response_from_pb),
-    (END_REQUEST, EndQuorumEpochRequest, raft_pb2.EndQuorumEpochRequest,
-     codec.end_request_to_pb, codec.end_request_from_pb),
-    (END_RESPONSE, EndQuorumEpochResponse, raft_pb2.EndQuorumEpochResponse,
-     codec.end_response_to_pb, codec.end_response_from_pb),
-    (READ_POSITION_REQUEST, ReadPositionRequest, raft_pb2.ReadPositionRequest,
-     read_codec.read_position_request_to_pb, read_codec.read_position_request_from_pb),
-    (READ_POSITION_RESPONSE, ReadPositionResponse, raft_pb2.ReadPositionResponse,
-     read_codec.read_position_response_to_pb, read_codec.read_position_response_from_pb),
-    (CHAIN_DIGEST_REQUEST, ChainDigestRequest, raft_pb2.ChainDigestRequest,
-     chain_codec.chain_request_to_pb, chain_codec.chain_request_from_pb),
-    (CHAIN_DIGEST_RESPONSE, ChainDigestResponse, raft_pb2.ChainDigestResponse,
-     chain_codec.chain_response_to_pb, chain_codec.chain_response_from_pb),
-    (UPDATE_VOTER_REQUEST, UpdateVoterRequest, raft_pb2.UpdateOwnVoterRequest,
-     voter_codec.update_request_to_pb, voter_codec.update_request_from_pb),
-    (ADD_VOTER_REQUEST, AddVoterRequest, raft_pb2.AddOwnVoterRequest,
-     voter_codec.add_request_to_pb, voter_codec.add_request_from_pb),
-    (REMOVE_VOTER_REQUEST, RemoveVoterRequest, raft_pb2.RemoveOwnVoterRequest,
-     voter_codec.remove_request_to_pb, voter_codec.remove_request_from_pb),
-    (VOTER_CHANGE_RESPONSE, VoterChangeResponse, raft_pb2.OwnVoterResponse,
-     voter_codec.change_response_to_pb, voter_codec.change_response_from_pb),
-    (BOOTSTRAP_REQUEST, BootstrapRequest, raft_pb2.BootstrapRequest,
-     bootstrap_codec.bootstrap_request_to_pb, bootstrap_codec.bootstrap_request_from_pb),
-    (BOOTSTRAP_RESPONSE, BootstrapResponse, raft_pb2.BootstrapResponse,
-     bootstrap_codec.bootstrap_response_to_pb, bootstrap_codec.bootstrap_response_from_pb),
-)  # fmt: skip
+_PROTOBUF: Final[dict[int, type[Message]]] = {
+    VOTE_REQUEST: VoteRequest,
+    VOTE_RESPONSE: VoteResponse,
+    BEGIN_REQUEST: BeginQuorumEpochRequest,
+    BEGIN_RESPONSE: BeginQuorumEpochResponse,
+    END_REQUEST: EndQuorumEpochRequest,
+    END_RESPONSE: EndQuorumEpochResponse,
+    READ_POSITION_REQUEST: ReadPositionRequest,
+    READ_POSITION_RESPONSE: ReadPositionResponse,
+    CHAIN_DIGEST_REQUEST: ChainDigestRequest,
+    CHAIN_DIGEST_RESPONSE: ChainDigestResponse,
+    UPDATE_VOTER_REQUEST: UpdateVoterRequest,
+    ADD_VOTER_REQUEST: AddVoterRequest,
+    REMOVE_VOTER_REQUEST: RemoveVoterRequest,
+    VOTER_CHANGE_RESPONSE: VoterChangeResponse,
+    BOOTSTRAP_REQUEST: BootstrapRequest,
+    BOOTSTRAP_RESPONSE: BootstrapResponse,
+}
 
 
-def _protobuf_encoder(kind: int, to_pb: Callable[[Any], Any]) -> _Encoder:
+def _protobuf_encoder(kind: int, message: type[Message]) -> _Encoder:
+    to_pb = PEERS[message].to_pb
+
     def encode(message: Any) -> bytes:
         head = HEADER.pack(kind, 0, HEADER.size, message.request_id)
         return head + bytes(to_pb(message).SerializeToString())
@@ -113,16 +98,18 @@ def _protobuf_encoder(kind: int, to_pb: Callable[[Any], Any]) -> _Encoder:
     return encode
 
 
-def _protobuf_decoder(pb_type: Any, from_pb: Callable[[Any, int], Message]) -> _Decoder:
+def _protobuf_decoder(message: type[Message]) -> _Decoder:
+    codec = PEERS[message]
+
     def decode(data: bytes) -> Message:
         try:
             _, _, tail, request_id = HEADER.unpack_from(data)
-            value = pb_type.FromString(data[tail:])
+            value = codec.message.FromString(data[tail:])
         except (StructError, DecodeError) as error:
             raise PeerProtocolError(
-                f"malformed {pb_type.DESCRIPTOR.name} frame of {len(data)} bytes: {error}"
+                f"malformed {codec.message.DESCRIPTOR.name} frame of {len(data)} bytes: {error}"
             ) from error
-        return from_pb(value, request_id)
+        return codec.from_pb(value, request_id)
 
     return decode
 
@@ -132,14 +119,14 @@ _ENCODERS: Final[dict[type[Message], _Encoder]] = {
     FetchResponse: packing.pack_fetch_response,
     FetchSnapshotRequest: packing.pack_snapshot_request,
     FetchSnapshotResponse: packing.pack_snapshot_response,
-    **{message: _protobuf_encoder(kind, to_pb) for kind, message, _, to_pb, _ in _PROTOBUF},
+    **{message: _protobuf_encoder(kind, message) for kind, message in _PROTOBUF.items()},
 }
 _DECODERS: Final[dict[int, _Decoder]] = {
     packing.FETCH_REQUEST: packing.unpack_fetch_request,
     packing.FETCH_RESPONSE: packing.unpack_fetch_response,
     packing.FETCH_SNAPSHOT_REQUEST: packing.unpack_snapshot_request,
     packing.FETCH_SNAPSHOT_RESPONSE: packing.unpack_snapshot_response,
-    **{kind: _protobuf_decoder(pb, from_pb) for kind, _, pb, _, from_pb in _PROTOBUF},
+    **{kind: _protobuf_decoder(message) for kind, message in _PROTOBUF.items()},
 }
 _RESPONSE_OF: Final[dict[type[Request], type[Response]]] = {
     VoteRequest: VoteResponse,

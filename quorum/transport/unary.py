@@ -23,14 +23,23 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
 
+from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
+from quorum.core.messages.epoch_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.message_types import Message, Request, Response
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
+from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import PeerProtocolError
 from quorum.fair_share import FairShare
-from quorum.transport import chain_codec, codec
+from quorum.transport import codec
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.callers import caller_of
+from quorum.transport.codec import PEERS
 from quorum.transport.framing import sender_key
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
@@ -95,40 +104,36 @@ class UnaryCalls:
 
     def methods(self) -> dict[str, _UnaryHandler]:
         """Handlers of raw request bytes, by method name."""
-        pb = raft_pb2
         return {
-            "Vote": self._simple(
-                "Vote",
-                pb.VoteRequest,
-                codec.vote_request_from_pb,
-                codec.vote_response_to_pb,
-                is_election=True,
-            ),
-            "BeginQuorumEpoch": self._simple(
+            "Vote": self._coded("Vote", VoteRequest, VoteResponse, is_election=True),
+            "BeginQuorumEpoch": self._coded(
                 "BeginQuorumEpoch",
-                pb.BeginQuorumEpochRequest,
-                codec.begin_request_from_pb,
-                codec.begin_response_to_pb,
+                BeginQuorumEpochRequest,
+                BeginQuorumEpochResponse,
                 is_election=True,
             ),
-            "EndQuorumEpoch": self._simple(
-                "EndQuorumEpoch",
-                pb.EndQuorumEpochRequest,
-                codec.end_request_from_pb,
-                codec.end_response_to_pb,
-                is_election=True,
+            "EndQuorumEpoch": self._coded(
+                "EndQuorumEpoch", EndQuorumEpochRequest, EndQuorumEpochResponse, is_election=True
             ),
             "Fetch": self._simple(
-                "Fetch", pb.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb
+                "Fetch", raft_pb2.FetchRequest, _consumers_fetch, codec.fetch_response_to_pb
             ),
             "FetchSnapshot": self._bounded("FetchSnapshot", self._fetch_snapshot),
-            "ChainDigest": self._simple(
-                "ChainDigest",
-                pb.ChainDigestRequest,
-                chain_codec.chain_request_from_pb,
-                chain_codec.chain_response_to_pb,
-            ),
+            "ChainDigest": self._coded("ChainDigest", ChainDigestRequest, ChainDigestResponse),
         }
+
+    def _coded(
+        self,
+        name: str,
+        request: type[Request],
+        response: type[Response],
+        *,
+        is_election: bool = False,
+    ) -> _UnaryHandler:
+        asked, answered = PEERS[request], PEERS[response]
+        return self._simple(
+            name, asked.message, asked.from_pb, answered.to_pb, is_election=is_election
+        )
 
     def _simple(
         self,

@@ -179,7 +179,7 @@ def frame_kinds() -> str:
         (framing.GOODBYE, "goodbye, from the server only", "none"),
         (framing.PROBE, "probe, from the server only: does the process live?", "none"),
         (framing.ALIVE, "alive: the answer to a probe", "none"),
-        *((kind, message.__name__, "protobuf") for kind, message, *_ in framing._PROTOBUF),
+        *((kind, message.__name__, "protobuf") for kind, message in framing._PROTOBUF.items()),
         (packing.FETCH_REQUEST, FetchRequest.__name__, "packed"),
         (packing.FETCH_RESPONSE, FetchResponse.__name__, "packed, then records"),
         (packing.FETCH_SNAPSHOT_REQUEST, FetchSnapshotRequest.__name__, "packed"),

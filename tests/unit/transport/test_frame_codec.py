@@ -36,8 +36,8 @@ from quorum.transport import framing
 from quorum.transport.extensions import SUPPORTED, pack_part, pack_supported, unpack_supported
 from quorum.transport.framing import decode_frame, encode_frame, is_answer, is_request, sender_key
 from quorum.transport.hello import Hello, decode_hello, encode_hello
+from quorum.transport.limits import NAME_CHARACTERS_MAX, RANGES_MAX
 from quorum.transport.packing import HEADER
-from quorum.transport.version_codec import NAME_CHARACTERS_MAX, RANGES_MAX
 from quorum.types import DigestAt, Endpoint, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -312,10 +312,10 @@ SHARED_FIELDS = {
 
 @pytest.mark.parametrize("message_type", MESSAGES)
 def test_a_new_field_must_be_given_a_place_on_the_wire(message_type: type) -> None:
-    """A field with a default would otherwise be lost without an intact.
+    """A field with a default would otherwise be lost unseen.
 
-    When this fails: carry the field in packing.py or in raft.proto and codec.py, add it to the
-    strategies above, then here.
+    When this fails: carry the field in packing.py or in raft.proto, add it to the strategies
+    above, then here.
     """
     fields = {field.name for field in dataclasses.fields(message_type)}
     assert fields <= SHARED_FIELDS | LOCAL_FIELDS

@@ -9,7 +9,7 @@ import pytest
 
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
-from quorum.transport.codec import error_from_pb
+from quorum.transport.packing import error_from_number
 from quorum.transport.snapshots import serve_fetch_snapshot
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC
 from quorum.v1 import raft_pb2
@@ -45,7 +45,7 @@ def test_only_what_was_named_rightly_is_asked_for(seed: str) -> None:
 
     assert len(asked) == sum(map(sum, named)), f"seed {seed}"
     found = [
-        [error_from_pb(each.error_code) for each in topic.partitions] for topic in answer.topics
+        [error_from_number(each.error_code) for each in topic.partitions] for topic in answer.topics
     ]
     expected = [
         [
