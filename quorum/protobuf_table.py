@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from itertools import takewhile
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args, get_origin, get_type_hints
 
@@ -40,6 +41,8 @@ class Converter:
 
     to_pb: Callable[[Any], Any] | None = None
     from_pb: Callable[[Any], Any] | None = None
+    above: int = 0
+    """The message's number is this much above ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class _Compiler:
         name = message.DESCRIPTOR.name
         self._title = name.removesuffix("Request").replace("Response", " response")
         self._checks: list[str] = []
-        self._reads: list[str] = []
+        self._reads: dict[str, str] = {}
         self._writes: list[str] = []
         self._names: dict[str, Any] = {"refuse": self._raise, "fixed": self._misfit}
 
@@ -169,7 +172,7 @@ class _Compiler:
         parts = ", ".join(f"{inside}=item.{ours}" for ours, inside in group.items())
         self._writes.append(f"{name}={made}({parts})")
         for ours, inside in group.items():
-            self._reads.append(f"{ours}=value.{name}.{inside}")
+            self._reads[ours] = f"value.{name}.{inside}"
 
     def add(
         self,
@@ -206,20 +209,25 @@ class _Compiler:
                 )
             read = self._read(hint, read, label, converter, theirs)
             write = self._write(hint, write, converter, theirs)
-        self._reads.append(f"{ours}={read}")
+        self._reads[ours] = read
         self._writes.append(f"{theirs.name}={write}")
 
     def compile(self, beside: list[str], check: Callable[[Any], None] | None) -> tuple[Any, Any]:
         """Both functions: to the message, and from it."""
         message, kind = self._bind(self._message), self._bind(self._kind)
-        reads = ", ".join([f"{name}={name}" for name in beside] + self._reads)
-        lines = [*self._checks, f"read = {kind}({reads})"]
+        reads = {name: name for name in beside} | self._reads
+        # In the order of the constructor up to the first that is left out: names cost time.
+        arguments = list(takewhile(reads.__contains__, self.defaults))
+        given = [reads.pop(name) for name in arguments]
+        made = f"{kind}({', '.join([*given, *(f'{ours}={read}' for ours, read in reads.items())])})"
         if check is not None:
-            lines.append(f"{self._bind(check)}(read)")
-        body = "\n    ".join(lines)
+            self._checks.append(f"read = {made}")
+            self._checks.append(f"{self._bind(check)}(read)")
+            made = "read"
+        body = "\n    ".join([*self._checks, f"return {made}"])
         source = (
             f"def to_pb(item):\n    return {message}({', '.join(self._writes)})\n"
-            f"def from_pb({', '.join(['value', *beside])}):\n    {body}\n    return read\n"
+            f"def from_pb({', '.join(['value', *beside])}):\n    {body}\n"
         )
         # The source is made of names of our own fields alone; see the module's text.
         exec(source, self._names)  # noqa: S102
@@ -231,7 +239,8 @@ class _Compiler:
         """The expression for our value, given the one for the message's."""
         converter = converter or self._converter(hint, theirs.name)
         if converter is not None:
-            return f"{self._bind(converter.from_pb)}({at})" if converter.from_pb else at
+            read = f"{self._bind(converter.from_pb)}({at})" if converter.from_pb else at
+            return f"{read} - {converter.above}" if converter.above else read
         if hint in self._codecs:
             return f"{self._bind(self._codecs[hint].from_pb)}({at})"
         if (size := _fixed_size(hint)) is not None:
@@ -258,7 +267,8 @@ class _Compiler:
         """The expression for the message's value, given the one for ours."""
         converter = converter or self._converter(hint, theirs.name)
         if converter is not None:
-            return f"{self._bind(converter.to_pb)}({at})" if converter.to_pb else at
+            write = f"{self._bind(converter.to_pb)}({at})" if converter.to_pb else at
+            return f"{write} + {converter.above}" if converter.above else write
         if hint in self._codecs:
             return f"{self._bind(self._codecs[hint].to_pb)}({at})"
         if (size := _fixed_size(hint)) is not None:

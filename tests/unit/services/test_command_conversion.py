@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from quorate.services.commands import CONVERTERS, to_command
+from quorate.services.commands import COMMANDS, CONVERTERS, to_command
 from quorate.services.results import RESULT_KINDS, to_result
 from quorum.errors import CommandError
 from quorum.types import ZERO_UUID
@@ -225,6 +225,7 @@ def test_a_configuration_change():
 )
 def test_each_kind(kind, message, expected):
     assert converted(**{kind: message}) == expected
+    assert converted(**{kind: COMMANDS[type(expected)].to_pb(expected)}) == expected
 
 
 def test_nothing_and_wrong_uuids_are_refused():
