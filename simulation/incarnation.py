@@ -20,7 +20,7 @@ from quorum.types import NodeId
 from simulation.clocks import DriftingClock
 from simulation.disk import WriteQueue
 from simulation.environment import Environment
-from simulation.executor import InlineExecutor
+from simulation.harness.executor import InlineExecutor
 from simulation.heard import heard
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.violation import Violation

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 from quorate.controller.config import ControllerConfig
 from quorate.features import SUPPORTED_VERSIONS
-from quorate.formatting import FormatPlan, format_directory
-from quorate.replica.boot import Stores, open_stores
-from quorate.replica.host import ReplicaHost
 from quorate.replica.replica import Replica, ReplicaConfig
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event, LogDiverged
 from quorum.core.messages.message_types import Message
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan
-from quorum.errors import LogQuarantinedError, QuorateError
+from quorum.errors import LogQuarantinedError
 from quorum.log.config import LogConfig
-from quorum.log.election_store import ElectionFile
-from quorum.log.layout import partition_directory
-from quorum.runtime.ports import Network, WriteGroup, Writer
+from quorum.runtime.ports import WriteGroup
 from quorum.types import (
     NO_NODE,
-    BootstrapState,
-    ElectionState,
     Endpoint,
     NodeId,
     ReplicaKey,
@@ -36,21 +25,18 @@ from quorum.types import (
     VersionRange,
     Voter,
 )
-from simulation.memory_filesystem import CrashMode, MemoryFileSystem, PowerLost
+from simulation.harness.replica_node import DIRECTORY, HandClock, ReplicaNode
+from simulation.memory_filesystem import CrashMode, MemoryFileSystem
 from simulation.older_release import decoder_without
-from simulation.scenario.pinned import HandClock, PinnedRandom
+from simulation.scenario.pinned import PinnedRandom
 from simulation.scenario.tombstones import bury
 from snapshot.config import SnapshotConfig
 from snapshot.writer import CheckpointInfo
 from statemachine.records import METADATA_VERSION
 
 CLUSTER_ID = "c2NlbmFyaW8tY2x1c3Rlcg"
-DATA_DIR = Path("/data")
-DIRECTORY = partition_directory(DATA_DIR)
 SERVER = -1000
 """Bootstrap servers that a script names: ``SERVER - n`` is the address of node n, if any."""
-BOOTSTRAPPED = ElectionState(bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True))
-"""What a bootstrap voter has on its disk when epoch 1 may begin."""
 
 
 def key_of(node_id: NodeId, disk: int = 0) -> ReplicaKey:
@@ -87,18 +73,6 @@ class Settings:
     """Removed voters that the bootstrap checkpoint remembers."""
 
 
-class InlineExecutor(Executor):
-    """Runs what is submitted at once, in the caller's thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except QuorateError as error:
-            future.set_exception(error)
-        return future
-
-
 @dataclass(slots=True)
 class Hooks:
     """What a member tells the world: ``(node, what)`` each."""
@@ -113,56 +87,36 @@ class Hooks:
     on_fault: Callable[[NodeId, str], None]
 
 
-@dataclass(slots=True)
-class Member(ReplicaHost):
-    """A node with its disk. ``replica`` is None while it is down."""
+class Member(ReplicaNode):
+    """A node of a script, which tells the world what happens to it."""
 
-    node_id: NodeId
-    settings: Settings
-    hooks: Hooks
-    share: float
-    clock: HandClock
-    fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
-    backup: MemoryFileSystem | None = None
-    replica: Replica | None = None
-    stores: Stores | None = None
-    groups: deque[WriteGroup] = field(default_factory=deque)
-    deadline_ms: int | None = None
-    lives: int = 0
-    host: str = ""
-    """Where it is reached; empty for the host it was formatted with."""
-    disk: int = 0
-    """How often the disk was replaced by an empty one."""
-    is_quarantined: bool = False
-    """Whether its last life ended because its log was found wrong."""
-    diverged: list[LogDiverged] = field(default_factory=list)
-    rng: random.Random = field(init=False)
-    executor: Executor = field(default_factory=InlineExecutor, init=False)
-    writer: Writer = field(init=False, repr=False, compare=False)
-    network: Network = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.writer = self.network = self
+    def __init__(
+        self, node_id: NodeId, settings: Settings, hooks: Hooks, share: float, clock: HandClock
+    ) -> None:
+        super().__init__(node_id, CLUSTER_ID, clock)
+        self.settings = settings
+        self.hooks = hooks
+        self.share = share
+        self.backup: MemoryFileSystem | None = None
+        self.deadline_ms: int | None = None
+        self.lives = 0
+        self.host = ""
+        """Where it is reached; empty for the host it was formatted with."""
+        self.disk = 0
+        """How often the disk was replaced by an empty one."""
+        self.is_quarantined = False
+        """Whether its last life ended because its log was found wrong."""
+        self.diverged: list[LogDiverged] = []
 
     def format(self) -> None:
         """Make the data directory; a voter's knows the initial voter set."""
         is_first = self.node_id in self.settings.voters and not self.disk
-        voters = self.settings.voters if is_first else ()
-        format_directory(
-            self.fs,
-            FormatPlan(
-                DATA_DIR,
-                CLUSTER_ID,
-                self.node_id,
-                key_of(self.node_id, self.disk).directory_id,
-                tuple(voter_of(each) for each in voters),
-            ),
-        )
+        voters = tuple(voter_of(each) for each in self.settings.voters) if is_first else ()
+        is_bootstrapped = bool(voters) and self.settings.is_bootstrapped
+        directory_id = key_of(self.node_id, self.disk).directory_id
+        self.format_disk(directory_id, voters, is_bootstrapped=is_bootstrapped)
         if voters and self.settings.tombstones:
-            initial = [voter_of(each) for each in voters]
-            bury(self.fs, DIRECTORY, initial, self.settings.tombstones)
-        if voters and self.settings.is_bootstrapped:
-            ElectionFile(self.fs, DIRECTORY).save(BOOTSTRAPPED)
+            bury(self.fs, DIRECTORY, list(voters), self.settings.tombstones)
 
     def wipe(self) -> None:
         """A new, empty disk in place of the old, formatted by the very same command."""
@@ -174,7 +128,7 @@ class Member(ReplicaHost):
 
     def submit(self, group: WriteGroup) -> None:
         """The replica's ``Writer``: nothing is written before ``persist``."""
-        self.groups.append(group)
+        super().submit(group)
         self.hooks.on_submitted(self.node_id, group)
 
     def send(self, to: NodeId, message: Message) -> None:
@@ -186,14 +140,8 @@ class Member(ReplicaHost):
             return SERVER - to
         return self.settings.voters[-to - 2] if to < NO_NODE else to
 
-    def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
-        """Every node is reachable under its number."""
-
     def on_deadline(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
-
-    def to_driver(self, call: Callable[[], None]) -> None:
-        call()
 
     def on_checkpoint(self, info: CheckpointInfo) -> None:
         self.hooks.on_checkpoint(self.node_id, info.snapshot_id)
@@ -221,17 +169,12 @@ class Member(ReplicaHost):
         self.lives += 1
         self.deadline_ms = None
         self.rng = PinnedRandom(self.node_id * 1000 + self.lives, self.share)
-        stores = open_stores(
-            self.fs,
-            DATA_DIR,
-            node_id=self.node_id,
-            log_config=self.settings.log,
-            snapshot_config=self.settings.snapshot,
-            clock=self.clock,
+        stores = self.open(
+            self.settings.log,
+            self.settings.snapshot,
             bootstrap_without=self.settings.bootstrap_without,
             decode=decoder_without(self.settings.lacks.get(self.node_id, ())),
         )
-        self.stores = stores
         voters = self.settings.voters
         is_first = self.node_id in voters and not self.disk
         servers = (
@@ -250,9 +193,9 @@ class Member(ReplicaHost):
             endpoints=voter_of(self.node_id, self.host).endpoints,
             supported=self._supported(),
         )
-        self.replica = Replica(stores, self, config)
-        self.hooks.on_opened(self.replica)
-        self.replica.start()
+        replica = self.run(stores, config)
+        self.hooks.on_opened(replica)
+        replica.start()
 
     def _supported(self) -> tuple[VersionRange, ...]:
         highest = self.settings.metadata_versions.get(self.node_id)
@@ -265,25 +208,14 @@ class Member(ReplicaHost):
 
     def crash(self, mode: CrashMode, rng: random.Random) -> None:
         """Stop without a word; un-synced bytes become what ``mode`` says."""
-        self.replica = None
-        self.stores = None
+        self.replica = self.stores = None
         self.groups.clear()
         self.deadline_ms = None
         self.fs.crash(rng, mode)
 
-    def write(self, group: WriteGroup) -> None:
-        """Let the disk carry out one group and report it.
-
-        Raises:
-            PowerLost: The disk was told to stop in the middle.
-            StorageError: The disk failed; the node must stop.
-        """
-        replica, stores = self.replica, self.stores
-        if replica is None or stores is None:
-            raise PowerLost
-        done = replica.persistence_of(stores).execute([group])
-        self.hooks.on_written(self.node_id, group)
-        replica.write_done(done)
+    def written(self, groups: tuple[WriteGroup, ...]) -> None:
+        for group in groups:
+            self.hooks.on_written(self.node_id, group)
 
     def tick(self) -> None:
         """The deadline has come, or earlier."""

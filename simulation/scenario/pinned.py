@@ -1,4 +1,4 @@
-"""Chance and time that a script can rely on."""
+"""Chance that a script can rely on."""
 
 from __future__ import annotations
 
@@ -30,18 +30,3 @@ class PinnedRandom(random.Random):
 
     def choice(self, seq: SupportsLenAndGetItem[Item]) -> Item:
         return seq[0]
-
-
-class HandClock:
-    """``ports.Clock`` that moves only by hand."""
-
-    def __init__(self, now_ms: int) -> None:
-        self.time_ms = now_ms
-        self.wall_offset_ms = 0
-        """How far the wall clock has been set on, or back."""
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def wall_ms(self) -> int:
-        return self.time_ms + self.wall_offset_ms

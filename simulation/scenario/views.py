@@ -7,8 +7,9 @@ from collections.abc import Callable
 from quorum.batch import scan_batches
 from quorum.log.election_store import ElectionFile
 from quorum.types import OffsetAndEpoch, ReplicaKey
+from simulation.harness.replica_node import DIRECTORY
 from simulation.scenario.items import items_of, record_texts
-from simulation.scenario.member import DIRECTORY, Member
+from simulation.scenario.member import Member
 from simulation.scenario.render import election_text
 from snapshot.naming import parse_name
 from statemachine.records import METADATA_VERSION

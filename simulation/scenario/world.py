@@ -19,6 +19,7 @@ from quorum.core.state.upstream import NO_RELAYS
 from quorum.errors import QuorateError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
+from simulation.harness.replica_node import HandClock
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.table import watch
 from simulation.memory_filesystem import CrashMode, PowerLost
@@ -27,7 +28,6 @@ from simulation.scenario.envelopes import Envelope, Filter
 from simulation.scenario.grammar import ScenarioError
 from simulation.scenario.member import Hooks, Member, Settings
 from simulation.scenario.outlet import Kind, Outlet
-from simulation.scenario.pinned import HandClock
 from simulation.scenario.render import effect_text, message_line, type_name
 from simulation.scenario.render_events import event_line
 from simulation.scenario.slow_links import SlowLinks
@@ -217,7 +217,7 @@ class World:
         left = count
         while member.groups and member.replica is not None and left != 0:
             group = member.groups.popleft()
-            self.step(node_id, lambda group=group: member.write(group))  # type: ignore[misc]
+            self.step(node_id, lambda group=group: member.complete(group))  # type: ignore[misc]
             left = None if left is None else left - 1
         return had_any
 

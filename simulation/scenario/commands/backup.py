@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from simulation.harness.replica_node import DIRECTORY
 from simulation.memory_filesystem import MemoryFileSystem
 from simulation.scenario.grammar import Arguments, ScenarioError
-from simulation.scenario.member import DIRECTORY
 from simulation.scenario.outlet import Kind
 from simulation.scenario.world import World
 

@@ -6,8 +6,8 @@ several the last by name is meant.
 
 from __future__ import annotations
 
+from simulation.harness.replica_node import DIRECTORY
 from simulation.scenario.grammar import Arguments, ScenarioError
-from simulation.scenario.member import DIRECTORY
 from simulation.scenario.outlet import Kind
 from simulation.scenario.world import World
 

@@ -26,7 +26,7 @@ def run(world: World, args: Arguments) -> None:
         member.fs.faults = Faults(stop_after_call=at)
         try:
             while member.groups:
-                member.write(member.groups.popleft())
+                member.complete(member.groups.popleft())
         except PowerLost:
             pass
     world.crash(node_id, _MODES[lose])

@@ -8,8 +8,8 @@ can find. The records stay what they are, so images do not differ.
 from __future__ import annotations
 
 from simulation.forgery import forge_batch
+from simulation.harness.replica_node import DIRECTORY
 from simulation.scenario.grammar import Arguments, ScenarioError
-from simulation.scenario.member import DIRECTORY
 from simulation.scenario.outlet import Kind
 from simulation.scenario.world import World
 

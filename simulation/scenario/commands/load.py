@@ -13,11 +13,13 @@ from dataclasses import replace
 from quorum.log.election_store import ElectionFile
 from quorum.log.recovery import open_log
 from quorum.types import NO_NODE, ElectionState, EpochStart
+from simulation.harness.core_disk import BOOTSTRAPPED
+from simulation.harness.replica_node import DIRECTORY
 from simulation.invariants.mirror import LogMirror
 from simulation.invariants.run_observer import RunObserver
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.items import item_batch, producer_batch
-from simulation.scenario.member import BOOTSTRAPPED, DIRECTORY, key_of
+from simulation.scenario.member import key_of
 from simulation.scenario.world import World
 
 

@@ -42,7 +42,7 @@ def test_a_intact_file_is_read_once_a_minute_however_many_ask(
     for _ in range(20):
         begin(bench)
     assert len(readings) == 1
-    bench.now_ms += PROVE_EVERY_MS
+    bench.clock.time_ms += PROVE_EVERY_MS
     begin(bench)
     begin(bench)
     assert len(readings) == 2
@@ -119,6 +119,6 @@ def test_a_reading_under_way_ends_when_the_node_stops(monkeypatch: pytest.Monkey
     last = bench.replica.checkpoints.stop_reading()
     assert last is not None
     assert last.done()
-    bench.now_ms += PROVE_EVERY_MS
+    bench.clock.time_ms += PROVE_EVERY_MS
     begin(bench)
     assert len(read) == 2, "none is begun any more"

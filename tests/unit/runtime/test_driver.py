@@ -31,7 +31,7 @@ def test_a_vote_leaves_only_when_it_is_durable() -> None:
     bench.replica.receive(2, request)
     granted = [m for _, m in bench.sent if isinstance(m, VoteResponse)]
     assert granted == []
-    assert any(isinstance(e, SaveElectionState) for g in bench.queue for e in g.effects)
+    assert any(isinstance(e, SaveElectionState) for g in bench.groups for e in g.effects)
     bench.persist()
     granted = [m for _, m in bench.sent if isinstance(m, VoteResponse)]
     assert [(m.request_id, m.error, m.granted) for m in granted] == [(5, ErrorCode.NONE, True)]
@@ -56,7 +56,7 @@ def test_an_answer_waits_for_the_disk() -> None:
     """Goal: nothing is acknowledged before it is flushed. Method: one write, disk held back."""
     bench = LoneReplica().boot().lead()
     answers = bench.write(change("a"), persist=False)
-    assert [type(e) for g in bench.queue for e in g.effects] == [Append]
+    assert [type(e) for g in bench.groups for e in g.effects] == [Append]
     assert answers == []
     bench.persist()
     assert [a.code for a in answers] == [ErrorCode.NONE]
@@ -72,7 +72,7 @@ def test_commands_of_one_turn_become_one_append() -> None:
     for value in "abc":
         bench.replica.controller.submit(change(value), RequestContext("x"), answers.append)
     bench.replica.turn()
-    assert [len(g.effects) for g in bench.queue] == [1]
+    assert [len(g.effects) for g in bench.groups] == [1]
     bench.persist()
     assert len(answers) == 3
 
@@ -82,7 +82,7 @@ def test_time_stamps_never_fall_when_the_wall_clock_does() -> None:
     bench = LoneReplica().boot().lead()
     bench.write(change("a"))
     before = bench.replica.controller.image.provenance.timestamp_ms
-    bench.wall_ms = lambda: 5  # type: ignore[method-assign]
+    bench.clock.wall_offset_ms = 0
     bench.crash()
     bench.boot().lead()
     assert bench.replica.controller.image.provenance.timestamp_ms >= before
@@ -92,10 +92,9 @@ def test_no_write_is_stamped_below_a_change_of_voters_that_is_not_committed() ->
     """Goal: stamps rise over control batches. Method: move the voter, set the clock back, write."""
     bench = LoneReplica().boot().lead()
     voter = replace(bench.voters[0], endpoints=(Endpoint("CONTROLLER", "elsewhere", 9009),))
-    bench.now_ms += 100
+    bench.clock.time_ms += 100
     bench.replica.on_local_event(UpdateVoter(1, voter))
-    wall_ms = bench.wall_ms() - 3_600_000
-    bench.wall_ms = lambda: wall_ms  # type: ignore[method-assign]
+    bench.clock.wall_offset_ms -= 3_600_000
     answers = bench.write(change("a"), persist=False)
     log_start, log_end = bench.stores.state.log_end.offset, bench.replica.node.log_end_offset
     batches = scan_batches(bench.replica.driver.read_records(log_start, 1 << 20, log_end))

@@ -86,7 +86,7 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
     bench, _ = following()
     answer(bench, high_watermark=1, records=record_at(0))
     # Its leader has not answered for longer than the fetch timeout.
-    bench.now_ms += 2_500
+    bench.clock.time_ms += 2_500
     newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
     bench.replica.receive(3, newer)
     assert bench.replica.controller.image.provenance.end_offset == 1

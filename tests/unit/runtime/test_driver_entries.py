@@ -49,7 +49,7 @@ def test_a_pause_is_what_exceeds_the_limit_and_is_reported_once(
         return take(now_ms, late_ms)
 
     monkeypatch.setattr(node, "process_paused", note)
-    bench.now_ms = due_ms + late_ms
+    bench.clock.time_ms = due_ms + late_ms
     done = WriteDone(bench.replica.driver._durable_ticket, (), flushed=False)
     bench.replica.write_done(done)
     bench.replica.write_done(done)

@@ -58,7 +58,9 @@ def test_a_download_does_not_take_the_last_of_a_disk() -> None:
     snapshot_id, data = sender()
     bench = receiver(len(data) // 2 + RESERVE_BYTES)
     with pytest.raises(DiskFullError, match="in reserve"):
-        bench.persistence.execute([WriteGroup(1, tuple(download(bench, snapshot_id, data)))])
+        bench.replica.persistence_of(bench.stores).execute(
+            [WriteGroup(1, tuple(download(bench, snapshot_id, data)))]
+        )
     free = bench.fs.free_bytes(bench.stores.directory)
     assert free is not None
     assert RESERVE_BYTES <= free < RESERVE_BYTES + CHUNK_BYTES
@@ -78,7 +80,7 @@ def test_what_a_download_leaves_is_enough_to_install_it() -> None:
     snapshot_id, data = sender()
     bench = receiver(len(data) + RESERVE_BYTES)
     effects = [*download(bench, snapshot_id, data), ReplaceLogWith(snapshot_id)]
-    bench.persistence.execute([WriteGroup(1, tuple(effects))])
+    bench.complete(WriteGroup(1, tuple(effects)))
     assert bench.stores.log.start == snapshot_id
     free = bench.fs.free_bytes(bench.stores.directory)
     assert free is not None
