@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from simulation.scenario.coverage import Coverage
 from simulation.scenario.grammar import ScenarioError
 from simulation.scenario.runner import run_file
+
+SHOWN = pytest.StashKey[Coverage]()
+RUN = pytest.StashKey[set[Path]]()
+"""What the scenarios of this session have shown, and which have run."""
 
 
 class ScenarioDiffers(Exception):  # noqa: N818 - reads as the sentence it is
@@ -20,7 +25,9 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         rewrite = bool(self.config.getoption("--rewrite"))
-        differences = run_file(self.path, rewrite=rewrite)
+        stash = self.config.stash
+        differences = run_file(self.path, rewrite=rewrite, coverage=stash[SHOWN])
+        stash[RUN].add(self.path)
         if differences and not rewrite:
             raise ScenarioDiffers("\n\n".join(each.text(self.path) for each in differences))
 
@@ -40,6 +47,16 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterable[ScenarioItem]:
         yield ScenarioItem.from_parent(self, name=self.path.stem)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SHOWN], config.stash[RUN] = Coverage(), set()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The coverage comes last, so that it need not run every scenario once more."""
+    items.sort(key=lambda each: each.path.name == "test_coverage.py")
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> ScenarioFile | None:

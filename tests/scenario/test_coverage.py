@@ -12,18 +12,18 @@ import pytest
 
 from quorum.core.state.timers import Timer
 from simulation.scenario.coverage import Coverage, declared_answers, declared_transitions
-from simulation.scenario.grammar import parse
-from simulation.scenario.runner import run_scenario
+from simulation.scenario.runner import run_file
+from tests.scenario.conftest import RUN, SHOWN
 
 TESTDATA = Path(__file__).parent / "testdata"
 
 
 @pytest.fixture(scope="module")
-def shown() -> Coverage:
-    """What all scenarios together show."""
-    coverage = Coverage()
-    for path in sorted(TESTDATA.rglob("*.scn")):
-        run_scenario(parse(path, path.read_text(encoding="utf-8")), coverage)
+def shown(pytestconfig: pytest.Config) -> Coverage:
+    """What all scenarios together show; those that this session has not run are run now."""
+    coverage = pytestconfig.stash[SHOWN]
+    for path in set(TESTDATA.rglob("*.scn")) - pytestconfig.stash[RUN]:
+        run_file(path, coverage=coverage)
     return coverage
 
 
