@@ -174,6 +174,7 @@ class Gate:
         return subprocess.run(
             command,
             cwd=self._root,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -182,6 +183,14 @@ class Gate:
             check=False,
             preexec_fn=(lambda: os.nice(priority)) if priority else None,
         )
+
+
+def environment() -> dict[str, str]:
+    """This process's, but Python keeps what it compiles, as it does by default.
+
+    A run starts hundreds of interpreters, and without bytecode each compiles all it imports.
+    """
+    return {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def files_with_processes(root: Path, longest: tuple[str, ...]) -> list[str]:

@@ -87,6 +87,13 @@ def test_the_long_lane_runs_what_the_other_leaves_out_and_each_counts_it(tmp_pat
 
 
 @pytest.mark.long
+def test_python_keeps_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for no bytecode elsewhere would wait for hundreds of compilations here."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    asked = "import os\ndef test(): assert 'PYTHONDONTWRITEBYTECODE' not in os.environ\n"
+    assert failed(tmp_path, {"tests/unit/test_a.py": asked}) == set()
+
+
 def test_no_process_is_started_for_a_file_without_tests_of_the_lane(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
