@@ -145,7 +145,8 @@ class Locals:
             return
         for holder, found in slots.slots_of(core):
             if found == number:
-                holder.request_id, holder.due_ms = 0, slots.NOW_MS
+                core.requests.close(holder)
+                holder.due_ms = slots.NOW_MS
 
     def _crashed(self, node: Working, log: Log, election: ElectionState, watermark: int) -> Working:
         disk = node.disk
@@ -211,7 +212,8 @@ class Locals:
         if self._model.has_pre_votes or not isinstance(role, Prospective):
             return
         for ballot in role.ballots.values():
-            ballot.granted, ballot.request_id = True, 0
+            core.requests.close(ballot)
+            ballot.granted = True
         node.take(node.raft.tick(slots.NOW_MS))
         is_pre = [isinstance(each, VoteRequest) and each.pre_vote for _, each in node.sent]
         node.sent = [each for each, skipped in zip(node.sent, is_pre) if not skipped]

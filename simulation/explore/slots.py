@@ -20,6 +20,7 @@ from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.state.peer_requests import PeerRequest
 from quorum.core.state.peers import PeerTable
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
@@ -58,10 +59,15 @@ def slots_of(core: CoreState) -> Iterator[tuple[Any, int]]:
 def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
     """Give every place its fixed number; raw ids to those numbers."""
     names: dict[int, int] = {}
-    for holder, number in slots_of(core):
-        if holder.request_id:
-            names[holder.request_id] = number
-            holder.request_id = number
+    numbered = [(holder, number) for holder, number in slots_of(core) if holder.request_id]
+    for holder, number in numbered:
+        names[holder.request_id] = number
+        if isinstance(holder, PeerRequest):
+            core.requests.close(holder)
+    for holder, number in numbered:
+        if isinstance(holder, PeerRequest):
+            core.requests.open(holder, number)
+        holder.request_id = number
     role = core.role
     if isinstance(role, Leader):
         for peer, progress in role.remote.items():

@@ -17,7 +17,7 @@ from quorum.core.messages.message_types import Message, Request, Response
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.protocol.role_transitions import TRANSITIONS, Step
 from quorum.core.state import roles
-from quorum.core.state.timers import Timer
+from quorum.core.state.timers import FiredTimer, all_timers, name_of
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 from simulation.scenario.render import type_name
@@ -43,14 +43,14 @@ class Coverage:
     """Ticks in which a node did something without any timer having fired."""
     _asked: dict[tuple[NodeId, NodeId, int], str] = field(default_factory=dict)
     _epochs: dict[NodeId, int] = field(default_factory=dict)
-    _lives: list[Counter[Timer]] = field(default_factory=list)
+    _lives: list[Counter[FiredTimer]] = field(default_factory=list)
 
     def begin(self) -> None:
         """Another world: its nodes have nothing to do with those before."""
         self._asked.clear()
         self._epochs.clear()
 
-    def started(self, node_id: NodeId, epoch: int, timers: Counter[Timer]) -> None:
+    def started(self, node_id: NodeId, epoch: int, timers: Counter[FiredTimer]) -> None:
         """A node opened its directory and is about to take its first role in ``epoch``."""
         self._epochs[node_id] = epoch
         self._lives.append(timers)
@@ -84,7 +84,7 @@ class Coverage:
         found: Counter[str] = Counter()
         for incarnation in self._lives:
             for timer, count in incarnation.items():
-                found[timer.value.name] += count
+                found[name_of(timer)] += count
         return found
 
 
@@ -95,7 +95,7 @@ def report(coverage: Coverage) -> list[str]:
     return [
         *_counts("changes of role", coverage.transitions, sorted(declared_transitions())),
         *_counts("answers", answers, known),
-        *_counts("timers", coverage.timers, [timer.value.name for timer in Timer]),
+        *_counts("timers", coverage.timers, [name_of(timer) for timer in all_timers()]),
         *_counts("done without a timer", coverage.wakes, []),
     ]
 

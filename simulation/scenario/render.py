@@ -38,7 +38,7 @@ from quorum.core.messages.voter_messages import (
     UpdateVoterRequest,
     VoterChangeResponse,
 )
-from quorum.core.state.bootstrap_inquiry import VoterList
+from quorum.core.state.bootstrap_peer import VoterList
 from quorum.errors import ErrorCode
 from quorum.types import BootstrapState, ElectionState
 

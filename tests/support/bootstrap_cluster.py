@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
-from quorum.core.state.bootstrap_inquiry import VoterList
+from quorum.core.state.bootstrap_peer import VoterList
 from quorum.core.state.core_state import CoreState
 from quorum.errors import ErrorCode
 from quorum.types import BootstrapState

@@ -152,7 +152,7 @@ def waiting_ids(core: CoreState) -> list[int]:
             found += [role.change.probe_id] if role.change is not None else []
         case Follower():
             found.append(role.entry_request_id)
-    found += [each.request_id for each in core.inquiries.values()]
+    found += [each.request_id for each in core.bootstrap_peers.values()]
     return [each for each in found if each]
 
 

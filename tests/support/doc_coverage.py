@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core.state.timers import Timer
+from quorum.core.state.timers import Timer, all_timers, name_of
 from simulation.scenario.coverage import answer_table, declared_answers, declared_transitions
 from tests.support.doc_regions import table
 
@@ -16,15 +16,23 @@ def answers() -> str:
 
 
 def timers() -> str:
-    """Every timer of the core."""
-    return table(["Timer", "Runs for", "When it fires"], (timer.value for timer in Timer))
+    """Every timer of the core, those of requests once for every purpose."""
+    return table(
+        ["Timer", "Runs for", "When it fires"],
+        (
+            (name_of(each), kind.length, kind.action)
+            for each in all_timers()
+            for kind in [(each if isinstance(each, Timer) else each[0]).value]
+        ),
+    )
 
 
 def totals() -> str:
     """How many there are of each."""
     return (
         f"All {len(declared_transitions())} changes of role, {len(declared_answers())} answers and "
-        f"{len(Timer)} timers are shown, and nothing else happens in any scenario."
+        f"{len(Timer)} timers ({len(list(all_timers()))} when those of requests are counted by "
+        "purpose) are shown, and nothing else happens in any scenario."
     )
 
 

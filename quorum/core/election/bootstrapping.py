@@ -22,16 +22,15 @@ from quorum.core.contract.events import BootstrapVotersAgreed, QuorumBootstrappe
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.protocol.refusals import (
     has_wrong_cluster,
-    ignore,
     is_addressed_to,
     refusal_of_voter_request,
     refuse,
 )
+from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
-from quorum.core.state.bootstrap_inquiry import Inquiry, VoterList, without
+from quorum.core.state.bootstrap_peer import BootstrapPeer, VoterList, without
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peers import backoff_ms
-from quorum.core.state.timers import Timer
+from quorum.core.state.peer_requests import Purpose
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, BootstrapState, NodeId, Uuid
 
@@ -58,11 +57,11 @@ def why_not_vote(core: CoreState) -> str:
 
 
 def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
-    bootstrap_state, inquiry = core.election.bootstrap_state, core.inquiries.get(voter_id)
-    if bootstrap_state is None or inquiry is None or not inquiry.voter_list:
+    bootstrap_state, peer = core.election.bootstrap_state, core.bootstrap_peers.get(voter_id)
+    if bootstrap_state is None or peer is None or not peer.voter_list:
         return False
     missing = core.bootstrap_without
-    return without(inquiry.voter_list, missing) == without(bootstrap_state.voter_list, missing)
+    return without(peer.voter_list, missing) == without(bootstrap_state.voter_list, missing)
 
 
 # Asking.
@@ -71,34 +70,42 @@ def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
 def poll_bootstrap(core: CoreState) -> None:
     """Ask every bootstrap voter that has not agreed yet; conclude what follows."""
     if not core.is_bootstrapping:
-        core.inquiries.clear()
+        _forget_peers(core)
         return
     bootstrap_state = core.election.bootstrap_state
     if bootstrap_state is None:
         bootstrap_state = BootstrapState(_draw_incarnation_id(core))
         core.save_bootstrap(bootstrap_state)
     for voter in core.voters.latest.others(core.me):
-        inquiry = core.inquiries.get(voter.key.id)
-        if inquiry is None or inquiry.voter != voter.key:
-            core.inquiries[voter.key.id] = Inquiry(voter.key, core.now_ms)
+        peer = core.bootstrap_peers.get(voter.key.id)
+        if peer is None or peer.voter != voter.key:
+            if peer is not None:
+                core.requests.close(peer)
+            peer = BootstrapPeer(voter.key.id, core.now_ms, voter=voter.key)
+            core.bootstrap_peers[voter.key.id] = peer
     _conclude(core, bootstrap_state)
     if core.is_bootstrapping:
-        for inquiry in _open(core):
-            if core.now_ms >= inquiry.due_ms:
-                _ask(core, inquiry)
+        for peer in _waited_for(core):
+            if is_to_be_sent(core, peer):
+                _ask(core, peer)
+
+
+def _forget_peers(core: CoreState) -> None:
+    core.requests.close_all(Purpose.BOOTSTRAP)
+    core.bootstrap_peers.clear()
 
 
 def bootstrap_deadlines(core: CoreState) -> Iterator[int]:
-    """When the next question or its time-out is due."""
+    """When the next request or its time-out is due."""
     if core.is_bootstrapping:
-        for inquiry in _open(core):
-            yield inquiry.due_ms
+        for peer in _waited_for(core):
+            yield peer.due_ms
 
 
-def _open(core: CoreState) -> Iterator[Inquiry]:
-    for voter_id, inquiry in core.inquiries.items():
+def _waited_for(core: CoreState) -> Iterator[BootstrapPeer]:
+    for voter_id, peer in core.bootstrap_peers.items():
         if not _has_agreed(core, voter_id):
-            yield inquiry
+            yield peer
 
 
 def _draw_incarnation_id(core: CoreState) -> Uuid:
@@ -106,25 +113,16 @@ def _draw_incarnation_id(core: CoreState) -> Uuid:
     return max(drawn, 1).to_bytes(16, "big")
 
 
-def _ask(core: CoreState, inquiry: Inquiry) -> None:
-    if inquiry.request_id:
-        core.fired(Timer.BOOTSTRAP_REQUEST)
-        inquiry.request_id = 0
-        _pause(core, inquiry)
-        return
-    if inquiry.failures:
-        core.fired(Timer.BOOTSTRAP_RETRY)
+def _ask(core: CoreState, peer: BootstrapPeer) -> None:
     bootstrap_state = core.election.bootstrap_state
-    inquiry.request_id = core.next_request_id()
-    inquiry.due_ms = core.now_ms + core.config.request_timeout_ms
-    # It tells our own life and voter list, so it waits for them to be durable, as every message.
+    # It names our incarnation id and voter list, so it waits for them to be durable.
     core.send(
-        inquiry.voter.id,
+        peer.peer,
         BootstrapRequest(
-            inquiry.request_id,
+            next_attempt(core, peer),
             core.cluster_id,
             core.me,
-            inquiry.voter,
+            peer.voter,
             core.epoch,
             bootstrap_state.incarnation_id if bootstrap_state is not None else ZERO_UUID,
             bootstrap_state.voter_list if bootstrap_state is not None else (),
@@ -134,62 +132,49 @@ def _ask(core: CoreState, inquiry: Inquiry) -> None:
 
 def _ask_soon(core: CoreState, voter_id: NodeId) -> None:
     """Ask a voter that has not agreed, as far as known, without waiting for a pause to end."""
-    inquiry = core.inquiries.get(voter_id)
-    if inquiry is not None and not inquiry.request_id and not _has_agreed(core, voter_id):
-        inquiry.due_ms = core.now_ms
-
-
-def _pause(core: CoreState, inquiry: Inquiry) -> None:
-    inquiry.failures += 1
-    inquiry.due_ms = core.now_ms + backoff_ms(core.config, inquiry.failures)
+    peer = core.bootstrap_peers.get(voter_id)
+    if peer is not None and not peer.request_id and not _has_agreed(core, voter_id):
+        peer.due_ms = core.now_ms
 
 
 def on_bootstrap_response(core: CoreState, sender: NodeId, response: BootstrapResponse) -> None:
-    """Note what a bootstrap voter says of itself, or that there is a quorum already."""
-    inquiry = core.inquiries.get(sender)
-    if inquiry is None or inquiry.request_id != response.request_id or not response.request_id:
-        ignore(core, sender, response, "never asked for, or no longer")
+    """Note what a bootstrap voter reports of itself, or that there is a quorum already."""
+    peer = answered(core, sender, response, Purpose.BOOTSTRAP)
+    if not isinstance(peer, BootstrapPeer):
         return
-    inquiry.request_id = 0
     if not learn_from_response(core, sender, response) or not core.is_bootstrapping:
         return
     if response.error == ErrorCode.NONE and response.incarnation_id != ZERO_UUID:
-        inquiry.incarnation_id, inquiry.voter_list = response.incarnation_id, response.voter_list
+        peer.incarnation_id, peer.voter_list = response.incarnation_id, response.voter_list
         _consider(core, sender, response.voter_list)
-    _pause(core, inquiry)
-
-
-def on_bootstrap_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
-    """A question to ``peer`` will not be answered: ask again after a pause."""
-    inquiry = core.inquiries.get(peer)
-    if inquiry is not None and inquiry.request_id == request_id:
-        inquiry.request_id = 0
-        _pause(core, inquiry)
+    retry_later(core, peer)
 
 
 def _conclude(core: CoreState, bootstrap_state: BootstrapState) -> None:
-    """Agree to a voter list when every life is known; found the quorum when all have agreed."""
-    required = [key for key in core.inquiries if key not in core.bootstrap_without]
+    """Agree to a voter list when every incarnation id is known; complete the bootstrap when all
+    have agreed.
+    """
+    required = [key for key in core.bootstrap_peers if key not in core.bootstrap_without]
     if not bootstrap_state.voter_list:
-        if any(core.inquiries[key].incarnation_id == ZERO_UUID for key in required):
+        if any(core.bootstrap_peers[key].incarnation_id == ZERO_UUID for key in required):
             return
-        known = {key: each.incarnation_id for key, each in core.inquiries.items()}
+        known = {key: each.incarnation_id for key, each in core.bootstrap_peers.items()}
         known[core.me.id] = bootstrap_state.incarnation_id
         voter_list = tuple((key, known[key]) for key in sorted(known) if known[key] != ZERO_UUID)
         _agree(core, bootstrap_state, voter_list)
     elif all(_has_agreed(core, key) for key in required):
         core.save_bootstrap(replace(bootstrap_state, is_complete=True))
         core.event(QuorumBootstrapped(tuple(key for key, _ in bootstrap_state.voter_list)))
-        core.inquiries.clear()
+        _forget_peers(core)
 
 
 def _agree(core: CoreState, bootstrap_state: BootstrapState, voter_list: VoterList) -> None:
     core.save_bootstrap(replace(bootstrap_state, voter_list=voter_list))
     core.event(BootstrapVotersAgreed(tuple(key for key, _ in voter_list)))
-    for inquiry in core.inquiries.values():
+    for peer in core.bootstrap_peers.values():
         # The others may be waiting for exactly this.
-        if not inquiry.request_id:
-            inquiry.due_ms, inquiry.failures = core.now_ms, 0
+        if not peer.request_id:
+            peer.due_ms, peer.failures = core.now_ms, 0
 
 
 def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
@@ -197,8 +182,8 @@ def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
     bootstrap_state = core.election.bootstrap_state
     if bootstrap_state is None or not voter_list:
         return
-    lives = dict(voter_list)
-    incarnation_id = lives.get(core.me.id)
+    incarnation_ids = dict(voter_list)
+    incarnation_id = incarnation_ids.get(core.me.id)
     if incarnation_id != bootstrap_state.incarnation_id:
         which = (
             "without it" if incarnation_id is None else "with an earlier format of this directory"
@@ -206,9 +191,9 @@ def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
         core.disqualify(
             f"freshly formatted, and voter {peer} has agreed to found the quorum {which}"
         )
-    elif not bootstrap_state.voter_list and lives.keys() <= set(core.voters.latest.ids):
+    elif not bootstrap_state.voter_list and incarnation_ids.keys() <= set(core.voters.latest.ids):
         needed = set(core.voters.latest.ids) - core.bootstrap_without
-        if needed <= lives.keys():
+        if needed <= incarnation_ids.keys():
             _agree(core, bootstrap_state, voter_list)
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 from quorum.core.contract.events import CampaignRefused
 from quorum.core.election.bootstrapping import why_not_bootstrapped, why_not_vote
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
-from quorum.core.protocol.refusals import EPOCH_MAX, ignore
+from quorum.core.protocol.refusals import EPOCH_MAX
+from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import (
     become_candidate,
@@ -26,7 +27,7 @@ from quorum.core.protocol.role_transitions import (
 )
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import backoff_ms
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.roles import Ballot, Candidate, Follower, Prospective, Unattached
 from quorum.core.state.timers import Timer
 from quorum.core.voters import majority
@@ -82,35 +83,18 @@ def campaign_now(core: CoreState, *, reason: str) -> None:
 def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) -> None:
     """Count an answer to our vote or pre-vote request."""
     role = core.role
-    ballot = role.ballots.get(sender) if isinstance(role, Prospective | Candidate) else None
-    if ballot is None or ballot.request_id != response.request_id or not response.request_id:
-        ignore(core, sender, response, "never asked for, or no longer")
+    ballot = answered(core, sender, response, Purpose.VOTE)
+    if not isinstance(ballot, Ballot):
         return
-    ballot.request_id = 0
     is_current = learn_from_response(core, sender, response)
     if core.role is not role or not isinstance(role, Prospective | Candidate):
         return
     if not is_current or response.error != ErrorCode.NONE:
-        _ask_again_later(core, ballot)
+        retry_later(core, ballot)
         return
     ballot.granted = response.granted
     if not response.granted and role.fail_fast and role.retry_ms == NEVER_MS:
         role.retry_ms = core.now_ms + core.rng.randint(0, core.config.lost_leader_retry_ms)
-
-
-def on_vote_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
-    """A vote request to ``peer`` will not be answered: ask again after a pause."""
-    role = core.role
-    if isinstance(role, Prospective | Candidate):
-        ballot = role.ballots.get(peer)
-        if ballot is not None and ballot.request_id == request_id:
-            ballot.request_id = 0
-            _ask_again_later(core, ballot)
-
-
-def _ask_again_later(core: CoreState, ballot: Ballot) -> None:
-    ballot.failures += 1
-    ballot.due_ms = core.now_ms + backoff_ms(core.config, ballot.failures)
 
 
 def poll_unattached(core: CoreState, role: Unattached) -> None:
@@ -194,21 +178,12 @@ def asks_voters(core: CoreState, role: Prospective | Candidate) -> bool:
 def _ask(core: CoreState, ballots: dict[NodeId, Ballot], *, pre_vote: bool) -> None:
     """Send the request to every voter that is due and has not answered in this round."""
     for voter_id, ballot in ballots.items():
-        if ballot.granted is not None or core.now_ms < ballot.due_ms:
+        if ballot.granted is not None or not is_to_be_sent(core, ballot):
             continue
-        if ballot.request_id:
-            core.fired(Timer.VOTE_REQUEST)
-            ballot.request_id = 0
-            _ask_again_later(core, ballot)
-            continue
-        if ballot.failures:
-            core.fired(Timer.VOTE_RETRY)
-        ballot.request_id = core.next_request_id()
-        ballot.due_ms = core.now_ms + core.config.request_timeout_ms
         core.send(
             voter_id,
             VoteRequest(
-                ballot.request_id,
+                next_attempt(core, ballot),
                 core.cluster_id,
                 core.me,
                 ballot.voter,

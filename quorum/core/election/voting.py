@@ -99,7 +99,8 @@ def _meet_another_campaign(
     if not granted:
         # It lacks records of ours. If it rejected us, it still followed the leader then.
         if ballot is not None and not ballot.granted:
-            ballot.granted, ballot.request_id, ballot.due_ms = None, 0, core.now_ms
+            core.requests.close(ballot)
+            ballot.granted, ballot.due_ms = None, core.now_ms
     elif not role.yield_until_ms and _goes_first(core, request):
         role.yield_until_ms = core.now_ms + max(
             1, core.config.election_timeout_ms // _YIELD_DIVISOR

@@ -26,22 +26,21 @@ from quorum.core.messages.chain_messages import (
     ChainDigestRequest,
     ChainDigestResponse,
 )
-from quorum.core.protocol.refusals import ignore
+from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import lose_leader
-from quorum.core.state.chain_state import DivergenceResolution, Question, Stage
+from quorum.core.state.chain_state import DigestRequest, DivergenceResolution, Stage
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.digest_tally import Difference, Held
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import backoff_ms
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.roles import Follower
-from quorum.core.state.timers import Timer
 from quorum.core.voters import majority
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 
 FAILURES_MAX = 3
-"""Questions to the other side without an answer, after which the search is given up."""
+"""Requests to the other side without an answer, after which the search is given up."""
 QUIET_MS = 60_000
 """After a divergence that changed nothing here, the next one waits this long."""
 
@@ -86,7 +85,8 @@ def on_log_verified(core: CoreState, fact: LogVerified) -> None:
         _settle(core, resolution, "its own files are intact")
     else:
         resolution.stage = Stage.SEARCHING
-        resolution.questions = {resolution.conflicting_peer: Question(core.now_ms)}
+        peer = resolution.conflicting_peer
+        resolution.requests = {peer: DigestRequest(peer, core.now_ms)}
         core.chain.due_ms = core.now_ms
 
 
@@ -99,33 +99,22 @@ def poll_divergence_resolution(core: CoreState) -> None:
     if resolution.cuts != core.log.cuts:
         _drop(core, resolution, "the log was cut meanwhile")
         return
-    for peer, question in resolution.questions.items():
-        if core.chain.resolution is not resolution:
-            return
-        if question.held is not None:
+    for request in resolution.requests.values():
+        if request.held is not None:
             continue
-        if core.now_ms >= question.due_ms:
-            if question.request_id:
-                core.fired(Timer.DIGEST_REQUEST)
-                _failed(core, question)
-            else:
-                if question.failures:
-                    core.fired(Timer.DIGEST_RETRY)
-                _ask(core, resolution, peer, question)
-        if core.chain.resolution is resolution:
-            core.chain.due_ms = min(core.chain.due_ms, question.due_ms)
+        if is_to_be_sent(core, request):
+            _ask(core, resolution, request)
+        elif _is_given_up(core, resolution, request):
+            return
+        core.chain.due_ms = min(core.chain.due_ms, request.due_ms)
 
 
-def _ask(
-    core: CoreState, resolution: DivergenceResolution, peer: NodeId, question: Question
-) -> None:
-    question.offsets = _offsets_to_ask(resolution)
-    question.request_id = core.next_request_id()
-    question.due_ms = core.now_ms + core.config.request_timeout_ms
+def _ask(core: CoreState, resolution: DivergenceResolution, request: DigestRequest) -> None:
+    request.offsets = _offsets_to_ask(resolution)
     core.send(
-        peer,
+        request.peer,
         ChainDigestRequest(
-            question.request_id, core.cluster_id, core.me, core.epoch, question.offsets
+            next_attempt(core, request), core.cluster_id, core.me, core.epoch, request.offsets
         ),
     )
 
@@ -145,36 +134,29 @@ def on_chain_digest_response(
     core: CoreState, sender: NodeId, response: ChainDigestResponse
 ) -> None:
     """Compare what another replica holds with what this one does."""
+    request = answered(core, sender, response, Purpose.CHAIN_DIGEST)
     resolution = core.chain.resolution
-    question = None if resolution is None else resolution.questions.get(sender)
-    if (
-        resolution is None
-        or question is None
-        or question.request_id != response.request_id
-        or not response.request_id
-    ):
-        ignore(core, sender, response, "never asked for, or no longer")
+    if resolution is None or not isinstance(request, DigestRequest):
         return
     learn_from_response(core, sender, response)
-    question.request_id = 0
     if (
         response.error != ErrorCode.NONE
         or not _speaks_for(core, sender, response)
-        or response.offsets != question.offsets
+        or response.offsets != request.offsets
         or not len(response.points) == len(response.own) == len(response.offsets)
     ):
-        _failed(core, question)
+        _failed(core, resolution, request)
         return
     core.chain.due_ms = core.now_ms
     if resolution.stage is Stage.SEARCHING:
         _narrow(core, resolution, response)
-        question.due_ms = core.now_ms
+        request.due_ms = core.now_ms
     elif resolution.stage is Stage.POLLING:
         held = Held(*response.points)
         if _difference(resolution).is_undecided(held):
-            _failed(core, question)
+            _failed(core, resolution, request)
         else:
-            question.held = held
+            request.held = held
         _tally(core, resolution)
 
 
@@ -195,7 +177,7 @@ def _narrow(
     core: CoreState, resolution: DivergenceResolution, response: ChainDigestResponse
 ) -> None:
     if not resolution.is_high_known:
-        # The first question of a search reaches up to the end of what is in question.
+        # The first request of a search reaches up to the end of what is compared.
         resolution.own = resolution.own._replace(end=response.own[-1])
         resolution.theirs = resolution.theirs._replace(end=response.points[-1])
     for offset, own, theirs in zip(response.offsets, response.own, response.points, strict=True):
@@ -228,8 +210,8 @@ def _poll(core: CoreState, resolution: DivergenceResolution) -> None:
         resolution.first_offset = 0
     resolution.stage = Stage.POLLING
     others = core.voters.latest.others(core.me)
-    resolution.questions = {
-        voter.key.id: Question(core.now_ms)
+    resolution.requests = {
+        voter.key.id: DigestRequest(voter.key.id, core.now_ms)
         for voter in others
         if voter.key.id != resolution.conflicting_peer
     }
@@ -243,8 +225,8 @@ def _difference(resolution: DivergenceResolution) -> Difference:
 
 def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
     """Count which history the voters hold behind the first difference."""
-    voters = [each.held for each in resolution.questions.values() if each.held is not None]
-    is_open = len(voters) < len(resolution.questions)
+    voters = [each.held for each in resolution.requests.values() if each.held is not None]
+    is_open = len(voters) < len(resolution.requests)
     if core.is_voter:
         voters.append(resolution.own)
     if resolution.peer_votes:
@@ -294,6 +276,7 @@ def _settle(
 ) -> None:
     chain = core.chain
     chain.resolution = None
+    core.requests.close_all(Purpose.CHAIN_DIGEST)
     chain.due_ms = NEVER_MS
     chain.quiet_until_ms = core.now_ms + QUIET_MS
     where = "" if first_offset < 0 else f", first different offset {first_offset}"
@@ -307,26 +290,22 @@ def _drop(core: CoreState, resolution: DivergenceResolution, outcome: str) -> No
     core.chain.quiet_until_ms = core.now_ms
 
 
-def on_question_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
-    """A question got no answer: ask again after a pause."""
+def on_digest_failed(core: CoreState, request: PeerRequest) -> None:
+    """A request for digests got no answer: send it again after a back-off."""
     resolution = core.chain.resolution
-    question = None if resolution is None else resolution.questions.get(peer)
-    if question is not None and question.request_id == request_id:
-        _failed(core, question)
-        if core.chain.resolution is resolution:
-            core.chain.due_ms = min(core.chain.due_ms, question.due_ms)
+    if resolution is not None and not _failed(core, resolution, request):
+        core.chain.due_ms = min(core.chain.due_ms, request.due_ms)
 
 
-def _failed(core: CoreState, question: Question) -> None:
-    question.request_id = 0
-    question.failures += 1
-    resolution = core.chain.resolution
-    if (
-        resolution is not None
-        and resolution.stage is Stage.SEARCHING
-        and question.failures >= FAILURES_MAX
-    ):
-        # It may be gone for good; if not, its next Fetch or answer shows the difference again.
-        _drop(core, resolution, "the other side does not answer")
-        return
-    question.due_ms = core.now_ms + backoff_ms(core.config, question.failures)
+def _failed(core: CoreState, resolution: DivergenceResolution, request: PeerRequest) -> bool:
+    retry_later(core, request)
+    return _is_given_up(core, resolution, request)
+
+
+def _is_given_up(core: CoreState, resolution: DivergenceResolution, request: PeerRequest) -> bool:
+    """Drop a search whose peer has failed too often; whether that is so."""
+    if resolution.stage is not Stage.SEARCHING or request.failures < FAILURES_MAX:
+        return False
+    # It may be gone for good; if not, its next Fetch or answer shows the difference again.
+    _drop(core, resolution, "the other side does not answer")
+    return True

@@ -17,11 +17,12 @@ from quorum.core.protocol.refusals import (
     refusal_of_voter_request,
     refuse,
 )
+from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import become_unattached, follow_hint, lose_leader
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peers import backoff_ms
-from quorum.core.state.roles import EndEpochState, Follower, Prospective, Resigned
+from quorum.core.state.peer_requests import Purpose
+from quorum.core.state.roles import Follower, Prospective, Resigned
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
@@ -122,7 +123,7 @@ def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> N
 
 
 def poll_resigned(core: CoreState, role: Resigned) -> None:
-    """Say EndQuorumEpoch to every voter; leave the epoch when the election timer expires.
+    """Send EndQuorumEpoch to every voter; leave the epoch when the election timer expires.
 
     Leaving raises the epoch, so that no answer names this node the leader of it again. A node
     that is shutting down stays and waits for another leader.
@@ -131,21 +132,13 @@ def poll_resigned(core: CoreState, role: Resigned) -> None:
         core.fired(Timer.RESIGNATION)
         become_unattached(core, core.epoch + 1, reason="leaves the epoch it resigned")
         return
-    for voter_id, end_epoch in list(role.end_epochs.items()):
-        if core.now_ms < end_epoch.due_ms:
+    for voter_id, end_epoch in role.end_epochs.items():
+        if not is_to_be_sent(core, end_epoch):
             continue
-        if end_epoch.request_id:
-            core.fired(Timer.END_EPOCH_REQUEST)
-            _end_epoch_failed(core, end_epoch)
-            continue
-        if end_epoch.failures:
-            core.fired(Timer.END_EPOCH_RETRY)
-        end_epoch.request_id = core.next_request_id()
-        end_epoch.due_ms = core.now_ms + core.config.request_timeout_ms
         core.send(
             voter_id,
             EndQuorumEpochRequest(
-                end_epoch.request_id,
+                next_attempt(core, end_epoch),
                 core.cluster_id,
                 core.me,
                 core.epoch,
@@ -159,35 +152,14 @@ def on_end_response(core: CoreState, sender: NodeId, response: EndQuorumEpochRes
     """A voter has taken note of the resignation, or tells of a newer epoch."""
     if transfer.on_response(core, sender, response):
         return
-    role = core.role
-    end_epoch = role.end_epochs.get(sender) if isinstance(role, Resigned) else None
-    if (
-        end_epoch is None
-        or end_epoch.request_id != response.request_id
-        or not response.request_id
-        or not isinstance(role, Resigned)
-    ):
-        ignore(core, sender, response, "never asked for, or no longer")
+    end_epoch = answered(core, sender, response, Purpose.END_EPOCH)
+    if end_epoch is None:
         return
-    end_epoch.request_id = 0
+    role = core.role
     is_current = learn_from_response(core, sender, response)
-    if core.role is not role:
+    if core.role is not role or not isinstance(role, Resigned):
         return
     if is_current and response.error == ErrorCode.NONE:
         del role.end_epochs[sender]
     else:
-        _end_epoch_failed(core, end_epoch)
-
-
-def on_end_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
-    """An EndQuorumEpoch got no answer: send it again after a pause."""
-    role = core.role
-    end_epoch = role.end_epochs.get(peer) if isinstance(role, Resigned) else None
-    if end_epoch is not None and end_epoch.request_id == request_id:
-        _end_epoch_failed(core, end_epoch)
-
-
-def _end_epoch_failed(core: CoreState, end_epoch: EndEpochState) -> None:
-    end_epoch.request_id = 0
-    end_epoch.failures += 1
-    end_epoch.due_ms = core.now_ms + backoff_ms(core.config, end_epoch.failures)
+        retry_later(core, end_epoch)

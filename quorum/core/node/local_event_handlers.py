@@ -28,15 +28,16 @@ from quorum.core.contract.local_events import (
     TransferLeadership,
     UpdateVoter,
 )
-from quorum.core.election import bootstrapping, campaign
 from quorum.core.following import snapshot_install
 from quorum.core.following.chunk_requests import forget_chunk
 from quorum.core.integrity import divergence_resolution, quarantine
-from quorum.core.leadership import leadership_term, resignation, transfer
+from quorum.core.leadership import leadership_term, transfer
 from quorum.core.membership import voter_changes
+from quorum.core.protocol.requests import retry_later
 from quorum.core.protocol.role_transitions import lose_leader
 from quorum.core.replication import read_forwarding, trimming
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.roles import Follower, Leader
 from quorum.core.voters.versions import Versions, with_kraft_version
 from quorum.errors import QuorumUsageError
@@ -117,13 +118,19 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
     if core.search is not None and core.search.request_id == request_id:
         core.search = None
     forget_chunk(core, request_id)
-    bootstrapping.on_bootstrap_failed(core, peer, request_id)
-    campaign.on_vote_failed(core, peer, request_id)
     leadership_term.on_begin_failed(core, peer, request_id, refusal)
-    resignation.on_end_failed(core, peer, request_id)
     transfer.on_failed(core, peer, request_id)
     read_forwarding.on_read_position_failed(core, peer, request_id)
-    divergence_resolution.on_question_failed(core, peer, request_id)
+    request = core.requests.get(request_id)
+    if request is None or request.peer != peer:
+        return
+    match request.purpose:
+        case Purpose.CHAIN_DIGEST:
+            divergence_resolution.on_digest_failed(core, request)
+        case Purpose.BOOTSTRAP | Purpose.VOTE | Purpose.END_EPOCH:
+            retry_later(core, request)
+        case _:
+            assert_never(request.purpose)
 
 
 def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:

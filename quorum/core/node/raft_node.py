@@ -36,7 +36,7 @@ from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView, replica_views, tree_view
 from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from quorum.core.state.timers import Timer
+from quorum.core.state.timers import FiredTimer
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.core.voters.voter_set import VoterSet
 from quorum.errors import QuorumUsageError
@@ -173,8 +173,8 @@ class RaftNode:
         return self._core.chain
 
     @property
-    def timers_fired(self) -> Counter[Timer]:
-        """How often each timer has fired in this life. To be looked at, not changed."""
+    def timers_fired(self) -> Counter[FiredTimer]:
+        """How often each timer has fired in this process run. To be looked at, not changed."""
         return self._core.timers_fired
 
     @property

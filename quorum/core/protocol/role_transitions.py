@@ -1,8 +1,7 @@
 """Which change of role is legal, and the one function that makes it.
 
-Conversations decide *when* by calling ``become_*``; here the election state is saved, the
-old role's debts are settled and the change is told. Sending what the new role has to send is
-left to that role's turn, so nothing here calls upwards.
+Conversations call ``become_*``. This module saves the election state, fails what waits for the old
+role, and announces the change. The new role sends its messages in its own turn.
 
 See: docs/reference/protocol.md, "Roles"; differences in DESIGN.md.
 """
@@ -17,11 +16,11 @@ from quorum.core.messages.read_messages import ReadPositionResponse
 from quorum.core.protocol.refusals import error_response
 from quorum.core.protocol.voter_change_answers import fail_with_leadership
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.roles import (
     Ballot,
     Candidate,
-    EndEpochState,
     Follower,
     Leader,
     Prospective,
@@ -191,10 +190,10 @@ def become_candidate(core: CoreState, *, fail_fast: bool, reason: str) -> None:
 
 
 def new_ballots(core: CoreState) -> dict[NodeId, Ballot]:
-    """One open question for every other voter of the set in force."""
-    return {
-        voter.key.id: Ballot(voter.key, core.now_ms) for voter in core.voters.latest.others(core.me)
-    }
+    """One request for every other voter of the set in force, in place of those sent before."""
+    core.requests.close_all(Purpose.VOTE)
+    others = [voter.key for voter in core.voters.latest.others(core.me)]
+    return {key.id: Ballot(key.id, core.now_ms, voter=key) for key in others}
 
 
 def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
@@ -226,7 +225,7 @@ def resigned_role(core: CoreState, successors: tuple[ReplicaKey, ...]) -> Resign
         core.now_ms if core.is_lone_voter else core.random_election_deadline(),
         successors,
         {
-            voter.key.id: EndEpochState(voter.key, core.now_ms)
+            voter.key.id: PeerRequest(voter.key.id, Purpose.END_EPOCH, core.now_ms)
             for voter in core.voters.latest.others(core.me)
         },
     )
@@ -246,6 +245,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
     leader_id = core.election.leader_id
     core.role = role
     core.save_election(state)
+    core.requests.close_of_role()
     core.in_flight = core.search = None
     core.forwarded.recall()
     if rises or state.leader_id != leader_id:

@@ -11,6 +11,7 @@ from enum import Enum
 
 from quorum.core.state.digest_tally import UNKNOWN, Held
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.types import NodeId
 
 
@@ -22,16 +23,13 @@ class Stage(Enum):
     POLLING = "asking the other voters"
 
 
-@dataclass(slots=True)
-class Question:
-    """Digests asked of one replica."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class DigestRequest(PeerRequest):
+    """The request for one replica's digests, and its answer."""
 
-    due_ms: int
-    """When to ask; while ``request_id`` is set, when to give up waiting."""
-    request_id: int = 0
-    """The request in flight; 0 for none."""
+    purpose: Purpose = Purpose.CHAIN_DIGEST
     offsets: tuple[int, ...] = ()
-    failures: int = 0
+    """Where digests were asked for last."""
     held: Held | None = None
     """What a voter answered in the poll, once that decides something."""
 
@@ -59,7 +57,7 @@ class DivergenceResolution:
     own: Held = UNKNOWN
     theirs: Held = UNKNOWN
     """Both sides' digests where the other voters are asked."""
-    questions: dict[NodeId, Question] = field(default_factory=dict)
+    requests: dict[NodeId, DigestRequest] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

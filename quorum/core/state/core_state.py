@@ -40,15 +40,16 @@ from quorum.core.messages.message_types import Message, Outgoing
 from quorum.core.positions.download import Download, SealedSnapshot
 from quorum.core.positions.log_view import LogView
 from quorum.core.positions.snapshot_index import SnapshotIndex
-from quorum.core.state.bootstrap_inquiry import Inquiry
+from quorum.core.state.bootstrap_peer import BootstrapPeer
 from quorum.core.state.chain_state import ChainState
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import PendingRequests, Purpose
 from quorum.core.state.peers import InFlight, PeerTable
 from quorum.core.state.pending_change import ChangeKind
 from quorum.core.state.relay_table import Relay
 from quorum.core.state.roles import Leader, Resigned, Role, Unattached
-from quorum.core.state.timers import Timer
+from quorum.core.state.timers import FiredTimer, Timer
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan, Upstream
 from quorum.core.state.waiting_reads import WaitingReads
 from quorum.core.voters.versions import Versions
@@ -105,7 +106,7 @@ class CoreState:
         self.in_flight: InFlight | None = None
         self.search: InFlight | None = None
         """The last question to another peer that gave way to a Fetch to the leader."""
-        self.peers = PeerTable(config)
+        self.peers, self.requests = PeerTable(config), PendingRequests()
         self.forwarded = WaitingReads()
         self.current_as_of_ms = self.current_end = -1
         """See ``freshness``: this log holds all that was acknowledged before, below this end."""
@@ -115,8 +116,8 @@ class CoreState:
         self.download: Download | None = None
         self.sealed_snapshot: SealedSnapshot | None = None
         """A downloaded and verified snapshot that has to replace the log."""
-        self.inquiries: dict[NodeId, Inquiry] = {}
-        """What other bootstrap voters said before epoch 1 (``bootstrapping``)."""
+        self.bootstrap_peers: dict[NodeId, BootstrapPeer] = {}
+        """The other bootstrap voters, before epoch 1 (``bootstrapping``)."""
         self.versions = Versions()
         self.bootstrap_without: frozenset[NodeId] = frozenset()
         """Bootstrap voters that the operator does not wait for, at his own risk."""
@@ -133,7 +134,7 @@ class CoreState:
         """Why this disk does not vote, as last told; why committed records are no longer applied
         here, empty while they are.
         """
-        self.timers_fired: Counter[Timer] = Counter()
+        self.timers_fired: Counter[FiredTimer] = Counter()
         self._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
         # A response to a previous life's request must not pass for one of this life's.
         self._last_request_id = rng.getrandbits(40)
@@ -261,9 +262,9 @@ class CoreState:
         """Record what happened."""
         self.out.events.append(event)
 
-    def fired(self, timer: Timer) -> None:
-        """Count that the time of ``timer`` has come and is acted on."""
-        self.timers_fired[timer] += 1
+    def fired(self, timer: Timer, purpose: Purpose | None = None) -> None:
+        """Count that ``timer`` has fired and is acted on; of a request, by its purpose."""
+        self.timers_fired[timer if purpose is None else (timer, purpose)] += 1
 
     def progress(self, progress: Progress) -> None:
         """Tell the state machine and the waiting callers."""

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from quorum.core.messages.read_messages import NO_ROUND, ReadRound
 from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.pending_change import PendingChange
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.replica_progress import ReplicaProgress
@@ -32,17 +33,14 @@ class Unattached:
     """From when on others are asked who leads; 0 for at once, and once they have been."""
 
 
-@dataclass(slots=True)
-class Ballot:
-    """The question put to one voter in one election round."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Ballot(PeerRequest):
+    """The request for one voter's vote or pre-vote in one election round, and its answer."""
 
+    purpose: Purpose = Purpose.VOTE
     voter: ReplicaKey
-    due_ms: int
-    """When to ask; while ``request_id`` is set, when to give up waiting."""
-    request_id: int = 0
-    """The request in flight; 0 for none."""
     granted: bool | None = None
-    failures: int = 0
+    """The answer; None before there is one."""
 
 
 @dataclass(slots=True)
@@ -147,22 +145,13 @@ class Follower:
 
 
 @dataclass(slots=True)
-class EndEpochState:
-    """The EndQuorumEpoch owed to one voter."""
-
-    voter: ReplicaKey
-    due_ms: int
-    request_id: int = 0
-    failures: int = 0
-
-
-@dataclass(slots=True)
 class Resigned:
-    """Led this epoch and does no longer; tells the voters until the election timer expires."""
+    """Led this epoch and no longer does; sends EndQuorumEpoch until the election timer expires."""
 
     election_deadline_ms: int
     preferred_successors: tuple[ReplicaKey, ...]
-    end_epochs: dict[NodeId, EndEpochState]
+    end_epochs: dict[NodeId, PeerRequest]
+    """The EndQuorumEpoch owed to each voter that has not acknowledged it."""
 
 
 Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned

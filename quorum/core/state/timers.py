@@ -10,8 +10,11 @@ See: docs/reference/protocol.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+from quorum.core.state.peer_requests import Purpose
 
 
 class TimerKind(NamedTuple):
@@ -32,6 +35,10 @@ _BACKOFF = "`retry_backoff_ms`, doubling up to 16 times"
 class Timer(Enum):
     """All timers."""
 
+    REQUEST_TIMEOUT = TimerKind(
+        "request timeout", _REQUEST, "no answer: the request has failed, and waits for its back-off"
+    )
+    RETRY_BACKOFF = TimerKind("retry back-off", _BACKOFF, "a request that failed is sent again")
     ELECTION = TimerKind("election", _E, "a voter without a leader asks for pre-votes")
     FETCH = TimerKind(
         "fetch",
@@ -55,13 +62,7 @@ class Timer(Enum):
         "up to `lost_leader_retry_ms`",
         "a rejected round is asked again, because the leader is gone",
     )
-    VOTE_REQUEST = TimerKind("vote request", _REQUEST, "no answer: a pause, then again")
-    VOTE_RETRY = TimerKind("vote retry", _BACKOFF, "the vote is asked for again")
     RESIGNATION = TimerKind("resignation", _E, "a resigned leader leaves its epoch")
-    END_EPOCH_REQUEST = TimerKind(
-        "EndQuorumEpoch request", _REQUEST, "no answer: a pause, then again"
-    )
-    END_EPOCH_RETRY = TimerKind("EndQuorumEpoch retry", _BACKOFF, "EndQuorumEpoch is sent again")
     FETCH_REQUEST = TimerKind("Fetch request", _REQUEST, "no answer: that peer is left alone")
     SNAPSHOT_REQUEST = TimerKind(
         "FetchSnapshot request", _REQUEST, "no answer: that peer is left alone"
@@ -142,10 +143,6 @@ class Timer(Enum):
     DISK_STALLED = TimerKind(
         "hung disk, second look", "1/8 of `disk_stall_ms`", "a leader resigns; nobody gets a vote"
     )
-    DIGEST_REQUEST = TimerKind("ChainDigest request", _REQUEST, "no answer: a pause, then again")
-    DIGEST_RETRY = TimerKind("ChainDigest retry", _BACKOFF, "the digests are asked for again")
-    BOOTSTRAP_REQUEST = TimerKind("Bootstrap request", _REQUEST, "no answer: a pause, then again")
-    BOOTSTRAP_RETRY = TimerKind("Bootstrap retry", _BACKOFF, "a bootstrap voter is asked again")
     RELAY_PATIENCE = TimerKind(
         "relay patience",
         "one to two times `relay_patience_ms`",
@@ -161,3 +158,27 @@ class Timer(Enum):
         "relay age", "`relay_age_max_ms`", "a relay whose leader is silent sends its observers away"
     )
     RELAY_UPKEEP = TimerKind("relay upkeep", "one second", "a relay counts its subtree anew")
+
+
+FiredTimer: TypeAlias = Timer | tuple[Timer, Purpose]
+"""What is counted: a timer, and for the two timers of requests its purpose as well."""
+
+
+def all_timers() -> Iterator[FiredTimer]:
+    """Everything that can be counted."""
+    for timer in Timer:
+        match timer:
+            case Timer.REQUEST_TIMEOUT:
+                yield from ((timer, each) for each in Purpose if each.value.times_out)
+            case Timer.RETRY_BACKOFF:
+                yield from ((timer, each) for each in Purpose if each.value.is_retried)
+            case _:
+                yield timer
+
+
+def name_of(fired: FiredTimer) -> str:
+    """The name that it is counted under."""
+    if isinstance(fired, Timer):
+        return fired.value.name
+    timer, purpose = fired
+    return f"{timer.value.name} ({purpose.value.name})"

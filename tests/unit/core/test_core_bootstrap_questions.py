@@ -13,6 +13,7 @@ from quorum.core.election.bootstrapping import (
     why_not_vote,
 )
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID
@@ -30,6 +31,9 @@ from tests.unit.core.test_core_bootstrap import (
     request,
     whole_voter_list,
 )
+
+RETRIED = Timer.RETRY_BACKOFF, Purpose.BOOTSTRAP
+TIMED_OUT = Timer.REQUEST_TIMEOUT, Purpose.BOOTSTRAP
 
 
 def questions(cluster: CoreCluster, to: int) -> int:
@@ -79,7 +83,7 @@ def test_a_question_that_fails_is_asked_again_after_its_pause_and_no_other() -> 
     pass_time(cluster, 1)
     assert (questions(cluster, 2), questions(cluster, 3)) == (2, 1)
     fired = cluster[1].timers_fired
-    assert (fired[Timer.BOOTSTRAP_RETRY], fired[Timer.BOOTSTRAP_REQUEST]) == (1, 0)
+    assert (fired[RETRIED], fired[TIMED_OUT]) == (1, 0)
 
 
 def test_a_question_without_an_answer_counts_as_one_timeout_and_one_retry() -> None:
@@ -89,7 +93,7 @@ def test_a_question_without_an_answer_counts_as_one_timeout_and_one_retry() -> N
     pass_time(cluster, cluster.config.retry_backoff_ms)
     assert questions(cluster, 2) == 2
     fired = cluster[1].timers_fired
-    assert (fired[Timer.BOOTSTRAP_RETRY], fired[Timer.BOOTSTRAP_REQUEST]) == (1, 1)
+    assert (fired[RETRIED], fired[TIMED_OUT]) == (1, 1)
 
 
 def test_an_answer_to_nothing_tells_nothing() -> None:
@@ -101,7 +105,7 @@ def test_an_answer_to_nothing_tells_nothing() -> None:
     )
     receive(cluster, 1, 2, response)
     assert bootstrap_state(cluster, 1).voter_list == ()
-    assert core(cluster, 1).inquiries[2].incarnation_id == ZERO_UUID
+    assert core(cluster, 1).bootstrap_peers[2].incarnation_id == ZERO_UUID
 
 
 def test_a_voter_list_without_the_life_of_its_sender_is_not_looked_at() -> None:

@@ -397,4 +397,4 @@ def test_an_answer_without_a_key_is_none() -> None:
     resolution = table.cluster[1]._core.chain.resolution
     assert resolution is not None
     assert not resolution.is_high_known
-    assert [each.failures for each in resolution.questions.values()] == [1]
+    assert [each.failures for each in resolution.requests.values()] == [1]

@@ -10,6 +10,7 @@ import pytest
 from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, Resign, ShutDown
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.messages.vote_messages import VoteRequest
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.peers import backoff_ms
 from quorum.core.state.roles import Prospective
 from quorum.core.state.timers import Timer
@@ -17,6 +18,9 @@ from quorum.errors import ErrorCode
 from quorum.types import ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
+
+RETRIED = Timer.RETRY_BACKOFF, Purpose.END_EPOCH
+TIMED_OUT = Timer.REQUEST_TIMEOUT, Purpose.END_EPOCH
 
 # The side that resigns.
 
@@ -66,7 +70,7 @@ def test_a_voter_that_does_not_answer_is_told_again_after_growing_pauses() -> No
     assert pauses[1:4] == [timeout_ms + backoff_ms(cluster.config, each) for each in (2, 3, 4)]
     fired = cluster[1].timers_fired
     again = len(told(cluster, 2)) + len(told(cluster, 3)) - 2
-    assert (fired[Timer.END_EPOCH_RETRY], fired[Timer.END_EPOCH_REQUEST]) == (again, again)
+    assert (fired[RETRIED], fired[TIMED_OUT]) == (again, again)
 
 
 def test_a_voter_that_agrees_is_told_no_more() -> None:

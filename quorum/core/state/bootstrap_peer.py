@@ -1,4 +1,4 @@
-"""What a bootstrap voter has heard from another one while they found their quorum.
+"""What a bootstrap voter knows of another one before epoch 1.
 
 See: ``bootstrapping`` for the protocol.
 """
@@ -8,23 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.types import ZERO_UUID, NodeId, ReplicaKey, Uuid
 
 VoterList: TypeAlias = tuple[tuple[NodeId, Uuid], ...]
 """The incarnation id of every bootstrap voter, ascending by node id."""
 
 
-@dataclass(slots=True)
-class Inquiry:
-    """The question put to one bootstrap voter, and its newest answer."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class BootstrapPeer(PeerRequest):
+    """The request to one bootstrap voter, and its newest answer.
 
+    An answer that is not the last one counts as a failure: the same is asked again, less often.
+    """
+
+    purpose: Purpose = Purpose.BOOTSTRAP
     voter: ReplicaKey
-    due_ms: int
-    """When to ask; while ``request_id`` is set, when to give up waiting."""
-    request_id: int = 0
-    """The request in flight; 0 for none."""
-    failures: int = 0
-    """Questions in a row that brought nothing new; they lengthen the pause."""
     incarnation_id: Uuid = ZERO_UUID
     voter_list: VoterList = ()
 

@@ -1,0 +1,96 @@
+"""Requests to peers: one record per request that is due, waits for its answer, or pauses.
+
+A conversation owns its requests and keeps here, by request id, those that wait for an answer. So a
+response, and the news that there will be none, are looked up in one place, for all conversations.
+The rules for sending, answers, failures and time-outs are in ``protocol.requests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from quorum.types import NodeId
+
+
+class PurposeKind(NamedTuple):
+    """What holds for all requests of one purpose."""
+
+    name: str
+    times_out: bool
+    """Whether silence for ``request_timeout_ms`` is a failure; else something larger ends it."""
+    is_retried: bool
+    """Whether a failed request is sent again after a back-off."""
+    outlives_role: bool = False
+    """Whether a change of role leaves it open."""
+
+
+class Purpose(Enum):
+    """What a request is for: the conversation that takes its response."""
+
+    BOOTSTRAP = PurposeKind("Bootstrap", times_out=True, is_retried=True, outlives_role=True)
+    VOTE = PurposeKind("Vote", times_out=True, is_retried=True)
+    END_EPOCH = PurposeKind("EndQuorumEpoch", times_out=True, is_retried=True)
+    CHAIN_DIGEST = PurposeKind("ChainDigest", times_out=True, is_retried=True, outlives_role=True)
+
+
+@dataclass(slots=True, eq=False)
+class PeerRequest:
+    """Something asked of one peer, over all attempts.
+
+    Life-cycle: due, sent (``request_id`` is set), then answered, or failed and due again after a
+    back-off. Times are monotonic milliseconds.
+    """
+
+    peer: NodeId
+    purpose: Purpose
+    due_ms: int = 0
+    """When to send; while it is open, when to stop waiting."""
+    request_id: int = 0
+    """The id of the attempt that waits for its answer; 0 for none."""
+    failures: int = 0
+    """Attempts in a row that brought nothing; they lengthen the back-off."""
+
+
+class PendingRequests:
+    """The requests that wait for an answer, by request id.
+
+    Invariant: a request is in here, once, exactly while its ``request_id`` is not 0.
+    """
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, PeerRequest] = {}
+
+    def __iter__(self) -> Iterator[PeerRequest]:
+        return iter(tuple(self._by_id.values()))
+
+    def get(self, request_id: int) -> PeerRequest | None:
+        """The request that ``request_id`` was given to; None once it was closed."""
+        return self._by_id.get(request_id)
+
+    def open(self, request: PeerRequest, request_id: int) -> None:
+        """Wait for the answer to ``request_id``, and no longer for that of an earlier attempt."""
+        self.close(request)
+        request.request_id = request_id
+        self._by_id[request_id] = request
+
+    def close(self, request: PeerRequest) -> None:
+        """Wait no longer; nothing happens if the request is not open."""
+        self._by_id.pop(request.request_id, None)
+        request.request_id = 0
+
+    def close_all(self, *purposes: Purpose) -> None:
+        """Close every open request of these purposes."""
+        for request in self:
+            if request.purpose in purposes:
+                self.close(request)
+
+    def close_of_role(self) -> None:
+        """Close what no longer matters once the role has changed."""
+        for request in self:
+            if not request.purpose.value.outlives_role:
+                self.close(request)
