@@ -94,4 +94,4 @@ def make_due(core: CoreState, target: NodeId) -> None:
     if isinstance(leader, Leader):
         progress = leader.remote[target]
         progress.last_fetch_ms = -1
-        progress.begin_due_ms = leader.upkeep_due_ms = slots.NOW_MS
+        progress.begin.due_ms = leader.upkeep_due_ms = slots.NOW_MS

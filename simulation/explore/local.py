@@ -141,7 +141,7 @@ class Locals:
             core.in_flight = None
             return
         if isinstance(core.role, Leader):
-            core.role.remote[peer].begin_request_id = 0
+            core.requests.close(core.role.remote[peer].begin)
             return
         for holder, found in slots.slots_of(core):
             if found == number:
@@ -282,7 +282,7 @@ class Locals:
         begins: list[NodeId] = []
         if isinstance(role, Leader):
             owed |= set(role.held._held)
-            begins = [peer for peer, each in role.remote.items() if not each.begin_request_id]
+            begins = [peer for peer, each in role.remote.items() if not each.begin.request_id]
             if raft.is_leader and (kept.epoch, kept.leader_id) != (raft.epoch, raft.me.id):
                 raise Violation("promises", "it leads before that is durable", node=raft.me.id)
         return Local(

@@ -72,12 +72,10 @@ def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
     if isinstance(role, Leader):
         for peer, progress in role.remote.items():
             if not hears_of_begins:
-                progress.begin_request_id = 0
-            if progress.begin_request_id:
-                names[progress.begin_request_id] = _BEGIN + peer
-                progress.begin_request_id = _BEGIN + peer
-        for observer in role.observers.values():
-            observer.begin_request_id = 0
+                core.requests.close(progress.begin)
+            if progress.begin.request_id:
+                names[progress.begin.request_id] = _BEGIN + peer
+                core.requests.open(progress.begin, _BEGIN + peer)
     core._last_request_id = RAW_FROM
     return names
 
@@ -87,7 +85,7 @@ def live_numbers(core: CoreState) -> frozenset[int]:
     found = {number for holder, number in slots_of(core) if holder.request_id}
     if isinstance(core.role, Leader):
         remote = core.role.remote.values()
-        found |= {each.begin_request_id for each in remote if each.begin_request_id}
+        found |= {each.begin.request_id for each in remote if each.begin.request_id}
     return frozenset(found)
 
 
@@ -155,8 +153,8 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
         progress.read_round = 0
         progress.last_caught_up_ms = progress.leader_end_at_fetch = progress.compared_end = -1
         progress.is_incomparable = False
-        progress.begin_due_ms = NEVER_MS
-        progress.begin_failures = 0
+        progress.begin.due_ms = NEVER_MS
+        progress.begin.failures = 0
         progress.last_fetch_ms = NOW_MS
     held = leader.held.take_all()
     leader.held = HeldFetches()

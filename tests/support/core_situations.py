@@ -29,7 +29,6 @@ from quorum.core.messages.voter_messages import (
 )
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned
 from quorum.core.voters.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, ReplicaKey, VersionRange, Voter
@@ -139,21 +138,9 @@ SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
 
 def waiting_ids(core: CoreState) -> list[int]:
     """The numbers of all requests that this node waits to be answered."""
-    role: Any = core.role
-    found = [core.in_flight.request_id] if core.in_flight is not None else []
-    match role:
-        case Prospective() | Candidate():
-            found += [each.request_id for each in role.ballots.values()]
-        case Resigned():
-            found += [each.request_id for each in role.end_epochs.values()]
-        case Leader():
-            found += [each.begin_request_id for each in role.remote.values()]
-            found += [role.transfer.request_id] if role.transfer is not None else []
-            found += [role.change.probe_id] if role.change is not None else []
-        case Follower():
-            found.append(role.entry_request_id)
-    found += [each.request_id for each in core.bootstrap_peers.values()]
-    return [each for each in found if each]
+    flight = core.in_flight
+    found = [flight.request_id] if flight is not None else []
+    return found + [each.request_id for each in core.requests]
 
 
 def intact_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, Message]:

@@ -17,13 +17,14 @@ from quorum.core.protocol.refusals import (
     refusal_of_voter_request,
     refuse,
 )
+from quorum.core.protocol.requests import answered, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import become_follower, become_resigned, follow_hint
 from quorum.core.replication.commitment import append
 from quorum.core.replication.fetch_serving import answer_due
 from quorum.core.replication.trimming import trim_as_leader
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peers import backoff_ms
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.replica_progress import VERSIONS_KNOWN_MS, ReplicaProgress
 from quorum.core.state.replica_table import (
     build_remote,
@@ -134,36 +135,37 @@ def _upkeep(core: CoreState, leader: Leader) -> None:
     """
     period_ms = max(1, core.config.fetch_timeout_ms // 2)
     for progress in leader.remote.values():
-        if core.now_ms >= progress.begin_due_ms:
+        if core.now_ms >= progress.begin.due_ms:
             is_silent = (
                 progress.last_fetch_ms < 0 or core.now_ms - progress.live_since_ms >= period_ms
             )
             if is_silent or core.now_ms - progress.supported_ms >= VERSIONS_KNOWN_MS:
                 _count_reminder(core, progress)
                 _send_begin(core, progress)
-            progress.begin_due_ms = core.now_ms + period_ms
+            progress.begin.due_ms = core.now_ms + period_ms
     forget_silent_observers(core, leader)
     trim_as_leader(core, leader)
     leader.upkeep_due_ms = min(
-        (progress.begin_due_ms for progress in leader.remote.values()),
+        (progress.begin.due_ms for progress in leader.remote.values()),
         default=core.now_ms + period_ms,
     )
     self_registration.poll_as_leader(core, leader)
 
 
 def _count_reminder(core: CoreState, progress: ReplicaProgress) -> None:
-    if not progress.begin_due_ms:
+    if not progress.begin.due_ms:
         return  # the first word of this leadership term waits for nothing
-    has_failed = progress.begin_failures > 0 and not progress.begin_request_id
-    core.fired(Timer.BEGIN_RETRY if has_failed else Timer.BEGIN_QUORUM)
+    if progress.begin.failures and not progress.begin.request_id:
+        core.fired(Timer.RETRY_BACKOFF, Purpose.BEGIN_EPOCH)
+    else:
+        core.fired(Timer.BEGIN_QUORUM)
 
 
 def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
-    progress.begin_request_id = core.next_request_id()
     core.send(
         progress.key.id,
         BeginQuorumEpochRequest(
-            progress.begin_request_id,
+            next_attempt(core, progress.begin),
             core.cluster_id,
             progress.key,
             core.me,
@@ -175,38 +177,23 @@ def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
 
 def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
     """A voter has heard of this leadership term, or tells of a newer one."""
+    request = answered(core, sender, response, Purpose.BEGIN_EPOCH, Purpose.PROBE)
     leader = core.role
-    if voter_changes.is_probe(core, sender, response.request_id):
-        voter_changes.on_probe_response(core, sender, response)
+    if request is None or not isinstance(leader, Leader):
         return
-    progress = leader.remote.get(sender) if isinstance(leader, Leader) else None
-    if (
-        progress is None
-        or progress.begin_request_id != response.request_id
-        or not response.request_id
-    ):
-        ignore(core, sender, response, "never asked for, or no longer")
-        return
-    progress.begin_request_id = 0
-    if learn_from_response(core, sender, response) and response.error == ErrorCode.NONE:
-        progress.begin_failures = 0
+    if request.purpose is Purpose.PROBE:
+        voter_changes.on_probe_response(core, leader, sender, response)
+    elif learn_from_response(core, sender, response) and response.error == ErrorCode.NONE:
+        request.failures = 0
+        progress = leader.remote[sender]
         progress.note_supported(response.supported, now_ms=core.now_ms)
 
 
-def on_begin_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
-    """A BeginQuorumEpoch got no answer: send it again after a pause."""
-    leader = core.role
-    if voter_changes.is_probe(core, peer, request_id):
-        voter_changes.on_probe_failed(core, refusal)
-        return
-    progress = leader.remote.get(peer) if isinstance(leader, Leader) else None
-    if progress is None or progress.begin_request_id != request_id:
-        return
-    progress.begin_request_id = 0
-    progress.begin_failures += 1
-    progress.begin_due_ms = core.now_ms + backoff_ms(core.config, progress.begin_failures)
-    if isinstance(leader, Leader):
-        leader.upkeep_due_ms = min(leader.upkeep_due_ms, progress.begin_due_ms)
+def on_begin_failed(core: CoreState, request: PeerRequest) -> None:
+    """A BeginQuorumEpoch got no answer: send it again after a back-off."""
+    retry_later(core, request)
+    if isinstance(core.role, Leader):
+        core.role.upkeep_due_ms = min(core.role.upkeep_due_ms, request.due_ms)
 
 
 # The other side.

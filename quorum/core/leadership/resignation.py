@@ -17,7 +17,7 @@ from quorum.core.protocol.refusals import (
     refusal_of_voter_request,
     refuse,
 )
-from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
+from quorum.core.protocol.requests import find_request, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import become_unattached, follow_hint, lose_leader
 from quorum.core.state.core_state import CoreState
@@ -150,11 +150,13 @@ def poll_resigned(core: CoreState, role: Resigned) -> None:
 
 def on_end_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
     """A voter has taken note of the resignation, or tells of a newer epoch."""
-    if transfer.on_response(core, sender, response):
-        return
-    end_epoch = answered(core, sender, response, Purpose.END_EPOCH)
+    end_epoch = find_request(core, sender, response, Purpose.END_EPOCH, Purpose.TRANSFER)
     if end_epoch is None:
         return
+    if end_epoch.purpose is Purpose.TRANSFER:
+        transfer.on_response(core, sender, response)
+        return
+    core.requests.close(end_epoch)
     role = core.role
     is_current = learn_from_response(core, sender, response)
     if core.role is not role or not isinstance(role, Resigned):

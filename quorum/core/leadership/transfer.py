@@ -19,9 +19,11 @@ from quorum.core.contract.local_events import TransferLeadership
 from quorum.core.contract.output import RequestSettled
 from quorum.core.leadership.leadership_term import resign
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
+from quorum.core.protocol.requests import next_attempt
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import NO_TOKEN, end_transfer
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.replica_table import preferred_successors
 from quorum.core.state.roles import Leader, Transfer
@@ -66,7 +68,12 @@ def transfer_leadership(core: CoreState, leader: Leader) -> None:
 
 
 def _start(core: CoreState, leader: Leader, target: ReplicaProgress, token: int) -> None:
-    leader.transfer = Transfer(target.key, token, core.now_ms + core.config.transfer_timeout_ms)
+    leader.transfer = Transfer(
+        target.key,
+        token,
+        core.now_ms + core.config.transfer_timeout_ms,
+        PeerRequest(target.key.id, Purpose.TRANSFER),
+    )
     core.event(TransferStarted(target.key, core.epoch, core.log.end_offset))
     poll(core, leader)
 
@@ -116,14 +123,14 @@ def poll(core: CoreState, leader: Leader) -> None:
         _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, _what_was_missing(core, transfer))
         return
     end_offset = core.log.end_offset
-    if transfer.request_id or target.end_offset < end_offset or core.high_watermark < end_offset:
+    is_level = target.end_offset >= end_offset and core.high_watermark >= end_offset
+    if transfer.request.request_id or not is_level:
         return
-    transfer.request_id = core.next_request_id()
     leader.asked_to_campaign = target.key
     core.send(
         target.key.id,
         EndQuorumEpochRequest(
-            transfer.request_id,
+            next_attempt(core, transfer.request),
             core.cluster_id,
             core.me,
             core.epoch,
@@ -136,35 +143,27 @@ def poll(core: CoreState, leader: Leader) -> None:
 
 def _what_was_missing(core: CoreState, transfer: Transfer) -> str:
     within = f"within {core.config.transfer_timeout_ms} ms"
-    if transfer.request_id:
+    if transfer.request.request_id:
         return f"it was not elected {within}"
     return f"it did not reach log end {core.log.end_offset} {within}"
 
 
-def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> bool:
-    """Take the target's answer; False if this response belongs to no transfer."""
-    role = core.role
-    leader = role if isinstance(role, Leader) else None
-    transfer = leader.transfer if leader is not None else None
-    if leader is None or transfer is None:
-        return False
-    if sender != transfer.target.id or response.request_id != transfer.request_id:
-        return False
+def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
+    """Take the target's answer."""
+    leader = core.role
     learn_from_response(core, sender, response)
-    if leader.transfer is transfer and response.error != ErrorCode.NONE:
+    if (
+        isinstance(leader, Leader)
+        and leader.transfer is not None
+        and response.error != ErrorCode.NONE
+    ):
         _give_up(core, leader, response.error, f"it refused with {response.error.name}")
-    return True
 
 
-def on_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
+def on_failed(core: CoreState) -> None:
     """The target cannot be reached."""
-    role = core.role
-    leader = role if isinstance(role, Leader) else None
-    transfer = leader.transfer if leader is not None else None
-    if leader is None or transfer is None:
-        return
-    if request_id == transfer.request_id and peer == transfer.target.id:
-        _give_up(core, leader, ErrorCode.BROKER_NOT_AVAILABLE, "it cannot be reached")
+    if isinstance(core.role, Leader):
+        _give_up(core, core.role, ErrorCode.BROKER_NOT_AVAILABLE, "it cannot be reached")
 
 
 def _give_up(core: CoreState, leader: Leader, error: ErrorCode, reason: str) -> None:

@@ -29,13 +29,14 @@ from quorum.core.messages.voter_messages import (
 )
 from quorum.core.protocol.refusals import (
     has_wrong_cluster,
-    ignore,
     refusal_of_leader_request,
     refuse,
 )
+from quorum.core.protocol.requests import answered, next_attempt
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.pending_change import ChangeKind, PeerAsker, PendingChange
 from quorum.core.state.roles import Follower, Leader
 from quorum.core.state.timers import Timer
@@ -114,24 +115,23 @@ def poll_self_registration(core: CoreState, role: Follower) -> None:
     """Ask the leader for what is wished for, every few fetch timeouts."""
     refresh(core)
     if core.entry_wish is None:
-        role.entry_due_ms = 0
+        role.registration.due_ms = 0
         return
     pause_ms = SELF_REGISTRATION_FETCH_TIMEOUTS * core.config.fetch_timeout_ms
-    if not role.entry_due_ms:
-        role.entry_due_ms = core.now_ms + pause_ms
-    if core.now_ms < role.entry_due_ms:
+    if not role.registration.due_ms:
+        role.registration.due_ms = core.now_ms + pause_ms
+    if core.now_ms < role.registration.due_ms:
         return
     core.fired(Timer.SELF_REGISTRATION if core.entry_wish is ChangeKind.UPDATE else Timer.AUTO_JOIN)
-    role.entry_due_ms = core.now_ms + pause_ms
-    role.entry_request_id = core.next_request_id()
-    request = _request(core, core.entry_wish, role.entry_request_id)
+    request = _request(core, core.entry_wish, next_attempt(core, role.registration))
+    role.registration.due_ms = core.now_ms + pause_ms
     core.event(SelfRegistrationAsked(core.entry_wish.value, role.leader_id))
     core.send(role.leader_id, request)
 
 
 def self_registration_due_ms(core: CoreState, role: Follower) -> int:
     """When ``poll_self_registration`` has something to do next."""
-    return NEVER_MS if core.entry_wish is None else role.entry_due_ms
+    return NEVER_MS if core.entry_wish is None else role.registration.due_ms
 
 
 def _request(core: CoreState, wish: ChangeKind, request_id: int) -> Request:
@@ -148,16 +148,8 @@ def on_voter_change_response(
     core: CoreState, sender: NodeId, response: VoterChangeResponse
 ) -> None:
     """The leader has taken our request up, or says why not; the voter set shows the rest."""
-    role = core.role
-    if (
-        not isinstance(role, Follower)
-        or not response.request_id
-        or role.entry_request_id != response.request_id
-        or role.leader_id != sender
-    ):
-        ignore(core, sender, response, "never asked for, or no longer")
+    if answered(core, sender, response, Purpose.SELF_REGISTRATION) is None:
         return
-    role.entry_request_id = 0
     if learn_from_response(core, sender, response):
         core.event(SelfRegistrationAnswered(response.error, response.message))
 

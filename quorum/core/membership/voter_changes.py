@@ -27,13 +27,14 @@ from quorum.core.membership.voter_change_checks import (
     why_not_supported,
 )
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.protocol.requests import is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.voter_change_answers import answer, end
 from quorum.core.replication.commitment import advance_high_watermark, append, serve_held
 from quorum.core.replication.read_confirmation import confirm_reads
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import backoff_ms
+from quorum.core.state.peer_requests import PeerRequest
 from quorum.core.state.pending_change import (
     ChangeKind,
     LocalAsker,
@@ -91,7 +92,7 @@ def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
         return
     limit_ms = core.config.request_timeout_ms
     change.deadline_ms = core.now_ms + (min(timeout_ms, limit_ms) if timeout_ms > 0 else limit_ms)
-    change.probe_due_ms = core.now_ms
+    change.probe.due_ms = core.now_ms
     leader.change = change
     leader.membership_due_ms = core.now_ms
     core.event(VoterChangeStarted(change.kind.value, change.voter.key))
@@ -117,13 +118,13 @@ def _is_to_be_probed(core: CoreState, voter: Voter) -> bool:
 
 
 def _probe(core: CoreState, change: PendingChange) -> None:
-    change.probe_id = core.next_request_id()
+    request_id = next_attempt(core, change.probe)
     # Silence lasts until the change itself has taken too long, which is no longer.
-    change.probe_due_ms = NEVER_MS
+    change.probe.due_ms = NEVER_MS
     core.send(
         change.voter.key.id,
         BeginQuorumEpochRequest(
-            change.probe_id,
+            request_id,
             core.cluster_id,
             change.voter.key,
             core.me,
@@ -133,25 +134,18 @@ def _probe(core: CoreState, change: PendingChange) -> None:
     )
 
 
-def is_probe(core: CoreState, peer: NodeId, request_id: int) -> bool:
-    """Whether a BeginQuorumEpoch was sent to find out about an endpoint."""
-    leader = core.role
-    change = leader.change if isinstance(leader, Leader) else None
-    return change is not None and change.probe_id == request_id != 0 and change.voter.key.id == peer
-
-
-def on_probe_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
+def on_probe_response(
+    core: CoreState, leader: Leader, sender: NodeId, response: BeginQuorumEpochResponse
+) -> None:
     """The endpoint answers; append the record if it is the right replica, and caught up."""
-    leader = core.role
-    if not isinstance(leader, Leader) or leader.change is None:
-        return
     change = leader.change
-    change.probe_id = 0
+    if change is None:
+        return
     is_current = learn_from_response(core, sender, response)
     if core.role is not leader:
         return
     if not is_current:
-        _probe_failed(core, leader, change)
+        on_probe_failed(core, change.probe)
     elif response.error != ErrorCode.NONE:
         _give_up(
             core,
@@ -175,21 +169,13 @@ def on_probe_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
             _append_change(core, leader, change)
 
 
-def on_probe_failed(core: CoreState, refusal: str) -> None:
+def on_probe_failed(core: CoreState, request: PeerRequest, refusal: str = "") -> None:
     """The endpoint cannot be reached, or not yet: try again until the time is over."""
     leader = core.role
     if isinstance(leader, Leader) and leader.change is not None:
-        _probe_failed(core, leader, leader.change, refusal)
-
-
-def _probe_failed(
-    core: CoreState, leader: Leader, change: PendingChange, refusal: str = ""
-) -> None:
-    change.probe_id = 0
-    change.probe_refusal = refusal
-    change.probe_failures += 1
-    change.probe_due_ms = core.now_ms + backoff_ms(core.config, change.probe_failures)
-    leader.membership_due_ms = min(leader.membership_due_ms, change.probe_due_ms)
+        leader.change.probe_refusal = refusal
+        retry_later(core, request)
+        leader.membership_due_ms = min(leader.membership_due_ms, request.due_ms)
 
 
 def _give_up(core: CoreState, leader: Leader, error: ErrorCode, message: str) -> None:
@@ -260,14 +246,13 @@ def poll_change(core: CoreState, leader: Leader) -> bool:
     """Do what is due; whether this leader has removed itself and that is committed."""
     _end_if_over(core, leader)
     change = leader.change
-    if change is not None and change.offset < 0 and core.now_ms >= change.probe_due_ms:
-        core.fired(Timer.PROBE_RETRY)
+    if change is not None and change.offset < 0 and is_to_be_sent(core, change.probe):
         _probe(core, change)
     leader.membership_due_ms = NEVER_MS
     if leader.change is not None:
         leader.membership_due_ms = leader.change.deadline_ms
         if leader.change.offset < 0:
-            leader.membership_due_ms = min(leader.membership_due_ms, leader.change.probe_due_ms)
+            leader.membership_due_ms = min(leader.membership_due_ms, leader.change.probe.due_ms)
     return not core.is_voter and core.voters.latest_offset < core.high_watermark
 
 

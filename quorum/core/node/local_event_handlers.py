@@ -118,13 +118,20 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
     if core.search is not None and core.search.request_id == request_id:
         core.search = None
     forget_chunk(core, request_id)
-    leadership_term.on_begin_failed(core, peer, request_id, refusal)
-    transfer.on_failed(core, peer, request_id)
-    read_forwarding.on_read_position_failed(core, peer, request_id)
     request = core.requests.get(request_id)
     if request is None or request.peer != peer:
         return
     match request.purpose:
+        case Purpose.BEGIN_EPOCH:
+            leadership_term.on_begin_failed(core, request)
+        case Purpose.PROBE:
+            voter_changes.on_probe_failed(core, request, refusal)
+        case Purpose.TRANSFER:
+            transfer.on_failed(core)
+        case Purpose.READ_POSITION:
+            read_forwarding.on_read_position_failed(core, request)
+        case Purpose.SELF_REGISTRATION:
+            core.requests.close(request)
         case Purpose.CHAIN_DIGEST:
             divergence_resolution.on_digest_failed(core, request)
         case Purpose.BOOTSTRAP | Purpose.VOTE | Purpose.END_EPOCH:

@@ -3,7 +3,7 @@
 A request is sent when it is due. No answer within ``request_timeout_ms``, or word that there will
 be none, is a failure; after it the request is due again, later with every failure in a row.
 
-See: docs/protocol.md, "Responses".
+See: ADR 53.
 """
 
 from __future__ import annotations
@@ -50,13 +50,22 @@ def retry_later(core: CoreState, request: PeerRequest) -> None:
     request.due_ms = core.now_ms + backoff_ms(core.config, request.failures)
 
 
-def answered(
-    core: CoreState, sender: NodeId, response: Response, purpose: Purpose
+def find_request(
+    core: CoreState, sender: NodeId, response: Response, *purposes: Purpose
 ) -> PeerRequest | None:
-    """The request for ``purpose`` that ``response`` answers, closed; None if there is none."""
+    """The open request for one of ``purposes`` that ``response`` answers; None if there is none."""
     request = core.requests.get(response.request_id)
-    if request is None or request.purpose is not purpose or request.peer != sender:
+    if request is None or request.purpose not in purposes or request.peer != sender:
         ignore(core, sender, response, "never asked for, or no longer")
         return None
-    core.requests.close(request)
+    return request
+
+
+def answered(
+    core: CoreState, sender: NodeId, response: Response, *purposes: Purpose
+) -> PeerRequest | None:
+    """As ``find_request``; the request is closed."""
+    request = find_request(core, sender, response, *purposes)
+    if request is not None:
+        core.requests.close(request)
     return request

@@ -293,6 +293,7 @@ def end_transfer(core: CoreState, leader: Leader, error: ErrorCode, outcome: str
     transfer, leader.transfer = leader.transfer, None
     if transfer is None:
         return
+    core.requests.close(transfer.request)
     core.event(TransferEnded(transfer.target, core.epoch, outcome))
     if transfer.token != NO_TOKEN:
         core.progress(

@@ -47,6 +47,7 @@ def answer(core: CoreState, change: PendingChange, error: ErrorCode, message: st
 
 def end(core: CoreState, change: PendingChange, error: ErrorCode, message: str) -> None:
     """The change is over for this leader, whatever becomes of its record."""
+    core.requests.close(change.probe)
     core.event(VoterChangeEnded(change.kind.value, change.voter.key, error, change.offset, message))
     answer(core, change, error, message)
 

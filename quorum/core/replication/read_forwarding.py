@@ -16,11 +16,18 @@ from __future__ import annotations
 from quorum.core.contract.output import ReadConfirmed, ReadFailed
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.protocol.refusals import OFFSET_MAX, ignore
+from quorum.core.protocol.requests import (
+    answered,
+    has_timed_out,
+    is_to_be_sent,
+    next_attempt,
+    retry_later,
+)
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.replication.read_confirmation import read_as_leader
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import backoff_ms
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.roles import Follower, Leader
 from quorum.core.state.timers import Timer
 from quorum.core.state.waiting_reads import ForwardedRead
@@ -49,28 +56,27 @@ def poll_reads(core: CoreState) -> None:
     waiting = core.forwarded
     if not waiting.reads:
         return
-    asked = waiting.asked
-    if asked is not None and core.now_ms >= asked.deadline_ms:
-        core.fired(Timer.READ_REQUEST)
-        _failed(core)
+    request = waiting.request
+    if has_timed_out(core, request):
+        waiting.asked = 0
     for read in waiting.take_expired(core.now_ms):
         core.fired(Timer.READ_PATIENCE)
         core.progress(ReadFailed(read.token))
+    if request.request_id and not waiting.asked:
+        core.requests.close(request)
+        request.due_ms = 0
     role = core.role
     if (
         not isinstance(role, Follower)
-        or waiting.asked is not None
-        or not waiting.has_unasked
-        or core.now_ms < waiting.ask_at_ms
+        or request.request_id
+        or not waiting.reads
+        or not is_to_be_sent(core, request)
     ):
         return
-    if waiting.failures:
-        core.fired(Timer.READ_RETRY)
-    request_id = core.next_request_id()
-    waiting.ask(request_id, role.leader_id, core.now_ms + core.config.request_timeout_ms)
+    waiting.ask(role.leader_id)
     core.send(
         role.leader_id,
-        ReadPositionRequest(request_id, core.cluster_id, core.me, core.epoch),
+        ReadPositionRequest(next_attempt(core, request), core.cluster_id, core.me, core.epoch),
     )
 
 
@@ -79,28 +85,27 @@ def reads_due_ms(core: CoreState) -> int:
     waiting = core.forwarded
     if not waiting.reads:
         return NEVER_MS
-    due_ms = waiting.earliest_deadline_ms
-    if waiting.asked is not None:
-        return min(due_ms, waiting.asked.deadline_ms)
-    return min(due_ms, waiting.ask_at_ms) if isinstance(core.role, Follower) else due_ms
+    due_ms, request = waiting.earliest_deadline_ms, waiting.request
+    if request.request_id or isinstance(core.role, Follower):
+        return min(due_ms, request.due_ms)
+    return due_ms
 
 
 def on_read_position_response(
     core: CoreState, sender: NodeId, response: ReadPositionResponse
 ) -> None:
     """Take the position for every read that the request spoke for."""
-    waiting = core.forwarded
-    asked = waiting.asked
-    if asked is None or asked.request_id != response.request_id or asked.peer != sender:
-        ignore(core, sender, response, "never asked for, or no longer")
+    request = answered(core, sender, response, Purpose.READ_POSITION)
+    if request is None:
         return
+    waiting = core.forwarded
     is_current = learn_from_response(core, sender, response)
-    if waiting.asked is not asked:
+    if not waiting.asked:
         # It told of a newer epoch: the reads wait to be asked of that one's leader.
         return
     role = core.role
     if not is_current or response.error != ErrorCode.NONE:
-        _failed(core)
+        on_read_position_failed(core, request)
         return
     if (
         not isinstance(role, Follower)
@@ -108,25 +113,19 @@ def on_read_position_response(
         or not 0 <= response.read_offset <= OFFSET_MAX
     ):
         ignore(core, sender, response, f"position {response.read_offset}", is_violation=True)
-        _failed(core)
+        on_read_position_failed(core, request)
         return
     for read in waiting.answered():
         core.progress(ReadConfirmed(read.token, response.read_offset))
 
 
-def on_read_position_failed(core: CoreState, peer: NodeId, request_id: int) -> None:
-    """The request got no answer: ask again after a pause."""
-    asked = core.forwarded.asked
-    if asked is not None and asked.request_id == request_id and asked.peer == peer:
-        _failed(core)
+def on_read_position_failed(core: CoreState, request: PeerRequest) -> None:
+    """The request got no answer: ask again after a back-off."""
+    core.forwarded.asked = 0
+    retry_later(core, request)
 
 
 def adopt_reads(core: CoreState, leader: Leader) -> None:
     """This node leads now and may confirm reads: those that waited for another leader too."""
     for read in core.forwarded.take_all():
         read_as_leader(core, leader, read.token)
-
-
-def _failed(core: CoreState) -> None:
-    waiting = core.forwarded
-    waiting.failed(core.now_ms + backoff_ms(core.config, waiting.failures + 1))

@@ -33,6 +33,11 @@ class Purpose(Enum):
     BOOTSTRAP = PurposeKind("Bootstrap", times_out=True, is_retried=True, outlives_role=True)
     VOTE = PurposeKind("Vote", times_out=True, is_retried=True)
     END_EPOCH = PurposeKind("EndQuorumEpoch", times_out=True, is_retried=True)
+    BEGIN_EPOCH = PurposeKind("BeginQuorumEpoch", times_out=False, is_retried=True)
+    PROBE = PurposeKind("endpoint probe", times_out=False, is_retried=True)
+    TRANSFER = PurposeKind("leadership transfer", times_out=False, is_retried=False)
+    SELF_REGISTRATION = PurposeKind("self registration", times_out=False, is_retried=False)
+    READ_POSITION = PurposeKind("ReadPosition", times_out=True, is_retried=True)
     CHAIN_DIGEST = PurposeKind("ChainDigest", times_out=True, is_retried=True, outlives_role=True)
 
 

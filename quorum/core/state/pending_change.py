@@ -8,10 +8,11 @@ See: KIP-853; ADR 30.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.types import NodeId, Voter
 
 
@@ -58,13 +59,13 @@ class PendingChange:
     readmit: bool = False
     offset: int = -1
     """Where its voters record is; -1 before it is appended."""
-    probe_id: int = 0
-    """The BeginQuorumEpoch in flight to the endpoint; 0 for none."""
-    probe_due_ms: int = 0
-    """When to probe (again)."""
-    probe_failures: int = 0
+    probe: PeerRequest = field(init=False)
+    """The BeginQuorumEpoch to the endpoint. Silence lasts until the change has taken too long."""
     probe_refusal: str = ""
     """Why the last probe's handshake was refused; empty when the endpoint was only silent."""
+
+    def __post_init__(self) -> None:
+        self.probe = PeerRequest(self.voter.key.id, Purpose.PROBE)
 
 
 @dataclass(frozen=True, slots=True)

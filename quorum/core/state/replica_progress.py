@@ -8,9 +8,10 @@ See: KIP-595 (DescribeQuorum), KIP-836 (last fetch and last caught-up times).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from quorum.core.messages.fetch_messages import Subtree
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.types import ReplicaKey, VersionRange
 
 VERSIONS_KNOWN_MS = 60_000
@@ -50,9 +51,11 @@ class ReplicaProgress:
     """What it can run with, as it said last; None when it said nothing in this leadership term."""
     supported_ms: int = -VERSIONS_KNOWN_MS
     """When it said so."""
-    begin_due_ms: int = 0
-    begin_request_id: int = 0
-    begin_failures: int = 0
+    begin: PeerRequest = field(init=False)
+    """The BeginQuorumEpoch to a voter; due again after a while, answered or not."""
+
+    def __post_init__(self) -> None:
+        self.begin = PeerRequest(self.key.id, Purpose.BEGIN_EPOCH)
 
     def note_fetch(
         self, offset: int, *, now_ms: int, leader_end: int, is_proven: bool = True

@@ -39,6 +39,7 @@ def build_remote(core: CoreState, leader: Leader) -> None:
     for progress in known.values():
         if leader.remote.get(progress.key.id) is not progress:
             progress.is_voter = False
+            core.requests.close(progress.begin)
             # A disqualified disk is there already, as what it is.
             leader.observers.setdefault(progress.key, progress)
 

@@ -74,8 +74,8 @@ class Transfer:
     target: ReplicaKey
     token: int
     deadline_ms: int
-    request_id: int = 0
-    """The request to stand, once it was sent; 0 before."""
+    request: PeerRequest
+    """The EndQuorumEpoch that asks the target to campaign; open until the transfer ends."""
 
 
 @dataclass(slots=True)
@@ -137,11 +137,13 @@ class Follower:
     """Whether its fetch timer has expired, it campaigned without success, and the leader has been
     silent since."""
     read_round: ReadRound = NO_ROUND
-    entry_due_ms: int = 0
-    """When to ask about the own voter entry; 0 while there is nothing to ask."""
-    entry_request_id: int = 0
+    registration: PeerRequest = field(init=False)
+    """The request for a change of the own voter entry; due at 0 while there is nothing to ask."""
     advertised_versions: tuple[VersionRange, ...] = ()
     """What this leader has heard that this release can run with; empty before it has."""
+
+    def __post_init__(self) -> None:
+        self.registration = PeerRequest(self.leader_id, Purpose.SELF_REGISTRATION)
 
 
 @dataclass(slots=True)

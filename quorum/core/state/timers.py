@@ -92,7 +92,6 @@ class Timer(Enum):
     BEGIN_QUORUM = TimerKind(
         "begin quorum", "half of `fetch_timeout_ms`", "a silent voter is told who leads"
     )
-    BEGIN_RETRY = TimerKind("begin quorum retry", _BACKOFF, "BeginQuorumEpoch is sent again")
     HELD_FETCH = TimerKind(
         "held fetch", "the Fetch's own, at most `fetch_max_wait_ms`", "it is answered empty-handed"
     )
@@ -120,7 +119,6 @@ class Timer(Enum):
         "`request_timeout_ms`, or less if asked for",
         "a change of the voter set is given up",
     )
-    PROBE_RETRY = TimerKind("endpoint probe retry", _BACKOFF, "the endpoint is probed again")
     SELF_REGISTRATION = TimerKind(
         "self registration",
         "twice `fetch_timeout_ms`",
@@ -132,8 +130,6 @@ class Timer(Enum):
     READ_PATIENCE = TimerKind(
         "read patience", "twice `fetch_timeout_ms`", "a read that waits for a leader fails"
     )
-    READ_REQUEST = TimerKind("ReadPosition request", _REQUEST, "no answer: a pause, then again")
-    READ_RETRY = TimerKind("ReadPosition retry", _BACKOFF, "the position is asked for again")
     WATERMARK_STORE = TimerKind(
         "watermark store", "`high_watermark_store_ms`", "the high watermark is written down"
     )

@@ -1,6 +1,6 @@
 """Reads that wait on a replica for a position from the leader.
 
-A container, like ``held_fetches``: it knows which reads a request speaks for;
+A container, like ``held_fetches``: it knows which reads a request is for;
 ``read_forwarding`` decides when to ask. Every read put in comes out exactly once.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.types import NodeId
+from quorum.core.state.peer_requests import PeerRequest, Purpose
+from quorum.types import NO_NODE, NodeId
 from quorum.values import value
 
 
@@ -21,42 +22,25 @@ class ForwardedRead:
     deadline_ms: int
 
 
-@value
-class AskedPosition:
-    """The request under way, for the first ``count`` of the reads."""
-
-    request_id: int
-    peer: NodeId
-    deadline_ms: int
-    count: int
-
-
 class WaitingReads:
     """Reads in order of arrival; bounded by the caller through ``len``.
 
     Invariants:
         1. Deadlines ascend.
-        2. ``asked`` speaks only for reads that were here when it was asked.
+        2. ``asked`` counts only reads that were here when ``request`` was sent.
     """
 
-    __slots__ = ("ask_at_ms", "asked", "failures", "reads")
+    __slots__ = ("asked", "reads", "request")
 
     def __init__(self) -> None:
         self.reads: deque[ForwardedRead] = deque()
         """To be looked at: whether any read waits is asked after every message."""
-        self.asked: AskedPosition | None = None
-        self.ask_at_ms = 0
-        """No request leaves before this: the pause after one that failed."""
-        self.failures = 0
-        """Requests that failed in a row."""
+        self.request = PeerRequest(NO_NODE, Purpose.READ_POSITION)
+        """Asks the leader for a position, for the first ``asked`` reads."""
+        self.asked = 0
 
     def __len__(self) -> int:
         return len(self.reads)
-
-    @property
-    def has_unasked(self) -> bool:
-        """Whether some read is not spoken for."""
-        return len(self.reads) > (self.asked.count if self.asked is not None else 0)
 
     @property
     def earliest_deadline_ms(self) -> int:
@@ -67,44 +51,26 @@ class WaitingReads:
         """Let a read wait for the next request."""
         self.reads.append(read)
 
-    def ask(self, request_id: int, peer: NodeId, deadline_ms: int) -> None:
-        """A request leaves for everything that waits."""
-        self.asked = AskedPosition(request_id, peer, deadline_ms, len(self.reads))
+    def ask(self, peer: NodeId) -> None:
+        """A request to ``peer`` leaves for everything that waits."""
+        self.request.peer, self.asked = peer, len(self.reads)
 
     def answered(self) -> list[ForwardedRead]:
-        """What the request under way spoke for, in order of arrival."""
-        count = self.asked.count if self.asked is not None else 0
-        self.asked = None
-        self.failures = 0
-        self.ask_at_ms = 0
-        return [self.reads.popleft() for _ in range(count)]
-
-    def failed(self, ask_at_ms: int) -> None:
-        """The request under way was in vain: its reads wait for another."""
-        self.asked = None
-        self.failures += 1
-        self.ask_at_ms = ask_at_ms
+        """The reads that the request was for, in order of arrival."""
+        taken = [self.reads.popleft() for _ in range(self.asked)]
+        self.recall()
+        return taken
 
     def recall(self) -> None:
-        """Whom to ask has changed: forget the request, and ask as soon as possible."""
-        self.asked = None
-        self.failures = 0
-        self.ask_at_ms = 0
+        """Whom to ask has changed, or has answered: ask again as soon as there is a read."""
+        self.asked = self.request.failures = self.request.due_ms = 0
 
     def take_expired(self, now_ms: int) -> list[ForwardedRead]:
         """Those that have waited too long, also of a request under way."""
         expired: list[ForwardedRead] = []
-        reads = self.reads
-        while reads and reads[0].deadline_ms <= now_ms:
-            expired.append(reads.popleft())
-        if expired and self.asked is not None:
-            count = max(0, self.asked.count - len(expired))
-            asked = self.asked
-            self.asked = (
-                AskedPosition(asked.request_id, asked.peer, asked.deadline_ms, count)
-                if count
-                else None
-            )
+        while self.reads and self.reads[0].deadline_ms <= now_ms:
+            expired.append(self.reads.popleft())
+        self.asked = max(0, self.asked - len(expired))
         return expired
 
     def take_all(self) -> list[ForwardedRead]:

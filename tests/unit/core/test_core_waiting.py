@@ -67,13 +67,13 @@ def waiting(*deadlines: int) -> WaitingReads:
 
 def test_an_answer_is_for_the_reads_that_were_there_when_it_was_asked_for() -> None:
     reads = waiting(10, 20)
-    assert (reads.has_unasked, reads.earliest_deadline_ms, len(reads)) == (True, 10, 2)
-    reads.ask(5, 2, 500)
-    assert not reads.has_unasked
+    assert (reads.asked, reads.earliest_deadline_ms, len(reads)) == (0, 10, 2)
+    reads.ask(2)
+    assert (reads.asked, reads.request.peer) == (2, 2)
     reads.add(ForwardedRead(3, 30))
-    assert reads.has_unasked
+    assert reads.asked == 2
     assert [each.token for each in reads.answered()] == [1, 2]
-    assert (reads.asked, reads.has_unasked) == (None, True)
+    assert reads.asked == 0
     assert reads.answered() == []
     assert reads.earliest_deadline_ms == 30
 
@@ -81,35 +81,30 @@ def test_an_answer_is_for_the_reads_that_were_there_when_it_was_asked_for() -> N
 def test_failures_are_counted_until_an_answer_or_another_leader() -> None:
     for forget in (WaitingReads.answered, WaitingReads.recall, WaitingReads.take_all):
         reads = waiting(10)
-        reads.ask(5, 2, 500)
-        reads.failed(700)
-        assert (reads.failures, reads.ask_at_ms, reads.asked) == (1, 700, None)
-        assert len(reads) == 1, "it waits for another request"
-        reads.failed(800)
-        assert (reads.failures, reads.ask_at_ms) == (2, 800)
-        reads.ask(6, 2, 900)
+        reads.request.failures, reads.request.due_ms = 2, 800
+        reads.ask(2)
+        assert (reads.request.failures, reads.request.due_ms) == (2, 800)
         forget(reads)
-        assert (reads.failures, reads.ask_at_ms, reads.asked) == (0, 0, None)
+        assert (reads.request.failures, reads.request.due_ms, reads.asked) == (0, 0, 0)
 
 
-def test_reads_expire_at_their_deadline_and_the_request_speaks_for_the_rest() -> None:
+def test_reads_expire_at_their_deadline_and_the_request_is_for_the_rest() -> None:
     reads = waiting(10, 20, 30)
-    reads.ask(5, 2, 500)
+    reads.ask(2)
     assert reads.take_expired(9) == []
-    assert reads.asked is not None
+    assert reads.asked == 3
     assert [each.token for each in reads.take_expired(20)] == [1, 2]
-    assert reads.asked is not None
-    assert (reads.asked.count, reads.asked.request_id, reads.asked.deadline_ms) == (1, 5, 500)
+    assert reads.asked == 1
     assert [each.token for each in reads.take_expired(30)] == [3]
-    assert (reads.asked, len(reads), reads.earliest_deadline_ms) == (None, 0, NEVER_MS)
+    assert (reads.asked, len(reads), reads.earliest_deadline_ms) == (0, 0, NEVER_MS)
 
 
-def test_a_read_that_is_not_spoken_for_may_expire_too() -> None:
+def test_a_read_that_no_request_is_for_may_expire_too() -> None:
     reads = waiting(10)
-    reads.ask(5, 2, 500)
+    reads.ask(2)
     reads.add(ForwardedRead(2, 10))
     assert len(reads.take_expired(10)) == 2
-    assert reads.asked is None
+    assert reads.asked == 0
 
 
 def test_all_reads_can_be_taken() -> None:
