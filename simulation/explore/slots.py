@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.output import LeadershipChanged, Output
@@ -20,7 +19,7 @@ from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
-from quorum.core.state.peer_requests import PeerRequest
+from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.peers import PeerTable
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
@@ -41,11 +40,11 @@ RAW_FROM = 1_000
 """Ids the core draws itself are above this, and are renamed before a state is looked at."""
 
 
-def slots_of(core: CoreState) -> Iterator[tuple[Any, int]]:
+def slots_of(core: CoreState) -> Iterator[tuple[PeerRequest, int]]:
     """Everything that waits for an answer: the object with its ``request_id``, its number."""
     role = core.role
     if core.in_flight is not None:
-        yield core.in_flight, FETCH + core.in_flight.is_snapshot
+        yield core.in_flight, FETCH + (core.in_flight.purpose is Purpose.FETCH_SNAPSHOT)
     match role:
         case Prospective() | Candidate():
             base = BALLOT if isinstance(role, Candidate) else PRE_BALLOT
@@ -62,12 +61,9 @@ def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
     numbered = [(holder, number) for holder, number in slots_of(core) if holder.request_id]
     for holder, number in numbered:
         names[holder.request_id] = number
-        if isinstance(holder, PeerRequest):
-            core.requests.close(holder)
+        core.requests.close(holder)
     for holder, number in numbered:
-        if isinstance(holder, PeerRequest):
-            core.requests.open(holder, number)
-        holder.request_id = number
+        core.requests.open(holder, number)
     role = core.role
     if isinstance(role, Leader):
         for peer, progress in role.remote.items():
@@ -95,7 +91,7 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     core.current_as_of_ms = core.current_end = -1
     core.log.cuts = 0
     core.entry_basis, core.self_registration_problem = None, ""
-    core.search = None
+    core.requests.close_all(Purpose.LEADER_SEARCH)
     chain = core.chain
     chain.equal = chain.different = chain.too_early = chain.unknown = 0
     role = core.role

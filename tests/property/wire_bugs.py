@@ -12,6 +12,7 @@ from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Response
 from quorum.core.replication import fetch_serving
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.peers import InFlight
 from quorum.errors import ErrorCode
 from quorum.transport import snapshots
@@ -42,16 +43,14 @@ def negative_offset_trusted(patch: Patch) -> None:
     patch.setattr(reads, "_at_least", lambda options: options.at_least_offset)
 
 
-def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, bool], bool]) -> None:
+def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, Purpose], bool]) -> None:
     def take(
-        core: CoreState, sender: NodeId, response: Response, *, is_snapshot: bool
+        core: CoreState, sender: NodeId, response: Response, purpose: Purpose
     ) -> InFlight | None:
-        if not is_taken(core, response, is_snapshot):
-            return original(core, sender, response, is_snapshot=is_snapshot)
+        if not is_taken(core, response, purpose):
+            return original(core, sender, response, purpose)
         core.in_flight = None
-        return InFlight(
-            response.request_id, sender, is_snapshot=is_snapshot, ticket=0, deadline_ms=core.now_ms
-        )
+        return InFlight(sender, purpose, core.now_ms, response.request_id, ticket=0)
 
     original = fetching.take_in_flight
     for module in (fetching, snapshot_transfer):
@@ -60,15 +59,15 @@ def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, bool], bool]) -> N
 
 def answer_never_asked_for(patch: Patch) -> None:
     """An answer is applied whether anything was asked or not."""
-    _taking(patch, lambda core, response, is_snapshot: True)
+    _taking(patch, lambda core, response, purpose: True)
 
 
 def stale_number_accepted(patch: Patch) -> None:
     """While one request is under way, the answer to any other passes for its own."""
     _taking(
         patch,
-        lambda core, response, is_snapshot: (
-            core.in_flight is not None and core.in_flight.is_snapshot is is_snapshot
+        lambda core, response, purpose: (
+            core.in_flight is not None and core.in_flight.purpose is purpose
         ),
     )
 

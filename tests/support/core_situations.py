@@ -138,9 +138,7 @@ SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
 
 def waiting_ids(core: CoreState) -> list[int]:
     """The numbers of all requests that this node waits to be answered."""
-    flight = core.in_flight
-    found = [flight.request_id] if flight is not None else []
-    return found + [each.request_id for each in core.requests]
+    return [each.request_id for each in core.requests]
 
 
 def intact_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, Message]:

@@ -1,7 +1,7 @@
 """The FetchSnapshot requests of one download that are under way at once.
 
 The first is ``core.in_flight``, the others hang behind it in file order and continue it. A peer's
-stream keeps order, so answers come in that order; one that does not costs its slice a second
+stream keeps order, so answers come in that order; one that does not costs its chunk a second
 request and nothing else.
 
 See: KIP-630 (630.9).
@@ -12,7 +12,9 @@ from __future__ import annotations
 from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.positions.download import Download
+from quorum.core.protocol.requests import response_due_ms
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.peers import InFlight
 from quorum.core.state.roles import Follower
 from quorum.types import NodeId
@@ -47,27 +49,25 @@ def request_chunk(
         ),
     )
     return InFlight(
-        request_id,
         peer,
-        is_snapshot=True,
+        Purpose.FETCH_SNAPSHOT,
+        response_due_ms(core, ticket),
+        request_id,
         ticket=ticket,
-        deadline_ms=(
-            None if ticket > core.durable_ticket else core.now_ms + core.config.request_timeout_ms
-        ),
         position=position,
     )
 
 
 def ask_ahead(core: CoreState, download: Download) -> None:
-    """Ask for the slices behind the one in flight, as far as requests and disk allow.
+    """Ask for the chunks behind the one in flight, as far as requests and disk allow.
 
-    Only once a first slice has told how long the file and its slices are.
+    Only once a first chunk has told how long the file and its chunks are.
     """
     last = core.in_flight
     if (
         last is None
-        or not last.is_snapshot
-        or last.deadline_ms is None
+        or last.purpose is not Purpose.FETCH_SNAPSHOT
+        or not last.has_left
         or not last.asks_ahead
         or not download.chunk_bytes
         or download.epoch != core.epoch
@@ -91,14 +91,14 @@ def ask_ahead(core: CoreState, download: Download) -> None:
 
 
 def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> None:
-    """After a slice was taken, wait for the one behind it if that continues the file."""
+    """After a chunk was taken, wait for the one behind it if that continues the file."""
     following = answered.behind
     if following is not None and following.position == download.position:
         core.in_flight = following
 
 
 def forget_chunk(core: CoreState, request_id: int) -> None:
-    """Stop waiting for a slice asked for ahead and for all behind it.
+    """Stop waiting for a chunk asked for ahead and for all behind it.
 
     They are asked for again after the one in flight: where that one's answer is lost, every answer
     to those behind it comes too early and would cost the next request at once.

@@ -45,12 +45,14 @@ from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.positions.log_view import LogView
 from quorum.core.protocol.refusals import ignore
+from quorum.core.protocol.requests import response_due_ms
 from quorum.core.protocol.responses import learn_from_response, note_leader_contact, take_in_flight
 from quorum.core.protocol.role_transitions import lose_leader
 from quorum.core.replication.durability import lift_vote_floor_at_leaders_end
 from quorum.core.replication.trimming import follow_log_start
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.peers import InFlight
 from quorum.core.state.roles import Follower, Unattached
 from quorum.core.state.timers import Timer
@@ -77,7 +79,7 @@ def poll_follower(core: CoreState, role: Follower) -> None:
 def poll_fetch(core: CoreState) -> None:
     """Keep one Fetch under way: to the leader, or to anybody who may know it."""
     flight = _fail_late_request(core)
-    if flight is not None and flight.deadline_ms is not None and is_search_to_end(core, flight):
+    if flight is not None and flight.has_left and is_search_to_end(core, flight):
         set_search_aside(core, flight)
     if core.chain.quarantined_log:
         return
@@ -88,22 +90,22 @@ def poll_fetch(core: CoreState) -> None:
 
 
 def poll_search(core: CoreState) -> None:
-    """While this replica campaigns, keep a question to a bootstrap server under way."""
+    """While this replica campaigns, keep a Fetch to a bootstrap server under way."""
     if _fail_late_request(core) is not None or core.chain.quarantined_log:
         return
     server = server_to_ask(core)
     if server is not None:
         if core.peers.ready_ms(server):
-            core.fired(Timer.FETCH_RETRY)
+            core.fired(Timer.RETRY_BACKOFF, Purpose.FETCH)
         _fetch_from(core, server)
 
 
 def _fail_late_request(core: CoreState) -> InFlight | None:
     """The request in flight; one whose time is over has failed, and is not in flight any more."""
     flight = core.in_flight
-    if flight is None or flight.deadline_ms is None or core.now_ms < flight.deadline_ms:
+    if flight is None or core.now_ms < flight.due_ms:
         return flight
-    core.fired(Timer.SNAPSHOT_REQUEST if flight.is_snapshot else Timer.FETCH_REQUEST)
+    core.fired(Timer.REQUEST_TIMEOUT, flight.purpose)
     core.in_flight = None
     core.peer_failed(flight.peer)
     return None
@@ -125,7 +127,7 @@ def _count_pauses(core: CoreState, peer: NodeId) -> None:
         core.fired(Timer.DISCOVERY)
         role.discover_at_ms = 0
     if core.peers.ready_ms(peer):
-        core.fired(Timer.FETCH_RETRY)
+        core.fired(Timer.RETRY_BACKOFF, Purpose.FETCH)
     if upstream.is_relay(peer):
         if upstream.is_direct:
             core.fired(Timer.RELAY_RETRY)
@@ -159,13 +161,11 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
         ),
     )
     core.in_flight = InFlight(
-        request_id,
         peer,
-        is_snapshot=False,
+        Purpose.FETCH,
+        response_due_ms(core, ticket),
+        request_id,
         ticket=ticket,
-        deadline_ms=(
-            None if ticket > core.durable_ticket else core.now_ms + config.request_timeout_ms
-        ),
         supported=supported,
     )
 
@@ -175,7 +175,7 @@ def on_fetch_response(core: CoreState, sender: NodeId, received: ReceivedFetchRe
     response = received.response
     if learn_from_search(core, sender, response):
         return
-    flight = take_in_flight(core, sender, response, is_snapshot=False)
+    flight = take_in_flight(core, sender, response, Purpose.FETCH)
     if flight is not None:
         _take_answer(core, flight, sender, received)
 
@@ -218,11 +218,8 @@ def _take_answer(
         lift_vote_floor_at_leaders_end(core)
     core.raise_high_watermark(follower_high_watermark(core.log, response.high_watermark))
     follow_log_start(core, response.log_start_offset)
-    if flight.deadline_ms is not None:
-        sent_ms = flight.deadline_ms - core.config.request_timeout_ms
-        freshness.note_answered_fetch(
-            core, sent_ms, response.leader_age_ms, response.high_watermark
-        )
+    sent_ms = flight.due_ms - core.config.request_timeout_ms
+    freshness.note_answered_fetch(core, sent_ms, response.leader_age_ms, response.high_watermark)
 
 
 def _take_snapshot_id(

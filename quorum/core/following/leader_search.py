@@ -2,8 +2,8 @@
 
 While the leader is left alone after a failure, another peer is asked who leads: with the same
 Fetch, because any replica answers one with the epoch and the leader that it knows. When the leader
-may be asked again the open question is set aside (``CoreState.search``) and no longer holds the one
-place for a Fetch. Its answer still counts, however late it comes, but only for who leads: records
+may be asked again that Fetch becomes a ``LEADER_SEARCH``, and no longer holds the one place for a
+Fetch. Its answer still counts, however late it comes, but only for who leads: records
 are taken from the Fetch in flight alone.
 
 See: docs/reference/elections.md (Finding the leader); ADR 38; KIP-595, KIP-853 (bootstrap servers).
@@ -17,6 +17,7 @@ from quorum.core.following.relaying import may_go_direct, relay_to_ask
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.peers import InFlight
 from quorum.core.state.roles import Follower, Unattached
 from quorum.core.state.timers import Timer
@@ -92,7 +93,7 @@ def is_search(core: CoreState, flight: InFlight, leader_id: NodeId) -> bool:
 
 
 def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
-    """Whether a question to another peer holds the place of a Fetch to the leader."""
+    """Whether a Fetch to another peer holds the place of a Fetch to the leader."""
     role = core.role
     return (
         isinstance(role, Follower)
@@ -102,21 +103,25 @@ def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
 
 
 def set_search_aside(core: CoreState, flight: InFlight) -> None:
-    """Make room for a Fetch to the leader; the next question goes to somebody else."""
+    """Make room for a Fetch to the leader; the next search goes to somebody else."""
     core.fired(Timer.SEARCH_END)
-    core.in_flight, core.search = None, flight
+    request_id = flight.request_id
+    core.in_flight = None
+    core.requests.close_all(Purpose.LEADER_SEARCH)
+    flight.purpose = Purpose.LEADER_SEARCH
+    core.requests.open(flight, request_id)
     core.peer_failed(flight.peer)
 
 
 def learn_from_search(core: CoreState, sender: NodeId, response: FetchResponse) -> bool:
-    """Whether ``response`` answers the question set aside; it then tells who leads, if it knows."""
-    search = core.search
+    """Whether ``response`` answers the search set aside; it may name the leader."""
+    search = core.requests.get(response.request_id)
     if (
         search is None
-        or search.request_id != response.request_id
-        or (sender != search.peer and sender >= 0 and search.peer >= 0)
+        or search.purpose is not Purpose.LEADER_SEARCH
+        or not search.is_answered_by(sender)
     ):
         return False
-    core.search = None
+    core.requests.close(search)
     learn_from_response(core, sender, response)
     return True

@@ -89,11 +89,7 @@ def note_route(core: CoreState, flight: InFlight, response: FetchResponse) -> No
     Counted from when the request left, so the time is never too late. Unless the sender's clock
     runs faster than ours, in which case it is so by the difference over one answer.
     """
-    asked_ms = (
-        core.now_ms
-        if flight.deadline_ms is None
-        else flight.deadline_ms - core.config.request_timeout_ms
-    )
+    asked_ms = flight.due_ms - core.config.request_timeout_ms
     upstream = core.upstream
     if upstream.relays and (upstream.epoch == 0 or upstream.path != response.path):
         core.event(UpstreamChanged(flight.peer, tuple(key.id for key in response.path)))

@@ -14,6 +14,7 @@ from quorum.core.positions.download import SealedSnapshot, replaces_log
 from quorum.core.protocol.role_transitions import new_ballots
 from quorum.core.replication.trimming import delete_unneeded
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.roles import Candidate, Leader, Prospective, Resigned
 from quorum.core.voters.voter_set import VoterHistory
 from quorum.types import SnapshotId
@@ -51,7 +52,8 @@ def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None
     download = core.download
     if download is not None and download.snapshot_id == local_event.snapshot_id:
         core.download = None
-        if core.in_flight is not None and core.in_flight.is_snapshot:
+        flight = core.in_flight
+        if flight is not None and flight.purpose is Purpose.FETCH_SNAPSHOT:
             core.in_flight = None
         core.event(DownloadEnded(local_event.snapshot_id, local_event.reason))
         if not download.found_bytes:

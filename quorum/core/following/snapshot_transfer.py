@@ -1,6 +1,6 @@
 """The follower's side of FetchSnapshot, as positions and decisions; no bytes are looked at.
 
-One ``Download`` at a time, several slices of it (``chunk_requests``). While it is under way
+One ``Download`` at a time, several chunks of it (``chunk_requests``). While it is under way
 FetchSnapshot
 takes the place of Fetch, so nothing is acknowledged. A complete file is frozen by the runtime and
 then installed (``snapshot_install``).
@@ -29,6 +29,7 @@ from quorum.core.positions.download import RESTING, Download, replaces_log
 from quorum.core.protocol.refusals import ignore
 from quorum.core.protocol.responses import learn_from_response, note_leader_contact, take_in_flight
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.roles import Follower
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
@@ -126,7 +127,7 @@ def on_fetch_snapshot_response(
     core: CoreState, sender: NodeId, response: FetchSnapshotResponse
 ) -> None:
     """Take a chunk, or go back to Fetch."""
-    flight = take_in_flight(core, sender, response, is_snapshot=True)
+    flight = take_in_flight(core, sender, response, Purpose.FETCH_SNAPSHOT)
     if flight is None:
         # Overtaken by its predecessor's answer, it is of no use and must be asked for again.
         forget_chunk(core, response.request_id)

@@ -82,9 +82,9 @@ def _of_follower(core: CoreState, role: Follower) -> int:
     flight = core.in_flight
     if flight is None:
         return min(earliest, min(_of_fetching(core), default=NEVER_MS))
-    if flight.deadline_ms is not None:
-        if flight.deadline_ms < earliest:
-            earliest = flight.deadline_ms
+    if flight.has_left:
+        if flight.due_ms < earliest:
+            earliest = flight.due_ms
         if is_search(core, flight, role.leader_id):
             earliest = min(earliest, core.peers.ready_ms(role.leader_id))
     return earliest
@@ -132,8 +132,8 @@ def _of_search(core: CoreState) -> Iterator[int]:
     if flight is None:
         for server in core.bootstrap:
             yield core.peers.ready_ms(server)
-    elif flight.deadline_ms is not None:
-        yield flight.deadline_ms
+    else:
+        yield flight.due_ms
 
 
 def _of_fetching(core: CoreState) -> Iterator[int]:
@@ -157,9 +157,9 @@ def _of_fetching(core: CoreState) -> Iterator[int]:
 
 
 def _of_flight(core: CoreState, flight: InFlight, leader_id: NodeId | None) -> Iterator[int]:
-    if flight.deadline_ms is None:
+    if not flight.has_left:
         return
-    yield flight.deadline_ms
+    yield flight.due_ms
     if leader_id is not None and is_search(core, flight, leader_id):
         yield core.peers.ready_ms(leader_id)
 

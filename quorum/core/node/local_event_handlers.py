@@ -111,17 +111,16 @@ def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
 
 
 def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
-    flight = core.in_flight
-    if flight is not None and flight.request_id == request_id:
-        core.in_flight = None
-        core.peer_failed(peer)
-    if core.search is not None and core.search.request_id == request_id:
-        core.search = None
-    forget_chunk(core, request_id)
     request = core.requests.get(request_id)
-    if request is None or request.peer != peer:
+    if request is None:
+        forget_chunk(core, request_id)
+        return
+    if not request.is_answered_by(peer):
         return
     match request.purpose:
+        case Purpose.FETCH | Purpose.FETCH_SNAPSHOT:
+            core.in_flight = None
+            core.peer_failed(peer)
         case Purpose.BEGIN_EPOCH:
             leadership_term.on_begin_failed(core, request)
         case Purpose.PROBE:
@@ -130,7 +129,7 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
             transfer.on_failed(core)
         case Purpose.READ_POSITION:
             read_forwarding.on_read_position_failed(core, request)
-        case Purpose.SELF_REGISTRATION:
+        case Purpose.SELF_REGISTRATION | Purpose.LEADER_SEARCH:
             core.requests.close(request)
         case Purpose.CHAIN_DIGEST:
             divergence_resolution.on_digest_failed(core, request)

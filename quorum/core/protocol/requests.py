@@ -11,6 +11,7 @@ from __future__ import annotations
 from quorum.core.messages.message_types import Response
 from quorum.core.protocol.refusals import ignore
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.peers import backoff_ms
 from quorum.core.state.timers import Timer
@@ -55,7 +56,7 @@ def find_request(
 ) -> PeerRequest | None:
     """The open request for one of ``purposes`` that ``response`` answers; None if there is none."""
     request = core.requests.get(response.request_id)
-    if request is None or request.purpose not in purposes or request.peer != sender:
+    if request is None or request.purpose not in purposes or not request.is_answered_by(sender):
         ignore(core, sender, response, "never asked for, or no longer")
         return None
     return request
@@ -69,3 +70,9 @@ def answered(
     if request is not None:
         core.requests.close(request)
     return request
+
+
+def response_due_ms(core: CoreState, ticket: int) -> int:
+    """Until when to wait for the answer to a request that leaves when ``ticket`` is durable."""
+    has_left = ticket <= core.durable_ticket
+    return core.now_ms + core.config.request_timeout_ms if has_left else NEVER_MS

@@ -9,9 +9,11 @@ from quorum.core.messages.message_types import Response
 from quorum.core.messages.read_messages import ReadRound
 from quorum.core.protocol.epoch_claims import is_out_of_reach
 from quorum.core.protocol.refusals import ignore
+from quorum.core.protocol.requests import find_request
 from quorum.core.protocol.role_transitions import follow_hint, learn_endpoints
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.peers import InFlight
 from quorum.core.state.roles import Follower
 from quorum.types import NodeId
@@ -60,21 +62,13 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
 
 
 def take_in_flight(
-    core: CoreState, sender: NodeId, response: Response, *, is_snapshot: bool
+    core: CoreState, sender: NodeId, response: Response, purpose: Purpose
 ) -> InFlight | None:
-    """The request that ``response`` answers, no longer in flight; None if none was asked.
-
-    The sender is compared only where both names are node ids: a bootstrap server is asked
-    under a negative number and may answer under its own.
-    """
-    flight = core.in_flight
-    if (
-        flight is None
-        or flight.request_id != response.request_id
-        or flight.is_snapshot is not is_snapshot
-        or flight.deadline_ms is None
-        or (sender != flight.peer and sender >= 0 and flight.peer >= 0)
-    ):
+    """The request that ``response`` answers, no longer in flight; None if none was sent."""
+    flight = find_request(core, sender, response, purpose)
+    if not isinstance(flight, InFlight):
+        return None
+    if not flight.has_left:
         ignore(core, sender, response, "never asked for, or no longer")
         return None
     core.in_flight = None

@@ -246,7 +246,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
     core.role = role
     core.save_election(state)
     core.requests.close_of_role()
-    core.in_flight = core.search = None
+    core.in_flight = None
     core.forwarded.recall()
     if rises or state.leader_id != leader_id:
         # What is known of another leader, perhaps a wrongly named one of this epoch.

@@ -34,9 +34,9 @@ def on_durable(core: CoreState, ticket: int) -> None:
         # What was flushed may be acknowledged: the mark that tells it from a torn tail follows.
         core.watermark_store_due_ms = core.now_ms + core.config.high_watermark_store_ms
     flight = core.in_flight
-    if flight is not None and flight.deadline_ms is None and flight.ticket <= ticket:
+    if flight is not None and not flight.has_left and flight.ticket <= ticket:
         # It leaves only now, so its time begins now.
-        flight.deadline_ms = core.now_ms + core.config.request_timeout_ms
+        flight.due_ms = core.now_ms + core.config.request_timeout_ms
     role = core.role
     if has_flushed and isinstance(role, Leader) and role.established:
         advance_high_watermark(core, role)

@@ -103,9 +103,7 @@ class CoreState:
         self.disk = DiskWatch(config.disk_stall_ms)
         self.election_ticket = 0
         """Ticket of the last ``SaveElectionState``."""
-        self.in_flight: InFlight | None = None
-        self.search: InFlight | None = None
-        """The last question to another peer that gave way to a Fetch to the leader."""
+        self._in_flight: InFlight | None = None
         self.peers, self.requests = PeerTable(config), PendingRequests()
         self.forwarded = WaitingReads()
         self.current_as_of_ms = self.current_end = -1
@@ -199,6 +197,20 @@ class CoreState:
             return False
         bootstrap_state = self.election.bootstrap_state
         return bootstrap_state is None or not bootstrap_state.is_complete
+
+    @property
+    def in_flight(self) -> InFlight | None:
+        """The one Fetch or FetchSnapshot that may be under way; a pending request while it is."""
+        return self._in_flight
+
+    @in_flight.setter
+    def in_flight(self, flight: InFlight | None) -> None:
+        request_id = 0 if flight is None else flight.request_id
+        if self._in_flight is not None:
+            self.requests.close(self._in_flight)
+        self._in_flight = flight
+        if flight is not None:
+            self.requests.open(flight, request_id)
 
     def answering_endpoints(self) -> tuple[Endpoint, ...]:
         """Where the leader named in an answer can be reached, as far as known."""

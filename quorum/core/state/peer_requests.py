@@ -25,6 +25,9 @@ class PurposeKind(NamedTuple):
     """Whether a failed request is sent again after a back-off."""
     outlives_role: bool = False
     """Whether a change of role leaves it open."""
+    is_by_address: bool = False
+    """Whether a bootstrap server may be asked, under a negative number; it may answer under its
+    own."""
 
 
 class Purpose(Enum):
@@ -33,6 +36,13 @@ class Purpose(Enum):
     BOOTSTRAP = PurposeKind("Bootstrap", times_out=True, is_retried=True, outlives_role=True)
     VOTE = PurposeKind("Vote", times_out=True, is_retried=True)
     END_EPOCH = PurposeKind("EndQuorumEpoch", times_out=True, is_retried=True)
+    FETCH = PurposeKind("Fetch", times_out=True, is_retried=True, is_by_address=True)
+    FETCH_SNAPSHOT = PurposeKind(
+        "FetchSnapshot", times_out=True, is_retried=False, is_by_address=True
+    )
+    LEADER_SEARCH = PurposeKind(
+        "leader search", times_out=False, is_retried=False, is_by_address=True
+    )
     BEGIN_EPOCH = PurposeKind("BeginQuorumEpoch", times_out=False, is_retried=True)
     PROBE = PurposeKind("endpoint probe", times_out=False, is_retried=True)
     TRANSFER = PurposeKind("leadership transfer", times_out=False, is_retried=False)
@@ -57,6 +67,12 @@ class PeerRequest:
     """The id of the attempt that waits for its answer; 0 for none."""
     failures: int = 0
     """Attempts in a row that brought nothing; they lengthen the back-off."""
+
+    def is_answered_by(self, sender: NodeId) -> bool:
+        """Whether a response of ``sender`` may be the answer."""
+        return sender == self.peer or (
+            self.purpose.value.is_by_address and min(sender, self.peer) < 0
+        )
 
 
 class PendingRequests:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorum.config import QuorumConfig
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.peer_requests import PeerRequest
 from quorum.types import NodeId, VersionRange
 
 _DOUBLINGS_MAX = 4
@@ -18,26 +20,30 @@ def backoff_ms(config: QuorumConfig, failures: int) -> int:
     return max(1, config.retry_backoff_ms) << min(max(failures - 1, 0), _DOUBLINGS_MAX)
 
 
-@dataclass(slots=True)
-class InFlight:
-    """A Fetch or FetchSnapshot that is under way or waits for the disk before it leaves."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class InFlight(PeerRequest):
+    """A Fetch or FetchSnapshot that is under way or waits for the disk before it leaves.
 
-    request_id: int
-    peer: NodeId
-    is_snapshot: bool
+    It is not retried itself: a failure is the peer's (``PeerTable``), and the next one may go
+    elsewhere. It is due, which means given up, at ``NEVER_MS`` while it has not left.
+    """
+
     ticket: int
     """Leaves when this is durable."""
-    deadline_ms: int | None
-    """When to stop waiting for the answer; None while it has not left."""
     position: int = 0
-    """Where the slice begins that FetchSnapshot asks for."""
+    """Where the chunk begins that FetchSnapshot asks for."""
     supported: tuple[VersionRange, ...] = ()
-    """What a Fetch tells of this release (``FetchRequest.supported``)."""
+    """What a Fetch advertises of this release (``FetchRequest.supported``)."""
     asks_ahead: bool = True
-    """Whether slices behind this one may be asked for; not again once one of them was lost."""
+    """Whether chunks behind this one may be asked for; not again once one of them was lost."""
     behind: InFlight | None = None
-    """The next slice, asked for ahead. It is worth nothing without this one, so whoever drops
-    this one drops it too."""
+    """The request for the next chunk, sent ahead. It is worth nothing without this one, and is no
+    pending request before this one is answered."""
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it was sent."""
+        return self.due_ms < NEVER_MS
 
 
 class PeerTable:

@@ -63,11 +63,6 @@ class Timer(Enum):
         "a rejected round is asked again, because the leader is gone",
     )
     RESIGNATION = TimerKind("resignation", _E, "a resigned leader leaves its epoch")
-    FETCH_REQUEST = TimerKind("Fetch request", _REQUEST, "no answer: that peer is left alone")
-    SNAPSHOT_REQUEST = TimerKind(
-        "FetchSnapshot request", _REQUEST, "no answer: that peer is left alone"
-    )
-    FETCH_RETRY = TimerKind("Fetch retry", _BACKOFF, "a peer that failed is asked again")
     SEARCH_END = TimerKind(
         "search end", _BACKOFF, "a question to another peer gives way to one to the leader"
     )
