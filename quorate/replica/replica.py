@@ -160,7 +160,7 @@ class Replica:
             self._has_published = False
             self.checkpoints.consider()
         self.checkpoints.poll()
-        if deadline_ms is not None:
+        if deadline_ms is not None and deadline_ms < self.driver.armed_ms:
             self.driver.wake_by(deadline_ms)
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ class CommandMeter:
 
         return decided
 
-    def transfer_leadership(self) -> None:
+    def report(self) -> None:
         """Give the observer what was counted since the last call."""
         evaluated = dict(self._evaluated)
         self._evaluated.clear()

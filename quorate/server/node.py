@@ -275,7 +275,7 @@ class ServerNode:
             if is_ready is not said:
                 said = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)
-            self._meter.transfer_leadership()
+            self._meter.report()
             self._observer.settle()
             await asyncio.sleep(_READY_POLL_S)
 

@@ -109,7 +109,8 @@ class Driver:
         self._on_verify = on_verify
         self._process_pause_ms = process_pause_ms
         self._due_ms: int | None = None
-        self._armed_ms = NEVER_MS
+        self.armed_ms = NEVER_MS
+        """When the host calls ``tick`` at the latest."""
         self._chain = ChainDigests(log)
         self._promises: deque[tuple[int, NodeId, Message]] = deque()
         self._durable_ticket = 0
@@ -205,7 +206,7 @@ class Driver:
 
     def tick(self) -> None:
         """The deadline has come (or earlier: a tick too many does nothing)."""
-        self._armed_ms = NEVER_MS
+        self.armed_ms = NEVER_MS
         leased = self._snapshots.leased(self._host.clock.now_ms())
         if leased != self._leased:
             self._leased = leased
@@ -244,8 +245,8 @@ class Driver:
 
     def wake_by(self, deadline_ms: int) -> None:
         """Let ``tick`` come by ``deadline_ms``; the earliest since the last tick counts."""
-        if deadline_ms < self._armed_ms:
-            self._armed_ms = deadline_ms
+        if deadline_ms < self.armed_ms:
+            self.armed_ms = deadline_ms
             self._host.on_deadline(deadline_ms)
 
     def _now(self) -> int:
@@ -279,7 +280,7 @@ class Driver:
         for event in output.events:
             self._host.on_event(event)
         self._due_ms = deadline_ms = output.next_deadline_ms
-        if deadline_ms is not None and deadline_ms < self._armed_ms:
+        if deadline_ms is not None and deadline_ms < self.armed_ms:
             self.wake_by(deadline_ms)
         if output.progress:
             self._progress.extend(output.progress)

@@ -2,7 +2,7 @@
 
 gRPC's event engine reads sockets on threads of its own and hands every completion to a polling
 thread, which hands it to the event loop. The engine before it polls on the thread that waits: one
-transfer-leadership less for each message. A lone write passes six messages between sleeping
+thread switch less for each message. A lone write passes six messages between sleeping
 threads, so that is a fifth of its latency (docs/benchmarks-history.md).
 """
 

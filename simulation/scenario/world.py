@@ -230,10 +230,10 @@ class World:
             self.queue.remove(envelope)
             if damaged:
                 envelope = replace(envelope, message=_damaged(envelope.message))
-            self.transfer_leadership(envelope)
+            self.pass_on(envelope)
         return len(chosen)
 
-    def transfer_leadership(self, envelope: Envelope) -> None:
+    def pass_on(self, envelope: Envelope) -> None:
         """Give a message to its receiver, if that one can hear it."""
         sender, to, message = envelope.sender, envelope.to, envelope.message
         replica = self.members[to].replica if to in self.members else None
@@ -263,7 +263,7 @@ class World:
             for envelope in chosen:
                 if envelope in self.queue:
                     self.queue.remove(envelope)
-                    self.transfer_leadership(envelope)
+                    self.pass_on(envelope)
             if not chosen and not moved:
                 return
         raise ScenarioError(f"not quiet after {_ROUNDS_MAX} rounds")
