@@ -9,6 +9,7 @@ import asyncio
 
 import pytest
 
+from quorate.client import TOPIC, Client
 from quorate.services.admission import ServiceLimits
 from quorum.transport.framing import ALIVE_FRAME, PROBE_FRAME, encode_frame
 from quorum.transport.hello import Hello, encode_hello
@@ -91,5 +92,23 @@ def test_a_peer_that_answers_the_probe_keeps_its_stream(monkeypatch: pytest.Monk
                 await stream.write(encode_frame(fetch(2, 2)))
                 await leader.handler.until(lambda: len(leader.handler.received) == 2)
             assert leader.link.counters.streams_silent == 0
+
+    run(scenario())
+
+
+def test_a_client_writes_on_after_its_idle_stream_was_ended() -> None:
+    async def scenario() -> None:
+        _, (node,) = cluster(1)
+        limits = ServiceLimits(write_stream_idle_seconds_max=0.5)
+        async with serving(node, limits=limits) as servers, Client([node.address]) as client:
+            streams = servers[1].services.metadata.write_streams
+            for value in ("1", "2"):
+                await client.set_config(TOPIC, "t", "retention.ms", value)
+                assert streams.open_count == 1
+                async with asyncio.timeout(10):
+                    while streams.open_count:
+                        await asyncio.sleep(0.01)
+            # The same producer goes on; -1 asked for its number.
+            assert {context.producer_id for context in node.contexts} == {-1, 1000}
 
     run(scenario())
