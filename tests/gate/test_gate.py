@@ -24,6 +24,7 @@ markers = ["alone: ", "long: ", "nightly: ", "bench: "]
 @pytest.fixture(autouse=True)
 def _the_plugin_is_found_in_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

@@ -42,6 +42,7 @@ def test_whatever_a_test_and_its_file_are_marked_with_it_is_in_one_lane(
 ) -> None:
     """Each pair of marks, on the file and on the test, is collected in one lane of three."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     declared = ", ".join(f'"{mark}: "' for mark in MARKS)
     (tmp_path / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\nmarkers = [{declared}]\n")
     for of_file in COMBINATIONS:

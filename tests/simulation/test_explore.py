@@ -222,6 +222,7 @@ def test_a_model_holds_to_the_end(name: str) -> None:
     assert _clean(explore(MODELS[name])).is_complete
 
 
+@pytest.mark.long
 def test_a_refused_candidate_does_not_stand_beyond_the_last_epoch() -> None:
     """A voter that was removed is refused again and again; a model without a bound has no end."""
     model = replace(MODELS["checkpoint"], epochs=3, records=0, stale=0)

@@ -82,22 +82,33 @@ def _is_writing(local: Local) -> bool:
 
 
 def _compare(model: Model, look: Look) -> int:
-    whole, reduced = _settled(replace(model, in_full=True), look), _settled(model, look)
+    return _compare_with(_settled(replace(model, in_full=True), look), model, look)
+
+
+def _compare_with(whole: set[tuple[Any, ...]], model: Model, look: Look) -> int:
+    reduced = _settled(model, look)
     assert len(whole - reduced) == len(reduced - whole) == 0
     return len(whole)
 
 
 RECORDS = replace(MODELS["records"], alike=(), late=0)
 CRASHES = replace(MODELS["crashes"], alike=())
+ONE_EPOCH = replace(CRASHES, epochs=1, records=0)
+
+
+@pytest.fixture(scope="module")
+def whole_epoch() -> set[tuple[Any, ...]]:
+    """What ``ONE_EPOCH`` reaches when nothing is left out."""
+    return _settled(replace(ONE_EPOCH, in_full=True), _all_but_knowledge)
 
 
 def test_answers_at_once_or_never_reach_the_same_states() -> None:
     assert _compare(replace(RECORDS, epochs=1, records=1), _everything) > 300
 
 
-def test_writes_at_once_or_lost_reach_the_same_states() -> None:
+def test_writes_at_once_or_lost_reach_the_same_states(whole_epoch: set[tuple[Any, ...]]) -> None:
     """Crashes included: leaders serve what their own disks then lose."""
-    assert _compare(replace(CRASHES, epochs=1, records=0), _all_but_knowledge) > 300
+    assert _compare_with(whole_epoch, ONE_EPOCH, _all_but_knowledge) > 300
 
 
 @pytest.mark.long
@@ -154,19 +165,20 @@ def test_larger_models_reach_the_same_states(model: Model, look: Look) -> None:
     assert _compare(model, look) > 500
 
 
-def test_a_reduction_that_loses_something_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reduction_that_loses_something_is_noticed(
+    whole_epoch: set[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every crash is left out, as if none changed anything."""
 
     def is_crash(*arguments: object) -> bool:
         step = arguments[-1]
         return isinstance(step, space.Step) and step.event[0] == "crash"
 
-    model = replace(CRASHES, epochs=1, records=0)
-    whole = _settled(replace(model, in_full=True), _all_but_knowledge)
     monkeypatch.setattr(Space, "_is_idle_crash", is_crash)
-    assert _settled(model, _all_but_knowledge) < whole
+    assert _settled(ONE_EPOCH, _all_but_knowledge) < whole_epoch
 
 
+@pytest.mark.long
 def test_what_is_forgotten_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Votes of led epochs and the past of epochs left behind may as well be remembered."""
     hear_every_claim(monkeypatch)
