@@ -10,6 +10,7 @@ from collections import deque
 
 from metrics.families import Families
 from quorum.core.contract import events
+from quorum.core.contract.outcomes import DownloadOutcome, TransferOutcome
 from quorum.errors import ErrorCode
 
 COMMITS_WAITING_MAX = 10_000
@@ -68,8 +69,8 @@ class Observer:
             case events.LeaderLost():
                 count("quorate_raft_leader_lost_total")
             case events.TransferEnded():
-                outcome = "gave_way" if event.outcome == events.SUPERSEDED else "given_up"
-                count("quorate_raft_transfers_total", outcome)
+                gave_way = event.outcome is TransferOutcome.SUPERSEDED
+                count("quorate_raft_transfers_total", "gave_way" if gave_way else "given_up")
             case events.VoterChangeEnded():
                 result = "ok" if event.error == ErrorCode.NONE else event.error.name
                 count("quorate_raft_voter_changes_total", event.change, result)
@@ -84,8 +85,8 @@ class Observer:
             case events.ChunkReceived():
                 count("quorate_snapshot_downloaded_bytes_total", by=event.chunk_bytes)
             case events.DownloadEnded():
-                outcome = "installed" if event.outcome == "installed" else "failed"
-                count("quorate_snapshot_downloads_total", outcome)
+                installed = event.outcome is DownloadOutcome.INSTALLED
+                count("quorate_snapshot_downloads_total", "installed" if installed else "failed")
             case events.DigestDiffers():
                 self.digest_compared(equal=False)
             case events.DigestNotComparable():

@@ -108,10 +108,10 @@ def _text(value: object) -> str:
             return f"{value.id}/{uuid_to_text(value.directory_id)}"
         case OffsetAndEpoch() | Endpoint():
             return str(value)
+        case str():
+            return str(value) if value and " " not in value else json.dumps(value)
         case Enum():
             return value.name
-        case str():
-            return value if value and " " not in value else json.dumps(value)
         case _:
             return str(value).replace(" ", "")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from quorum.core.contract.events import (
-    SUPERSEDED,
     DownloadEnded,
     DownloadStarted,
     Event,
@@ -15,6 +14,7 @@ from quorum.core.contract.events import (
     VoterChangeEnded,
     VoterDisqualified,
 )
+from quorum.core.contract.outcomes import DownloadOutcome, TransferOutcome
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 from simulation.environment import Environment
@@ -32,9 +32,9 @@ def heard(cluster: Environment, node_id: NodeId, disk: NodeDisk, event: Event) -
     if type(event) is LogDiverged:
         counts.truncations += event.end_offset < event.old_end.offset
     elif type(event) is DownloadEnded:
-        counts.installs += event.outcome == "installed"
+        counts.installs += event.outcome is DownloadOutcome.INSTALLED
         counts.resumed_installs += (
-            event.outcome == "installed" and event.snapshot_id == disk.resumed
+            event.outcome is DownloadOutcome.INSTALLED and event.snapshot_id == disk.resumed
         )
         disk.resumed = None
     elif type(event) is DownloadStarted:
@@ -47,7 +47,7 @@ def heard(cluster: Environment, node_id: NodeId, disk: NodeDisk, event: Event) -
     elif type(event) is ReplicaRegressed:
         counts.regressions += 1
     elif type(event) is TransferEnded:
-        counts.leadership_transfers += event.outcome == SUPERSEDED
+        counts.leadership_transfers += event.outcome is TransferOutcome.SUPERSEDED
     elif type(event) is VoterChangeEnded:
         counts.voter_changes += event.error == ErrorCode.NONE
     elif type(event) is VoterDisqualified:

@@ -103,7 +103,7 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
         case TransferStarted():
             return f"hands over to {event.target.id}: writes wait at {event.end_offset}"
         case TransferEnded():
-            return f"transfer to {event.target.id} ends: {event.outcome}"
+            return f"transfer to {event.target.id} ends: {event.outcome} {event.detail}".rstrip()
         case ProcessPaused() | DiskStalled() | DiskRecovered():
             return _process_pause_line(event)
         case (
@@ -184,7 +184,7 @@ def _source_line(
             end = event.position + event.chunk_bytes
             return f"download {event.snapshot_id} has {end} of {event.size} bytes"
         case DownloadEnded():
-            return f"download {event.snapshot_id} ends: {event.outcome}"
+            return f"download {event.snapshot_id} ends: {event.outcome} {event.detail}".rstrip()
         case LogStartAdvanced():
             return f"log start {event.start}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quorum.core.contract.outcomes import DivergenceOutcome, DownloadOutcome, TransferOutcome
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId
 from quorum.values import value
@@ -112,10 +113,11 @@ class ChunkReceived:
 
 @value
 class DownloadEnded:
-    """A snapshot download ended: ``installed``, or why not."""
+    """A snapshot download ended."""
 
     snapshot_id: SnapshotId
-    outcome: str
+    outcome: DownloadOutcome
+    detail: str = ""
 
 
 @value
@@ -229,17 +231,14 @@ class TransferStarted:
     end_offset: int
 
 
-SUPERSEDED = "gave way to a newer epoch"
-"""The outcome of a transfer in which somebody, in all likelihood the target, stood."""
-
-
 @value
 class TransferEnded:
-    """The leader was deposed (``SUPERSEDED``), or ``outcome`` says why the target did not lead."""
+    """A leadership transfer ended, in success if it was superseded."""
 
     target: ReplicaKey
     epoch: int
-    outcome: str
+    outcome: TransferOutcome
+    detail: str = ""
 
 
 @value
@@ -293,7 +292,7 @@ class DivergenceResolutionEnded:
     """How a divergence ended. ``first_offset`` begins the first batch that differs, or is -1."""
 
     conflicting_peer: NodeId
-    outcome: str
+    outcome: DivergenceOutcome
     first_offset: int
 
 

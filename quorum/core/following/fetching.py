@@ -9,6 +9,7 @@ See: KIP-595; KIP-279 (279.2, 279.4).
 from __future__ import annotations
 
 from quorum.core.contract.events import LogDiverged, RecordsAppended, TruncationRefused
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import Append, LogTruncated, Truncate
 from quorum.core.election.campaign import stand
 from quorum.core.following.advertised_versions import note_answered, versions_to_advertise
@@ -211,7 +212,7 @@ def _take_answer(
     if response.snapshot_id is not None:
         _take_snapshot_id(core, flight, role, response.snapshot_id)
         return
-    abandon_download(core, "the leader has the records")
+    abandon_download(core, DownloadOutcome.RECORDS_SERVED)
     if records is not None:
         _append_received(core, records)
     elif flight.peer == role.leader_id:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from quorum.core.contract.events import DownloadEnded
 from quorum.core.contract.local_events import SnapshotRejected, SnapshotSealed
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import ReplaceLogWith, SnapshotInstalled
 from quorum.core.following.relaying import source_of_records
 from quorum.core.messages.received_records import VotersAt
@@ -32,12 +33,12 @@ def on_snapshot_sealed(core: CoreState, local_event: SnapshotSealed) -> None:
         core.download = None
     if not replaces_log(core.log, core.high_watermark, snapshot_id):
         core.snapshots.add(snapshot_id, local_event.size, now_ms=core.now_ms)
-        core.event(DownloadEnded(snapshot_id, "the log already reaches it"))
+        core.event(DownloadEnded(snapshot_id, DownloadOutcome.NOT_NEEDED))
         return
     try:
         VoterHistory.of(local_event.voters)
     except ValueError as error:
-        core.event(DownloadEnded(snapshot_id, f"its voters are unusable: {error}"))
+        core.event(DownloadEnded(snapshot_id, DownloadOutcome.UNUSABLE_VOTERS, str(error)))
         core.peer_failed(source_of_records(core))
         return
     core.sealed_snapshot = SealedSnapshot(snapshot_id, local_event.voters, local_event.size)
@@ -55,7 +56,9 @@ def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None
         flight = core.in_flight
         if flight is not None and flight.purpose is Purpose.FETCH_SNAPSHOT:
             core.in_flight = None
-        core.event(DownloadEnded(local_event.snapshot_id, local_event.reason))
+        core.event(
+            DownloadEnded(local_event.snapshot_id, DownloadOutcome.REJECTED, local_event.reason)
+        )
         if not download.found_bytes:
             core.peer_failed(source_of_records(core))
 
@@ -72,13 +75,13 @@ def install_if_ready(core: CoreState) -> None:
     core.sealed_snapshot = None
     core.snapshots.add(frozen.snapshot_id, frozen.size, now_ms=core.now_ms)
     if not replaces_log(core.log, core.high_watermark, frozen.snapshot_id):
-        core.event(DownloadEnded(frozen.snapshot_id, "the log already reaches it"))
+        core.event(DownloadEnded(frozen.snapshot_id, DownloadOutcome.NOT_NEEDED))
         return
     replace_log(core, frozen.snapshot_id, frozen.voters)
     if isinstance(core.role, Prospective):
         # Whom it asks has changed with the voter set; nobody has promised anything yet.
         core.role.ballots = new_ballots(core)
-    core.event(DownloadEnded(frozen.snapshot_id, "installed"))
+    core.event(DownloadEnded(frozen.snapshot_id, DownloadOutcome.INSTALLED))
 
 
 def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:

@@ -17,6 +17,7 @@ from quorum.core.contract.events import (
     TruncationRefused,
 )
 from quorum.core.contract.local_events import PartialDownload
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import AbandonDownload, BeginDownload, SealDownload, WriteChunk
 from quorum.core.following.chunk_requests import (
     forget_chunk,
@@ -58,7 +59,7 @@ def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> 
         if download.is_unconfirmed:
             core.event(DownloadStarted(snapshot_id, source, download.position))
         return
-    abandon_download(core, f"superseded by {snapshot_id}")
+    abandon_download(core, DownloadOutcome.SUPERSEDED, str(snapshot_id))
     core.download = Download(snapshot_id, core.epoch)
     core.effect(BeginDownload(snapshot_id))
     core.event(DownloadStarted(snapshot_id, source))
@@ -68,16 +69,16 @@ def take_up_download(core: CoreState, found: PartialDownload) -> None:
     """At start: keep what an earlier process run downloaded, if the log may still need it."""
     core.download = Download.found(found)
     if not replaces_log(core.log, core.high_watermark, found.snapshot_id):
-        abandon_download(core, "the log already reaches it")
+        abandon_download(core, DownloadOutcome.NOT_NEEDED)
 
 
-def abandon_download(core: CoreState, reason: str) -> None:
+def abandon_download(core: CoreState, outcome: DownloadOutcome, detail: str = "") -> None:
     """Drop the download if there is one."""
     download = core.download
     if download is not None:
         core.download = None
         core.effect(AbandonDownload(download.snapshot_id))
-        core.event(DownloadEnded(download.snapshot_id, reason))
+        core.event(DownloadEnded(download.snapshot_id, outcome, detail))
 
 
 def is_downloading(core: CoreState, peer: NodeId) -> bool:
@@ -140,7 +141,7 @@ def on_fetch_snapshot_response(
     if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
         if is_current:
             note_leader_contact(core, role, flight.peer, response.read_round)
-        abandon_download(core, response.error.name)
+        abandon_download(core, DownloadOutcome.REFUSED, response.error.name)
         return
     if not is_current or response.error != ErrorCode.NONE:
         download.epoch = RESTING
@@ -154,7 +155,7 @@ def on_fetch_snapshot_response(
     note_leader_contact(core, role, flight.peer, response.read_round)
     if download.is_another_file(response):
         # Nobody's mistake, but a chunk from its middle is of no use: begin it at once.
-        core.event(DownloadEnded(download.snapshot_id, "the leader's file is another"))
+        core.event(DownloadEnded(download.snapshot_id, DownloadOutcome.ANOTHER_FILE))
         download.restart()
         core.effect(BeginDownload(download.snapshot_id))
         core.event(DownloadStarted(download.snapshot_id, flight.peer))

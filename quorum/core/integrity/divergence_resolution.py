@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from quorum.core.contract.events import DivergenceResolutionEnded, DivergenceResolutionStarted
 from quorum.core.contract.local_events import LogVerified
+from quorum.core.contract.outcomes import DivergenceOutcome
 from quorum.core.contract.output import VerifyLog
 from quorum.core.integrity.quarantine import quarantine
 from quorum.core.messages.chain_messages import (
@@ -73,16 +74,16 @@ def on_log_verified(core: CoreState, fact: LogVerified) -> None:
     if fact.cuts != core.log.cuts:
         # Records were taken back meanwhile, so the reader may have seen half of that.
         if resolution is not None:
-            _drop(core, resolution, "the log was cut meanwhile")
+            _drop(core, resolution, DivergenceOutcome.CUT)
     elif fact.damaged_offset >= 0:
         if resolution is not None:
-            _settle(core, resolution, "its own files are damaged", fact.damaged_offset)
+            _settle(core, resolution, DivergenceOutcome.DAMAGED, fact.damaged_offset)
         quarantine(core, fact.damaged_offset, fact.cause, is_history=False)
     elif resolution is None or resolution.stage is not Stage.VERIFYING:
         return
     elif not resolution.peer_votes and core.leader_id != resolution.conflicting_peer:
         # An observer is wrong, or we are and its voters will say so; it cannot be asked.
-        _settle(core, resolution, "its own files are intact")
+        _settle(core, resolution, DivergenceOutcome.INTACT)
     else:
         resolution.stage = Stage.SEARCHING
         peer = resolution.conflicting_peer
@@ -97,7 +98,7 @@ def poll_divergence_resolution(core: CoreState) -> None:
     if resolution is None or core.chain.quarantined_log:
         return
     if resolution.cuts != core.log.cuts:
-        _drop(core, resolution, "the log was cut meanwhile")
+        _drop(core, resolution, DivergenceOutcome.CUT)
         return
     for request in resolution.requests.values():
         if request.held is not None:
@@ -191,14 +192,14 @@ def _narrow(
             resolution.low, resolution.is_low_equal = offset, True
             resolution.first_offset = own.offset
             if offset == resolution.high and not resolution.is_high_known:
-                _settle(core, resolution, "the histories are equal", -1)
+                _settle(core, resolution, DivergenceOutcome.EQUAL, -1)
                 return
         else:
             resolution.high, resolution.is_high_known = offset, True
             resolution.own = resolution.own._replace(near=own)
             resolution.theirs = resolution.theirs._replace(near=theirs)
     if not resolution.is_high_known:
-        _settle(core, resolution, "the digests are not known any more", -1)
+        _settle(core, resolution, DivergenceOutcome.NOT_COMPARABLE, -1)
     elif resolution.high - resolution.low <= 1:
         _poll(core, resolution)
 
@@ -237,7 +238,7 @@ def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
     if count.own >= needed:
         _win(core, resolution)
     elif max(count.theirs, count.others) >= needed:
-        _settle(core, resolution, "a majority holds another history", first)
+        _settle(core, resolution, DivergenceOutcome.LOST, first)
         if first == 0 and resolution.is_low_equal:
             # Not corruption: a second bootstrap. The disk's former self, if any, may have voted.
             core.disqualify(
@@ -245,7 +246,7 @@ def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
             )
         quarantine(core, first, _cause(resolution), is_history=True)
     elif not is_open:
-        _settle(core, resolution, "no majority holds the same history", first)
+        _settle(core, resolution, DivergenceOutcome.UNDECIDED, first)
         quarantine(
             core,
             first,
@@ -264,7 +265,7 @@ def _cause(resolution: DivergenceResolution) -> str:
 
 
 def _win(core: CoreState, resolution: DivergenceResolution) -> None:
-    _settle(core, resolution, "a majority holds what this replica holds", resolution.first_offset)
+    _settle(core, resolution, DivergenceOutcome.WON, resolution.first_offset)
     role = core.role
     if isinstance(role, Follower) and role.leader_id == resolution.conflicting_peer:
         # It cannot commit anything with us, and whoever else is right thinks the same.
@@ -272,7 +273,10 @@ def _win(core: CoreState, resolution: DivergenceResolution) -> None:
 
 
 def _settle(
-    core: CoreState, resolution: DivergenceResolution, outcome: str, first_offset: int = -1
+    core: CoreState,
+    resolution: DivergenceResolution,
+    outcome: DivergenceOutcome,
+    first_offset: int = -1,
 ) -> None:
     chain = core.chain
     chain.resolution = None
@@ -284,7 +288,7 @@ def _settle(
     core.event(DivergenceResolutionEnded(resolution.conflicting_peer, outcome, first_offset))
 
 
-def _drop(core: CoreState, resolution: DivergenceResolution, outcome: str) -> None:
+def _drop(core: CoreState, resolution: DivergenceResolution, outcome: DivergenceOutcome) -> None:
     """It led to nothing. A difference that is still there may begin another one at once."""
     _settle(core, resolution, outcome)
     core.chain.quiet_until_ms = core.now_ms
@@ -307,5 +311,5 @@ def _is_given_up(core: CoreState, resolution: DivergenceResolution, request: Pee
     if resolution.stage is not Stage.SEARCHING or request.failures < FAILURES_MAX:
         return False
     # It may be gone for good; if not, its next Fetch or answer shows the difference again.
-    _drop(core, resolution, "the other side does not answer")
+    _drop(core, resolution, DivergenceOutcome.SILENT)
     return True

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from quorum.core.contract.events import TransferStarted
 from quorum.core.contract.local_events import TransferLeadership
+from quorum.core.contract.outcomes import TransferOutcome
 from quorum.core.contract.output import RequestSettled
 from quorum.core.leadership.leadership_term import resign
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
@@ -116,11 +117,11 @@ def poll(core: CoreState, leader: Leader) -> None:
         return
     target = leader.remote.get(transfer.target.id)
     if target is None or not target.key.matches(transfer.target):
-        _give_up(core, leader, ErrorCode.VOTER_NOT_FOUND, "it is a voter no longer")
+        _give_up(core, leader, ErrorCode.VOTER_NOT_FOUND, TransferOutcome.NO_VOTER)
         return
     if core.now_ms >= transfer.deadline_ms:
         core.fired(Timer.TRANSFER)
-        _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, _what_was_missing(core, transfer))
+        _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, *_what_was_missing(core, transfer))
         return
     end_offset = core.log.end_offset
     is_level = target.end_offset >= end_offset and core.high_watermark >= end_offset
@@ -141,11 +142,11 @@ def poll(core: CoreState, leader: Leader) -> None:
     )
 
 
-def _what_was_missing(core: CoreState, transfer: Transfer) -> str:
+def _what_was_missing(core: CoreState, transfer: Transfer) -> tuple[TransferOutcome, str]:
     within = f"within {core.config.transfer_timeout_ms} ms"
     if transfer.request.request_id:
-        return f"it was not elected {within}"
-    return f"it did not reach log end {core.log.end_offset} {within}"
+        return TransferOutcome.NOT_ELECTED, within
+    return TransferOutcome.NOT_CAUGHT_UP, f"{core.log.end_offset} {within}"
 
 
 def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
@@ -157,17 +158,19 @@ def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochRespons
         and leader.transfer is not None
         and response.error != ErrorCode.NONE
     ):
-        _give_up(core, leader, response.error, f"it refused with {response.error.name}")
+        _give_up(core, leader, response.error, TransferOutcome.REFUSED, response.error.name)
 
 
 def on_failed(core: CoreState) -> None:
     """The target cannot be reached."""
     if isinstance(core.role, Leader):
-        _give_up(core, core.role, ErrorCode.BROKER_NOT_AVAILABLE, "it cannot be reached")
+        _give_up(core, core.role, ErrorCode.BROKER_NOT_AVAILABLE, TransferOutcome.UNREACHABLE)
 
 
-def _give_up(core: CoreState, leader: Leader, error: ErrorCode, reason: str) -> None:
-    end_transfer(core, leader, error, reason)
+def _give_up(
+    core: CoreState, leader: Leader, error: ErrorCode, outcome: TransferOutcome, detail: str = ""
+) -> None:
+    end_transfer(core, leader, error, outcome, detail)
     if core.is_shutting_down:
         resign(core, leader, "shutting down")
 

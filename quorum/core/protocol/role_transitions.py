@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from quorum.core.contract.events import SUPERSEDED, LeaderLost, RoleChanged, TransferEnded
+from quorum.core.contract.events import LeaderLost, RoleChanged, TransferEnded
+from quorum.core.contract.outcomes import TransferOutcome
 from quorum.core.contract.output import LeaderEndpoints, ReadFailed, RequestSettled
 from quorum.core.messages.read_messages import ReadPositionResponse
 from quorum.core.protocol.refusals import error_response
@@ -283,21 +284,27 @@ def _settle_leadership(core: CoreState, leader: Leader) -> None:
         )
     fail_with_leadership(core, leader)
     if isinstance(core.role, Resigned):
-        end_transfer(core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader resigned")
+        end_transfer(core, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, TransferOutcome.RESIGNED)
     else:
-        end_transfer(core, leader, ErrorCode.NONE, SUPERSEDED)
+        end_transfer(core, leader, ErrorCode.NONE, TransferOutcome.SUPERSEDED)
 
 
-def end_transfer(core: CoreState, leader: Leader, error: ErrorCode, outcome: str) -> None:
+def end_transfer(
+    core: CoreState, leader: Leader, error: ErrorCode, outcome: TransferOutcome, detail: str = ""
+) -> None:
     """A leadership transfer, if one is under way, is over; writes may go on."""
     transfer, leader.transfer = leader.transfer, None
     if transfer is None:
         return
     core.requests.close(transfer.request)
-    core.event(TransferEnded(transfer.target, core.epoch, outcome))
+    core.event(TransferEnded(transfer.target, core.epoch, outcome, detail))
     if transfer.token != NO_TOKEN:
         core.progress(
-            RequestSettled(transfer.token, error, f"transfer to {transfer.target.id}: {outcome}")
+            RequestSettled(
+                transfer.token,
+                error,
+                f"transfer to {transfer.target.id}: {outcome} {detail}".rstrip(),
+            )
         )
 
 

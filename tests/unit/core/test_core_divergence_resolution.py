@@ -9,6 +9,7 @@ import pytest
 
 from quorum.core.contract.events import DivergenceResolutionEnded, LogQuarantined, TruncationRefused
 from quorum.core.contract.local_events import LogVerified, RequestFailed
+from quorum.core.contract.outcomes import DivergenceOutcome
 from quorum.core.contract.output import QuarantineLog, SaveElectionState, VerifyLog
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, ReceivedFetchRequest
@@ -134,7 +135,7 @@ def test_a_majority_for_us_ends_it_and_quarantines_nobody(leads: bool) -> None:
     table.run()
     settled = table.settled()
     assert settled is not None
-    assert "what this replica holds" in settled.outcome
+    assert settled.outcome is DivergenceOutcome.WON
     assert settled.first_offset == 10
     assert not table.is_quarantined
 
@@ -182,7 +183,7 @@ def test_a_voter_that_lags_decides_nothing(leads: bool, lag_end: int) -> None:
     table.run()
     assert table.settled() is None
     assert not table.is_quarantined
-    for held, outcome in ((OURS, "what this replica holds"), (THEIRS, "another history")):
+    for held, outcome in ((OURS, DivergenceOutcome.WON), (THEIRS, DivergenceOutcome.LOST)):
         fresh = begun(leads=leads, n3=history(end=lag_end, mark="-", common=lag_end))
         fresh.run()
         fresh.cluster.sent.clear()
@@ -193,7 +194,7 @@ def test_a_voter_that_lags_decides_nothing(leads: bool, lag_end: int) -> None:
             fresh.run()
         settled = fresh.settled()
         assert settled is not None
-        assert outcome in settled.outcome
+        assert settled.outcome is outcome
 
 
 def test_two_of_five_that_lag_leave_it_to_the_other_three() -> None:
@@ -255,7 +256,7 @@ def test_an_conflicting_peer_that_does_not_answer_is_given_up_and_may_be_dispute
         table.cluster.tick(1)
     settled = table.settled()
     assert settled is not None
-    assert "does not answer" in settled.outcome
+    assert settled.outcome is DivergenceOutcome.SILENT
     assert table.cluster[1].chain.quiet_until_ms <= table.cluster.now_ms
 
 
@@ -288,7 +289,7 @@ def test_an_observer_is_not_asked_and_has_no_say() -> None:
     assert not table.cluster.sent_by(1, ChainDigestRequest)
     settled = table.settled()
     assert settled is not None
-    assert "its own files are intact" in settled.outcome
+    assert settled.outcome is DivergenceOutcome.INTACT
 
 
 def test_a_refused_truncation_opens_a_divergence_resolution() -> None:
@@ -316,7 +317,7 @@ def test_a_refused_truncation_opens_a_divergence_resolution() -> None:
     table.run()
     settled = table.settled()
     assert settled is not None
-    assert "what this replica holds" in settled.outcome
+    assert settled.outcome is DivergenceOutcome.WON
     assert not table.is_quarantined
 
 

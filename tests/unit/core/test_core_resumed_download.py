@@ -8,6 +8,7 @@ import pytest
 
 from quorum.core.contract.events import DownloadEnded, DownloadStarted
 from quorum.core.contract.local_events import SnapshotRejected
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import AbandonDownload, BeginDownload, SealDownload, WriteChunk
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
@@ -97,7 +98,7 @@ def test_a_rejected_one_begins_anew_at_once_and_then_pauses() -> None:
     rejected = SnapshotRejected(SNAPSHOT, "digest")
     fetches = _fetches_from_leader(cluster)
     output = cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, rejected))
-    assert DownloadEnded(SNAPSHOT, "digest") in output.events
+    assert DownloadEnded(SNAPSHOT, DownloadOutcome.REJECTED, "digest") in output.events
     assert _fetches_from_leader(cluster) == fetches + 1
     output = name_snapshot(cluster)
     assert BeginDownload(SNAPSHOT) in output.persist
@@ -133,7 +134,7 @@ def test_one_that_the_log_needs_no_longer_is_removed_at_the_start(
     cluster = CoreCluster(disks={1: disk}, autostart=False)
     output = cluster.start(1)
     assert (AbandonDownload(SNAPSHOT) in output.persist) == (not is_needed)
-    ended = DownloadEnded(SNAPSHOT, "the log already reaches it")
+    ended = DownloadEnded(SNAPSHOT, DownloadOutcome.NOT_NEEDED)
     assert (ended in output.events) == (not is_needed)
     assert cluster[1].is_downloading == is_needed
     assert (SNAPSHOT in cluster.members[1].disk.chunks) == is_needed

@@ -8,6 +8,7 @@ import pytest
 
 from quorum.core.contract.events import DownloadEnded, MessageIgnored
 from quorum.core.contract.local_events import SnapshotRejected, SnapshotSealed
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import AbandonDownload, BeginDownload, WriteChunk
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message
@@ -157,7 +158,7 @@ def test_another_file_of_the_same_name_ends_a_download_and_begins_one() -> None:
     cluster = begun()
     output = chunk(cluster, size=11)
     assert output.persist == [BeginDownload(SNAPSHOT)]
-    assert DownloadEnded(SNAPSHOT, "the leader's file is another") in output.events
+    assert DownloadEnded(SNAPSHOT, DownloadOutcome.ANOTHER_FILE) in output.events
     assert asked(cluster).position == 0
 
 
@@ -193,7 +194,7 @@ def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_inst
     reached = OffsetAndEpoch(2, 1)
     core_of(cluster).sealed_snapshot = SealedSnapshot(reached, (), 10)
     cluster.tick(1)
-    assert DownloadEnded(reached, "the log already reaches it") in cluster.members[1].events
+    assert DownloadEnded(reached, DownloadOutcome.NOT_NEEDED) in cluster.members[1].events
     assert (cluster[1].log_end_offset, cluster[1].snapshots) == (3, (reached,))
 
 

@@ -12,6 +12,7 @@ from quorum.core.contract.events import (
     TruncationRefused,
 )
 from quorum.core.contract.local_events import SnapshotCreated, SnapshotRejected, SnapshotSealed
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import (
     AbandonDownload,
     BeginDownload,
@@ -272,7 +273,9 @@ def test_a_rejected_file_is_fetched_again() -> None:
     name_snapshot(cluster)
     rejected = SnapshotRejected(SNAPSHOT, "checksum")
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, rejected))
-    assert DownloadEnded(SNAPSHOT, "checksum") in cluster.members[1].events
+    assert (
+        DownloadEnded(SNAPSHOT, DownloadOutcome.REJECTED, "checksum") in cluster.members[1].events
+    )
     cluster.now_ms += 20
     cluster.tick(1)
     output = name_snapshot(cluster)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.events import SUPERSEDED, RoleChanged, TransferEnded, TransferStarted
+from quorum.core.contract.events import RoleChanged, TransferEnded, TransferStarted
 from quorum.core.contract.local_events import RequestFailed, Resign, ShutDown, TransferLeadership
+from quorum.core.contract.outcomes import TransferOutcome
 from quorum.core.contract.output import Output, RequestSettled
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.messages.vote_messages import VoteRequest
@@ -260,4 +261,4 @@ def test_what_happened_is_told() -> None:
     (started,) = [each for each in events if isinstance(each, TransferStarted)]
     (ended,) = [each for each in events if isinstance(each, TransferEnded)]
     assert (started.target, started.epoch) == (key(3), 1)
-    assert (ended.target, ended.outcome) == (key(3), SUPERSEDED)
+    assert (ended.target, ended.outcome) == (key(3), TransferOutcome.SUPERSEDED)

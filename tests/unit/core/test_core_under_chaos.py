@@ -8,6 +8,7 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.local_events import ConnectionRefused, RequestFailed, SnapshotCreated
+from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.types import OffsetAndEpoch
 from tests.support.core_cluster import CoreCluster, Member
 
@@ -143,7 +144,8 @@ class Chaos:
         self.counts["installed"] = max(
             self.counts["installed"],
             sum(
-                type(event).__name__ == "DownloadEnded" and event.outcome == "installed"
+                type(event).__name__ == "DownloadEnded"
+                and event.outcome is DownloadOutcome.INSTALLED
                 for member in self.cluster.members.values()
                 for event in member.events[-5:]
             ),

@@ -9,7 +9,6 @@ from metrics import observer as observer_module
 from metrics.families import Families
 from metrics.observer import Observer
 from quorum.core.contract.events import (
-    SUPERSEDED,
     ChunkReceived,
     DiskStalled,
     DownloadEnded,
@@ -27,6 +26,7 @@ from quorum.core.contract.events import (
     VoteDecided,
     WatermarkMoved,
 )
+from quorum.core.contract.outcomes import DownloadOutcome, TransferOutcome
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 
@@ -73,15 +73,16 @@ SNAPSHOT = OffsetAndEpoch(10, 1)
         (LogDiverged(5, SNAPSHOT, SNAPSHOT), "raft_log_divergences_total", {}, 1),
         (TruncationRefused(5, 6), "raft_truncations_refused_total", {}, 1),
         (LeaderLost(1, 2), "raft_leader_lost_total", {}, 1),
-        (TransferEnded(ReplicaKey(2), 1, SUPERSEDED), "raft_transfers_total",
+        (TransferEnded(ReplicaKey(2), 1, TransferOutcome.SUPERSEDED), "raft_transfers_total",
          {"outcome": "gave_way"}, 1),
-        (TransferEnded(ReplicaKey(2), 1, "no"), "raft_transfers_total", {"outcome": "given_up"}, 1),
+        (TransferEnded(ReplicaKey(2), 1, TransferOutcome.REFUSED), "raft_transfers_total",
+         {"outcome": "given_up"}, 1),
         (ProcessPaused(900), "raft_process_pauses_total", {}, 1),
         (DiskStalled(2000), "raft_disk_stalls_total", {}, 1),
         (ChunkReceived(SNAPSHOT, 0, 700, 900), "snapshot_downloaded_bytes_total", {}, 700),
-        (DownloadEnded(SNAPSHOT, "installed"), "snapshot_downloads_total",
+        (DownloadEnded(SNAPSHOT, DownloadOutcome.INSTALLED), "snapshot_downloads_total",
          {"outcome": "installed"}, 1),
-        (DownloadEnded(SNAPSHOT, "position 7 out of range"), "snapshot_downloads_total",
+        (DownloadEnded(SNAPSHOT, DownloadOutcome.REFUSED), "snapshot_downloads_total",
          {"outcome": "failed"}, 1),
         (RecordsAppended(4, 9, 1), "raft_appended_records_total", {"source": "fetch"}, 5),
     ],

@@ -1,0 +1,49 @@
+"""How things ended, as enums: tests and metrics compare members, people read their texts.
+
+What differs from case to case (an offset, an error's name) is in the ``detail`` beside a member.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TransferOutcome(StrEnum):
+    """How a leadership transfer ended."""
+
+    SUPERSEDED = "gave way to a newer epoch"
+    """Somebody stood, in all likelihood the target."""
+    RESIGNED = "the leader resigned"
+    NO_VOTER = "it is a voter no longer"
+    NOT_CAUGHT_UP = "it did not reach log end"
+    NOT_ELECTED = "it was not elected"
+    REFUSED = "it refused with"
+    UNREACHABLE = "it cannot be reached"
+
+
+class DownloadOutcome(StrEnum):
+    """How the download of a checkpoint ended."""
+
+    INSTALLED = "installed"
+    NOT_NEEDED = "the log already reaches it"
+    RECORDS_SERVED = "the leader has the records"
+    SUPERSEDED = "superseded by"
+    ANOTHER_FILE = "the leader's file is another"
+    REFUSED = "refused with"
+    REJECTED = "rejected:"
+    """It was downloaded and is damaged."""
+    UNUSABLE_VOTERS = "its voters are unusable:"
+
+
+class DivergenceOutcome(StrEnum):
+    """How a divergence about the log's history was settled."""
+
+    WON = "a majority holds what this replica holds"
+    LOST = "a majority holds another history"
+    UNDECIDED = "no majority holds the same history"
+    EQUAL = "the histories are equal"
+    NOT_COMPARABLE = "the digests are not known any more"
+    DAMAGED = "its own files are damaged"
+    INTACT = "its own files are intact"
+    CUT = "the log was cut meanwhile"
+    SILENT = "the other side does not answer"
