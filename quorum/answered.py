@@ -1,19 +1,19 @@
-"""Refusals on their way out of this process's services, told to whoever listens.
+"""Refusals on their way out of this process's services, one line of the debug log each.
 
-Every service names a refusal here where it encodes it, and nowhere else. A running node has no
-listener and pays for an empty loop; tests listen, and hold what they hear against the service's
-table of answers, both ways.
+Every service names a refusal here where it encodes it, and nowhere else. Tests read these lines
+and compare them with what requests and methods declare, both ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import Enum
-from typing import NamedTuple, TypeAlias
+import logging
+from enum import StrEnum
+from typing import NamedTuple
+
+_log = logging.getLogger(__name__)
 
 
-class Service(Enum):
+class Service(StrEnum):
     """Whose table an answer is in."""
 
     PEERS = "peers"
@@ -22,7 +22,7 @@ class Service(Enum):
     """``quorate/services/answers.py``."""
 
 
-class Form(Enum):
+class Form(StrEnum):
     """How a refusal reaches who asked."""
 
     STATUS = "status"
@@ -43,22 +43,6 @@ class Refusal(NamedTuple):
     """Of the error code; of the gRPC status where a peer's call ends, which has no code."""
 
 
-Listener: TypeAlias = Callable[[Refusal], None]
-
-_listeners: list[Listener] = []
-
-
 def notify(refusal: Refusal) -> None:
-    """Name a refusal that is being sent."""
-    for listener in _listeners:
-        listener(refusal)
-
-
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Call ``listener`` with every refusal meanwhile, from whichever thread sends it."""
-    _listeners.append(listener)
-    try:
-        yield
-    finally:
-        _listeners.remove(listener)
+    """Write a refusal that is being sent to the log, for whoever debugs a peer or a client."""
+    _log.debug("event=refused service=%s method=%s form=%s name=%s", *refusal)

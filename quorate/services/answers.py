@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from quorum.answered import Form, Refusal, Service, notify
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, TransferLeadership, UpdateVoter
-from quorum.core.contract.response_errors import OPERATOR_ANSWERS, Codes
+from quorum.core.messages.refusals import Codes
 from quorum.errors import ErrorCode as Code
 
 _NONE: Codes = frozenset()
@@ -131,11 +131,11 @@ ANSWERS: Mapping[str, Refusals] = {
     "DescribeImage": Refusals(_READ),
     "DeleteRecords": Refusals(_CALL | {Code.POLICY_VIOLATION, Code.UNKNOWN_TOPIC_OR_PARTITION}),
     "TransferLeadership": Refusals(
-        _CHANGE | _EPOCH | OPERATOR_ANSWERS[TransferLeadership] | {Code.NEW_LEADER_ELECTED}
+        _CHANGE | _EPOCH | TransferLeadership.refusals | {Code.NEW_LEADER_ELECTED}
     ),
-    "AddVoter": Refusals(_CHANGE | OPERATOR_ANSWERS[AddVoter]),
-    "RemoveVoter": Refusals(_CHANGE | OPERATOR_ANSWERS[RemoveVoter]),
-    "UpdateVoter": Refusals(_CHANGE | _EPOCH | OPERATOR_ANSWERS[UpdateVoter]),
+    "AddVoter": Refusals(_CHANGE | AddVoter.refusals),
+    "RemoveVoter": Refusals(_CHANGE | RemoveVoter.refusals),
+    "UpdateVoter": Refusals(_CHANGE | _EPOCH | UpdateVoter.refusals),
     HEALTH_AND_REFLECTION: Refusals(
         frozenset(
             {

@@ -1,8 +1,8 @@
-"""What RaftService may answer besides success: the whole table, and the way out of every refusal.
+"""What RaftService may answer besides success, and the way out of every refusal.
 
-The core's codes are in ``quorum/core/contract/response_errors.py``. The transport adds
-``OWN_CODES``, and the
-statuses that end calls and streams before or behind the core; those carry no code.
+Each request declares the core's codes (``quorum/core/messages/refusals.py``). The transport adds
+``OWN_CODES``, and the statuses that end calls and streams before or behind the core; those carry
+no code.
 
 See: docs/reference/client-protocol.md, "What a service refuses".
 """
@@ -17,8 +17,9 @@ import grpc
 from grpc import aio
 
 from quorum.answered import Form, Refusal, Service, notify
-from quorum.core.contract.response_errors import ANSWERS, RELAY_ANSWERS, Codes
-from quorum.core.messages.message_types import Request
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.message_types import REQUESTS, Request
+from quorum.core.messages.refusals import Codes
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.transport.link import EXCHANGE_METHOD
@@ -63,15 +64,17 @@ def kind_of(request: type[Request]) -> str:
 
 def codes_of(request: type[Request]) -> Codes:
     """Every code besides NONE in answers to a request, by stream or unary."""
-    none: Codes = frozenset()
-    return ANSWERS[request] | RELAY_ANSWERS.get(request, none) | OWN_CODES.get(request, none)
+    found = request.refusals | OWN_CODES.get(request, frozenset())
+    if issubclass(request, FetchRequest | FetchSnapshotRequest):
+        found |= request.relay_refusals
+    return found
 
 
 def peer_refusals() -> set[Refusal]:
     """The table as single rows."""
     found = {
         Refusal(Service.PEERS, kind_of(request), Form.ANSWER, code.name)
-        for request in ANSWERS
+        for request in REQUESTS
         for code in codes_of(request)
     }
     return found | {

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorum.core.contract.events import RoleChanged
-from quorum.core.contract.response_errors import ANSWERS, OPERATOR_ANSWERS, RELAY_ANSWERS
+from quorum.core.contract.local_events import OPERATOR_REQUESTS
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message, Request, Response
+from quorum.core.messages.message_types import RELAYED, REQUESTS, Message, Request, Response
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.protocol.role_transitions import TRANSITIONS, Step
 from quorum.core.state import roles
@@ -110,7 +110,7 @@ def _counts(title: str, shown: Mapping[str, int], declared: Sequence[str]) -> li
 
 
 def _is_relayed(message: Message) -> bool:
-    return type(message) in RELAY_ANSWERS
+    return isinstance(message, RELAYED)
 
 
 def _answer_name(message: Response) -> str:
@@ -145,14 +145,14 @@ def declared_answers() -> set[Answer]:
 def answer_table() -> dict[str, list[str]]:
     """By kind of request: the good answers, then the codes by number."""
     table = {}
-    for request, codes in ANSWERS.items():
+    for request in REQUESTS:
         for name in _names(request):
-            table[name] = [*_successes(request), *_texts(codes)]
-    for request, codes in RELAY_ANSWERS.items():
-        for name in _names(request):
-            table[name + OF_A_RELAY] = [*_successes(request), *_texts(codes)]
-    for on_local_event, codes in OPERATOR_ANSWERS.items():
-        table[on_local_event.__name__ + TO_AN_OPERATOR] = [*_ONLY_ONE, *_texts(codes)]
+            table[name] = [*_successes(request), *_texts(request.refusals)]
+    for relayed in RELAYED:
+        for name in _names(relayed):
+            table[name + OF_A_RELAY] = [*_successes(relayed), *_texts(relayed.relay_refusals)]
+    for asked in OPERATOR_REQUESTS:
+        table[asked.__name__ + TO_AN_OPERATOR] = [*_ONLY_ONE, *_texts(asked.refusals)]
     return table
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.services import answers as clients
-from quorum.core.contract.response_errors import ANSWERS, Codes
+from quorum.core.messages.message_types import REQUESTS
+from quorum.core.messages.refusals import Codes
 from quorum.transport.answers import STATUSES, codes_of, kind_of
 from tests.support.doc_regions import table
 
@@ -17,7 +18,7 @@ def peer_refusals() -> str:
 
 def _peer_rows() -> Iterator[list[str]]:
     left = {method: sorted(each.name for each in found) for method, found in STATUSES.items()}
-    for request in ANSWERS:
+    for request in REQUESTS:
         kind = kind_of(request)
         codes = ", ".join(code.name for code in sorted(codes_of(request)))
         yield [kind, codes, ", ".join(left.pop(kind, [])) or "as Exchange"]

@@ -8,6 +8,7 @@ sent; ``shown_by`` makes such a run.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -16,10 +17,22 @@ from pathlib import Path
 
 import pytest
 
-from quorum.answered import Form, Refusal, Service, listening
+from quorum.answered import Form, Refusal, Service
 
 ROOT = Path(__file__).resolve().parents[2]
 _sent: set[Refusal] = set()
+
+
+class _Lines(logging.Handler):
+    """Takes the refusals of the log, from whichever thread sends them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals: set[Refusal] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.args:
+            self.refusals.add(Refusal(*record.args))  # type: ignore[arg-type]
 
 
 def declared(service: Service) -> set[Refusal]:
@@ -36,9 +49,15 @@ def declared(service: Service) -> set[Refusal]:
 
 @pytest.fixture(autouse=True)
 def nothing_undeclared_is_sent(request: pytest.FixtureRequest) -> Iterator[None]:
-    sent: set[Refusal] = set()
-    with listening(sent.add):
-        yield
+    log, seen = logging.getLogger("quorum.answered"), _Lines()
+    log.addHandler(seen)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    yield
+    log.propagate = True
+    log.setLevel(logging.NOTSET)
+    log.removeHandler(seen)
+    sent = seen.refusals
     if request.node.get_closest_marker("made_up_codes"):
         return
     _sent.update(sent)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from types import SimpleNamespace as Space
 from typing import Any
+from unittest.mock import MagicMock
 
 from prometheus_client import CollectorRegistry
 
 from metrics.collectors import GaugeCollector
 from metrics.health import Check
 from quorate.server.gauges import GAUGES, Scrape
+from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
 from quorum.transport.counters import TransportCounters
@@ -67,7 +69,7 @@ def scrape(
         config=Space(queue_commands_max=5, groups_in_flight_max=6),
     )
     replica: Any = Space(
-        node=Space(**node | changes),
+        node=MagicMock(spec=RaftNode, **node | changes),
         stores=stores,
         controller=controller,
         checkpoints=Space(age_ms=3000),

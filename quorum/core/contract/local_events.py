@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from quorum.core.messages.received_records import VotersAt
+from quorum.core.messages.refusals import (
+    ADDING,
+    OF_OPERATORS,
+    REMOVING,
+    TO_OPERATORS,
+    UPDATING,
+    Codes,
+)
+from quorum.errors import ErrorCode
 from quorum.types import (
     NO_NODE,
     ElectionState,
@@ -133,6 +142,11 @@ class TransferLeadership:
     ``RequestSettled`` with ``token`` (above 0) says how it ended.
     """
 
+    refusals: ClassVar[Codes] = TO_OPERATORS | {
+        ErrorCode.VOTER_NOT_FOUND,
+        ErrorCode.INELIGIBLE_REPLICA,
+        ErrorCode.INVALID_VOTER_KEY,
+    }
     token: int
     target: NodeId = NO_NODE
 
@@ -181,6 +195,7 @@ class AddVoter:
     Without ``ack_when_committed`` the answer comes with the append.
     """
 
+    refusals: ClassVar[Codes] = OF_OPERATORS | ADDING
     token: int
     voter: Voter
     ack_when_committed: bool = True
@@ -193,6 +208,7 @@ class AddVoter:
 class RemoveVoter:
     """Let ``key`` vote no longer, and remember it as removed. Answered like ``AddVoter``."""
 
+    refusals: ClassVar[Codes] = OF_OPERATORS | REMOVING
     token: int
     key: ReplicaKey
     timeout_ms: int = 0
@@ -202,9 +218,14 @@ class RemoveVoter:
 class UpdateVoter:
     """Give a voter new endpoints and versions; answered when the record is appended."""
 
+    refusals: ClassVar[Codes] = OF_OPERATORS | UPDATING
     token: int
     voter: Voter
     timeout_ms: int = 0
+
+
+OPERATOR_REQUESTS: Final = (TransferLeadership, AddVoter, RemoveVoter, UpdateVoter)
+"""What an operator may ask of a node; each names in ``refusals`` how it may be refused."""
 
 
 @value

@@ -5,6 +5,9 @@ See: ``bootstrapping`` for what they mean.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from quorum.core.messages.refusals import OF_VOTERS, Codes
 from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, Epoch, NodeId, ReplicaKey, Uuid
 from quorum.values import value
@@ -14,6 +17,7 @@ from quorum.values import value
 class BootstrapRequest:
     """One bootstrap voter asks another, in epoch 0, whether it is freshly formatted too."""
 
+    refusals: ClassVar[Codes] = OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA}
     request_id: int
     cluster_id: str
     sender: ReplicaKey

@@ -5,6 +5,9 @@ See: ADR 25; ``chain_digests`` and ``divergence_resolution`` for what they mean.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from quorum.core.messages.refusals import MALFORMED, Codes
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, Epoch, NodeId, ReplicaKey
 from quorum.values import value
@@ -20,6 +23,7 @@ class ChainDigestRequest:
     For each of ``offsets`` the digest at the last batch boundary at or below it.
     """
 
+    refusals: ClassVar[Codes] = MALFORMED
     request_id: int
     cluster_id: str
     replica: ReplicaKey

@@ -5,6 +5,9 @@ See: KIP-595, KIP-853 (field meanings); ``leadership_term`` and ``resignation`` 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from quorum.core.messages.refusals import OF_LEADERS, Codes
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, VersionRange
 from quorum.values import value
@@ -14,6 +17,7 @@ from quorum.values import value
 class BeginQuorumEpochRequest:
     """The leader of ``epoch`` announces itself to a voter."""
 
+    refusals: ClassVar[Codes] = OF_LEADERS
     request_id: int
     cluster_id: str
     voter: ReplicaKey
@@ -41,6 +45,7 @@ class BeginQuorumEpochResponse:
 class EndQuorumEpochRequest:
     """A leader gives up its epoch and says who should follow, best first."""
 
+    refusals: ClassVar[Codes] = OF_LEADERS
     request_id: int
     cluster_id: str
     leader: ReplicaKey

@@ -10,8 +10,11 @@ See: ADR 54; KIP-595, KIP-630 (field meanings); ``fetch_classification`` for whi
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from quorum.core.messages.read_messages import NO_ROUND, ReadRound
 from quorum.core.messages.received_records import ReceivedRecords
+from quorum.core.messages.refusals import OF_RELAYS, TO_LEADER, Codes
 from quorum.errors import ErrorCode
 from quorum.types import (
     Endpoint,
@@ -44,6 +47,16 @@ class Subtree:
 class FetchRequest:
     """Ask for records from ``fetch_offset`` on; from a voter also its acknowledgement below it."""
 
+    refusals: ClassVar[Codes] = TO_LEADER | {
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        ErrorCode.DIGEST_MISMATCH,
+        ErrorCode.REPLICA_REGRESSED,
+    }
+    relay_refusals: ClassVar[Codes] = OF_RELAYS | {
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.DIGEST_MISMATCH,
+    }
     request_id: int
     cluster_id: str
     replica: ReplicaKey

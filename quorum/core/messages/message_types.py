@@ -11,7 +11,7 @@ See: KIP-595, KIP-630, KIP-853 (field meanings), docs/reference/protocol.md.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
@@ -55,6 +55,9 @@ Request: TypeAlias = (
     | AddVoterRequest
     | RemoveVoterRequest
 )
+REQUESTS: Final[tuple[type[Request], ...]] = get_args(Request)
+RELAYED: Final = (FetchRequest, FetchSnapshotRequest)
+"""What a relay answers in its leader's place."""
 Response: TypeAlias = (
     VoteResponse
     | BeginQuorumEpochResponse

@@ -5,6 +5,9 @@ See: ADR 9; ``read_confirmation`` and ``read_forwarding`` for what they mean.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from quorum.core.messages.refusals import TO_LEADER, Codes
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey
 from quorum.values import value
@@ -29,6 +32,10 @@ class ReadPositionRequest:
     Speaks for every read that waits at the sender when it leaves. See: ADR 9.
     """
 
+    refusals: ClassVar[Codes] = TO_LEADER | {
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.QUEUE_FULL,
+    }
     request_id: int
     cluster_id: str
     replica: ReplicaKey

@@ -7,7 +7,10 @@ See: ADR 54; KIP-630 (field meanings); ``snapshot_transfer`` for what they mean.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from quorum.core.messages.read_messages import NO_ROUND, ReadRound
+from quorum.core.messages.refusals import OF_RELAYS, TO_LEADER, Codes
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, SnapshotId
 from quorum.values import value
@@ -17,6 +20,11 @@ from quorum.values import value
 class FetchSnapshotRequest:
     """Ask for up to ``max_bytes`` of a checkpoint file from byte ``position`` on."""
 
+    refusals: ClassVar[Codes] = TO_LEADER | {
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        ErrorCode.POSITION_OUT_OF_RANGE,
+    }
+    relay_refusals: ClassVar[Codes] = OF_RELAYS | {ErrorCode.POSITION_OUT_OF_RANGE}
     request_id: int
     cluster_id: str
     replica: ReplicaKey

@@ -5,6 +5,9 @@ See: KIP-595, KIP-996 (field meanings); ``campaign`` for what they mean.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from quorum.core.messages.refusals import OF_VOTERS, Codes
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, OffsetAndEpoch, ReplicaKey
 from quorum.values import value
@@ -18,6 +21,7 @@ class VoteRequest:
     sender's newest position: the newer of log end and latest snapshot (630.13).
     """
 
+    refusals: ClassVar[Codes] = OF_VOTERS
     request_id: int
     cluster_id: str
     candidate: ReplicaKey

@@ -8,6 +8,9 @@ See: KIP-853 (UpdateRaftVoter, auto join); docs/reference/protocol.md, "Between 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from quorum.core.messages.refusals import ADDING, OF_CHANGES, REMOVING, UPDATING, Codes
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, Voter
 from quorum.values import value
@@ -17,6 +20,7 @@ from quorum.values import value
 class UpdateVoterRequest:
     """A voter says where it is, on which disk, and what it supports."""
 
+    refusals: ClassVar[Codes] = OF_CHANGES | UPDATING
     request_id: int
     cluster_id: str
     voter: Voter
@@ -30,6 +34,7 @@ class UpdateVoterRequest:
 class AddVoterRequest:
     """An observer asks to vote (auto join); it does not wait for the commit."""
 
+    refusals: ClassVar[Codes] = OF_CHANGES | ADDING
     request_id: int
     cluster_id: str
     voter: Voter
@@ -42,6 +47,7 @@ class AddVoterRequest:
 class RemoveVoterRequest:
     """An observer asks that the entry of its number with another disk goes (auto join)."""
 
+    refusals: ClassVar[Codes] = OF_CHANGES | REMOVING
     request_id: int
     cluster_id: str
     replica: ReplicaKey

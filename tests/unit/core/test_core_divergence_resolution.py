@@ -135,8 +135,7 @@ def test_a_majority_for_us_ends_it_and_quarantines_nobody(leads: bool) -> None:
     table.run()
     settled = table.settled()
     assert settled is not None
-    assert settled.outcome is DivergenceOutcome.WON
-    assert settled.first_offset == 10
+    assert (settled.outcome, settled.first_offset) == (DivergenceOutcome.WON, 10)
     assert not table.is_quarantined
 
 

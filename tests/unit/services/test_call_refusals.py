@@ -15,7 +15,7 @@ from quorate.services.admission import ServiceLimits
 from quorate.services.errors import DETAILS_KEY
 from quorate.services.ports import Outcome
 from quorate.services.registration import HEALTH_WATCHES_MAX, ClientServices
-from quorum.core.contract.response_errors import OPERATOR_ANSWERS
+from quorum.core.contract.local_events import OPERATOR_REQUESTS
 from quorum.errors import CorruptBatchError, ErrorCode, StorageError
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions
@@ -220,9 +220,9 @@ def test_a_read_that_nobody_confirms_or_that_is_ahead_is_refused(
     ("method", "code"),
     [
         (method, code)
-        for on_local_event, codes in OPERATOR_ANSWERS.items()
-        for method in [on_local_event.__name__]
-        for code in sorted(codes)
+        for asked in OPERATOR_REQUESTS
+        for method in [asked.__name__]
+        for code in sorted(asked.refusals)
     ],
 )
 def test_what_the_core_says_to_an_operator_is_passed_on(method: str, code: ErrorCode) -> None:
