@@ -23,6 +23,7 @@ from tests.mutation.settings import KILLED
 from tests.mutation.survivors import listed
 
 ROOT = Path(__file__).parents[2]
+_RECORDINGS = ROOT / ".mutation" / "recordings"
 
 
 def _copy(to: Path) -> None:
@@ -37,10 +38,11 @@ def _copy(to: Path) -> None:
             target.write_bytes(source.read_bytes())
 
 
-def run(order: dict[str, object]) -> dict[str, Any]:
-    """Run what an order (``campaign.Order``) names; return ``rows``, ``made`` and ``seconds``.
+def run(order: dict[str, object], rows: Path | None = None) -> dict[str, Any]:
+    """Run what an order (``campaign.Order``) names; return its rows and figures.
 
-    In a copy, so that the checkout may change meanwhile.
+    In a copy, so that the checkout may change meanwhile. ``rows`` gets them as they come, so a run
+    that is stopped has not run for nothing.
     """
     with tempfile.TemporaryDirectory(prefix="quorate-mutation-") as folder:
         copy = Path(folder)
@@ -50,11 +52,14 @@ def run(order: dict[str, object]) -> dict[str, Any]:
             "PYTHONPATH": folder,
             "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".hypothesis"),
         }
+        file = copy / "rows.json" if rows is None else rows.absolute()
         command = [
-            sys.executable, "-m", "tests.mutation.campaign", "rows.json", json.dumps(order),
+            sys.executable, "-m", "tests.mutation.campaign", str(file), str(_RECORDINGS),
+            json.dumps(order),
         ]  # fmt: skip
-        subprocess.run(command, cwd=copy, env=environment, check=True, stdout=sys.stderr)
-        found: dict[str, Any] = json.loads((copy / "rows.json").read_text(encoding="utf-8"))
+        # Only the messages of the process itself matter; under pytest no standard stream is a file.
+        subprocess.run(command, cwd=copy, env=environment, check=True, stdout=subprocess.DEVNULL)
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return found
 
 
@@ -77,6 +82,10 @@ def _survivors(rows: Path) -> list[tuple[str, str]]:
 @click.option("--sample", type=click.IntRange(min=1), help="So many of them, drawn at random.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the sample.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--first-stage", is_flag=True, help="Neither explorer nor simulator.")
+@click.option(
+    "--tests", multiple=True, metavar="PATH", help="In place of all tests of the first stage."
+)
 @click.option("-o", "output", type=click.Choice(("text", "json")), default="text")
 @click.option(
     "--again",
@@ -90,6 +99,8 @@ def main(
     sample: int | None,
     seed: int,
     jobs: int,
+    first_stage: bool,
+    tests: tuple[str, ...],
     output: str,
     again: Path | None,
     rows: Path | None,
@@ -104,33 +115,43 @@ def main(
             "sample": sample or 0,
             "seed": seed,
             "jobs": jobs,
+            "first_stage": first_stage,
+            "tests": tests,
             "only": [] if again is None else _survivors(again),
-        }
+        },
+        rows,
     )
-    if rows is not None:
-        rows.write_text(json.dumps(came_to, indent=1), encoding="utf-8")
     found = report(came_to["rows"], listed())
-    rate = round(found.mutants / came_to["seconds"] * 60) if came_to["seconds"] else 0
+    rate = _per_minute(found.mutants, came_to["seconds"])
+    cpu_rate = _per_minute(found.mutants, came_to["cpu_seconds"])
     figures = {
         **asdict(found),
         "killed_share": found.killed_share,
         "made": came_to["made"],
         "mutants_per_minute": rate,
+        "mutants_per_cpu_minute": cpu_rate,
         "by_module": [asdict(each) for each in found.by_module()],
     }
     if output == "json":
         click.echo(json.dumps(figures, indent=1))
     else:
-        _print(found, made=came_to["made"], rate=rate)
+        _print(found, made=came_to["made"], rate=rate, cpu_rate=cpu_rate)
     sys.exit(0 if found.has_passed else 1)
 
 
-def _print(found: Report, *, made: int, rate: int) -> None:
+def _per_minute(mutants: int, seconds: float) -> int:
+    return round(mutants / seconds * 60) if seconds else 0
+
+
+def _print(found: Report, *, made: int, rate: int, cpu_rate: int) -> None:
     for each in (*found.by_module(), found.whole()):
         click.echo(str(each))
     for stage, killed in found.stages.items():
         click.echo(f"{killed} were killed by the {stage}")
-    click.echo(f"{found.mutants} of {made} mutants were run, {rate} per minute")
+    click.echo(
+        f"{found.mutants} of {made} mutants were run, {rate} per minute, "
+        f"{cpu_rate} per minute of processor time"
+    )
     click.echo(f"{found.with_a_reason} survivors are listed, {len(found.without_a_reason)} are not")
     for survivor in found.without_a_reason:
         click.echo(f"\n{survivor.function}\n{survivor.change}")

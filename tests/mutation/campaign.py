@@ -14,23 +14,23 @@ import json
 import os
 import random
 import resource
-import select
 import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 import coverage
-import psutil
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.mutation.children import Child, ended, outcome
 from tests.mutation.mutants import Mutant, mutants_of, replaced_code
 from tests.mutation.operators import operators
+from tests.mutation.recorded import Lines, Recorded, Recordings
 from tests.mutation.replacing import Functions
 from tests.mutation.settings import (
     CONTROL_TESTS,
@@ -56,7 +56,7 @@ class Order:
     """Which mutants to run."""
 
     modules: tuple[str, ...]
-    """None for all."""
+    """In this order; none for all."""
     part: int
     parts: int
     sample: int
@@ -66,6 +66,10 @@ class Order:
     """Processes at a time."""
     only: frozenset[tuple[str, str]] = frozenset()
     """Functions and changes; empty for all."""
+    first_stage: bool = False
+    """Whether to run neither explorer nor simulator."""
+    tests: tuple[str, ...] = TESTS
+    """Files and folders of the first stage."""
 
 
 @dataclass(slots=True)
@@ -77,61 +81,24 @@ class Known:
     by_line: dict[Path, dict[int, set[str]]] = field(default_factory=dict)
     """Tests that reach a line."""
 
-
-@dataclass(slots=True, eq=False)
-class _Child:
-    """A process that is a mutant."""
-
-    pid: int
-    reader: int
-    mutant: Mutant
-    names: list[str]
-    """Tests, then seeds, in the order in which it runs them."""
-    wall_seconds: float
-    """By the clock, for one test."""
-    is_again: bool
-    told: bytes = b""
-    last_contact_at: float = field(default_factory=time.perf_counter)
-    cpu_seconds: float = 0.0
-    """Processor time that it had used when it was last looked at."""
-    has_timed_out: bool = False
-
-    def has_worked(self) -> bool:
-        """Whether it used processor time since the last look; then it may have as long again."""
-        times = psutil.Process(self.pid).cpu_times()
-        used = times.user + times.system
-        has_worked = used > self.cpu_seconds
-        self.cpu_seconds = used
-        if has_worked:
-            self.last_contact_at = time.perf_counter()
-        return has_worked
-
-
-def _ended(running: Sequence[_Child]) -> list[_Child]:
-    """Wait for news of a child or a second; return those that are over."""
-    ready, _, _ = select.select([each.reader for each in running], [], [], 1.0)
-    now, over = time.perf_counter(), []
-    for child in running:
-        if child.reader in ready:
-            data = os.read(child.reader, 1 << 16)
-            child.told += data
-            child.last_contact_at = now
-            if not data:
-                over.append(child)
-        elif now - child.last_contact_at > child.wall_seconds and not child.has_worked():
-            # By the clock only, which says nothing about the mutant.
-            os.kill(child.pid, signal.SIGKILL)
-            child.has_timed_out = True
-            over.append(child)
-    return over
+    def add(self, name: str, recorded: Recorded) -> None:
+        """Take over what is known of one test."""
+        self.seconds[name] = recorded.cpu_seconds
+        for file, lines in recorded.lines.items():
+            by_line = self.by_line.setdefault(Path(file).resolve(), {})
+            for line in lines:
+                by_line.setdefault(line, set()).add(name)
 
 
 class Campaign:
     """The plugin of pytest that runs mutants in place of tests. Single use."""
 
-    def __init__(self, order: Order, file: Path | None = None) -> None:
+    def __init__(
+        self, order: Order, file: Path | None = None, recordings: Path = Path("recordings")
+    ) -> None:
         self._order = order
         self._file = file
+        self._recordings = recordings
         self._core = Path(CORE).resolve()
         self._known = Known()
         self._items: dict[str, pytest.Item | Seed] = {}
@@ -142,11 +109,15 @@ class Campaign:
         self.made = 0
         """Mutants that there are, of which ``rows`` are some."""
         self.seconds = 0.0
+        self.cpu_seconds = 0.0
+        """Of this process and of all mutants, since the first."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the mutants; see the module."""
-        self._items = {**{item.nodeid: item for item in session.items}, **seeds()}
+        self._items = {item.nodeid: item for item in session.items}
+        if not self._order.first_stage:
+            self._items |= seeds()
         self._learn()
         if self.failed:
             return True
@@ -159,16 +130,16 @@ class Campaign:
             if self._kills_unchanged(mutant, names, functions):
                 self.failed.append("what runs in a mutant's process, with unchanged code")
                 return True
-        began, said = time.perf_counter(), 0
+        began, said, used_before = time.perf_counter(), 0, _used_cpu_seconds()
         waiting = iter(mutants)
-        running: list[_Child] = []
+        running: list[Child] = []
         while len(self.rows) < len(mutants):
             for mutant in islice(waiting, self._order.jobs - len(running)):
                 if names := self._tests(mutant):
                     running.append(self._fork(mutant, names, functions, is_again=False))
                 else:
                     self._keep({"status": "no tests", "change": mutant.change()}, mutant)
-            for child in _ended(running):
+            for child in ended(running):
                 running.remove(child)
                 again = self._close(child)
                 if again:
@@ -178,6 +149,7 @@ class Campaign:
                 self._announce(said, len(mutants), time.perf_counter() - began)
                 self.write()
             self.seconds = time.perf_counter() - began
+            self.cpu_seconds = _used_cpu_seconds() - used_before
         return True
 
     def _announce(self, number: int, mutants: int, seconds: float) -> None:
@@ -192,32 +164,62 @@ class Campaign:
     def write(self) -> None:
         """Write what is known so far; a campaign that is stopped has not run for nothing."""
         if self._file is not None:
-            found = {"rows": self.rows, "made": self.made, "seconds": self.seconds}
+            found = {
+                "rows": self.rows,
+                "made": self.made,
+                "seconds": self.seconds,
+                "cpu_seconds": self.cpu_seconds,
+            }
             self._file.write_text(json.dumps(found), encoding="utf-8")
 
     def _learn(self) -> None:
-        """Run every test once, with the lines that it reaches."""
+        """Run every test once, with the lines that it reaches; not those that are recorded."""
+        recordings = Recordings(Path.cwd(), self._recordings)
+        known = {
+            name: recordings.find(name, getattr(item, "path", None))
+            for name, item in self._items.items()
+        }
+        fresh = [name for name, recorded in known.items() if recorded is None]
+        for name, cpu_seconds, lines in self._record(fresh):
+            path = getattr(self._items[name], "path", None)
+            known[name] = recordings.keep(name, path, cpu_seconds, lines)
+        if fresh and not self.failed:
+            recordings.save()
+        for name, recorded in known.items():
+            if recorded is not None:
+                self._known.add(name, recorded)
+
+    def _record(self, names: Iterable[str]) -> Iterator[tuple[str, float, Lines]]:
+        """Run tests; yield each with its processor time and the lines that it reached."""
         watch = coverage.Coverage(data_file=None, config_file=False, include=[f"{self._core}/*"])
+        seconds, lines = dict.fromkeys(names, 0.0), defaultdict[str, Lines](dict)
         watch.start()
-        for name, item in self._items.items():
+        for name in seconds:
             watch.switch_context(name)
             began = time.process_time()
-            if _fails(item):
+            if _fails(self._items[name]):
                 self.failed.append(name)
-            self._known.seconds[name] = time.process_time() - began
+            seconds[name] = time.process_time() - began
         watch.stop()
         data = watch.get_data()
         for file in data.measured_files():
-            self._known.by_line[Path(file)] = {
-                line: set(tests) for line, tests in data.contexts_by_lineno(file).items()
-            }
+            reached = defaultdict[str, set[int]](set)
+            for line, tests in data.contexts_by_lineno(file).items():
+                for test in tests:
+                    reached[test].add(line)
+            for test, numbers in reached.items():
+                lines[test][os.path.relpath(file)] = frozenset(numbers)
+        return ((name, seconds[name], lines[name]) for name in seconds)
 
     def _chosen(self) -> list[Mutant]:
         order = self._order
         found = []
-        for path in sorted(self._core.rglob("*.py")):
-            if not order.modules or path.stem in order.modules:
-                found += mutants_of(path, operators(order.part, order.parts))
+        paths = sorted(self._core.rglob("*.py"))
+        if order.modules:
+            named = [path for path in paths if path.stem in order.modules]
+            paths = sorted(named, key=lambda path: order.modules.index(path.stem))
+        for path in paths:
+            found += mutants_of(path, operators(order.part, order.parts))
         self.made = len(found)
         if order.only:
             functions = {function for function, _ in order.only}
@@ -243,10 +245,11 @@ class Campaign:
     def _keep(self, row: dict[str, object], mutant: Mutant) -> None:
         self.rows.append({"module": mutant.module, "function": mutant.function, **row})
 
-    def _close(self, child: _Child) -> bool:
+    def _close(self, child: Child) -> bool:
         """Keep what became of a mutant; whether it must be tried once more instead."""
         os.close(child.reader)
-        _, wait_status = os.waitpid(child.pid, 0)
+        _, wait_status, used = os.wait4(child.pid, 0)
+        cpu_seconds = used.ru_utime + used.ru_stime
         lines = child.told.decode().split("\n")
         status, test = outcome(lines, wait_status, timed_out=child.has_timed_out)
         if status == "unknown" and not child.is_again:
@@ -254,13 +257,11 @@ class Campaign:
         if status in KILLED:
             self._kills[child.mutant.function][test] += 1
             stage = "simulator" if _is_simulated(test) else "tests"
-            row = {"status": status, "test": test, "stage": stage}
-            self._keep({**row, "change": child.mutant.change()}, child.mutant)
+            row: dict[str, object] = {"status": status, "test": test, "stage": stage}
         else:
-            change = child.mutant.change()
-            self._keep(
-                {"status": status, "change": change, "tests": len(child.names)}, child.mutant
-            )
+            row = {"status": status, "tests": len(child.names)}
+        row |= {"change": child.mutant.change(), "cpu_seconds": round(cpu_seconds, 3)}
+        self._keep(row, child.mutant)
         return False
 
     def _limit(self, test: str) -> float:
@@ -271,7 +272,7 @@ class Campaign:
 
     def _fork(
         self, mutant: Mutant, names: list[str], functions: Functions, *, is_again: bool
-    ) -> _Child:
+    ) -> Child:
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -279,13 +280,13 @@ class Campaign:
             self._be_the_mutant(mutant, names, functions, writer)
         os.close(writer)
         wall = WALL_FACTOR * max(map(self._limit, names))
-        return _Child(pid, reader, mutant, names, wall, is_again)
+        return Child(pid, reader, mutant, names, wall, is_again)
 
     def _kills_unchanged(self, mutant: Mutant, names: list[str], functions: Functions) -> bool:
         """Whether unchanged code does not survive: then no kill proves anything."""
         unchanged = replace(mutant, mutated=mutant.node)
         child = self._fork(unchanged, names, functions, is_again=True)
-        while not _ended([child]):
+        while not ended([child]):
             pass
         self._close(child)
         self._kills.clear()
@@ -323,28 +324,6 @@ class Campaign:
             os._exit(1)
 
 
-def outcome(told: Sequence[str], wait_status: int, *, timed_out: bool) -> tuple[str, str]:
-    """Return the status of a mutant and the test that decided, from what its process left.
-
-    ``timeout``: a test used up its processor time. ``unknown``: only the clock ran out, or the
-    process was killed from outside. ``error``: not one test was begun.
-    """
-    lines = [each for each in told if each]
-    if not lines:
-        return "error", ""
-    last = lines[-1]
-    if last in ("killed", "survived", "error"):
-        return last, lines[-2] if len(lines) > 1 else ""
-    if timed_out:
-        return "unknown", last
-    if os.WIFSIGNALED(wait_status):
-        by = os.WTERMSIG(wait_status)
-        if by == signal.SIGPROF:
-            return "timeout", last
-        return ("unknown" if by == signal.SIGKILL else "crashed"), last
-    return "crashed", last
-
-
 def _is_simulated(name: str) -> bool:
     return name in EXPLORED or name.startswith("simulator: ")
 
@@ -359,18 +338,30 @@ def _fails(item: pytest.Item | Seed) -> bool:
     return False
 
 
+def _used_cpu_seconds() -> float:
+    """Of this process and of its children that are over."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def _address_space() -> int:
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     return pages * resource.getpagesize()
 
 
 def main() -> None:
-    """Run the mutants that ``ORDER`` (JSON) names; write rows and figures to ``FILE``."""
-    file, given = sys.argv[1], json.loads(sys.argv[2])
+    """Run ``FILE RECORDINGS ORDER``: the mutants of the order (JSON), their rows into ``FILE``."""
+    file, recordings, given = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     only = frozenset((function, change) for function, change in given.pop("only", ()))
-    order = Order(**{**given, "modules": tuple(given["modules"])}, only=only)
-    campaign = Campaign(order, Path(file))
-    arguments = [*TESTS, *EXPLORED, "-p", "no:cacheprovider", "--no-header"]
+    order = Order(
+        **{**given, "modules": tuple(given["modules"]), "tests": tuple(given["tests"]) or TESTS},
+        only=only,
+    )
+    campaign = Campaign(order, Path(file), Path(recordings))
+    explored = () if order.first_stage else EXPLORED
+    # Nobody reads why a mutant was killed.
+    plain = ("-p", "no:cacheprovider", "--no-header", "--tb=native", "--assert=plain")
+    arguments = [*order.tests, *explored, *plain]
     pytest.main(arguments, plugins=[campaign])
     if campaign.failed:
         sys.exit(f"these tests fail without any mutant: {', '.join(campaign.failed)}")

@@ -40,9 +40,11 @@ class Mutant:
 
     def source(self) -> str:
         """The whole module with the change."""
-        replaced = _parsed(self.path).module.deep_replace(self.node, self.mutated)
-        assert isinstance(replaced, libcst.Module)
-        return replaced.code
+        module, pieces, owners = _pieces(self.path)
+        number = owners[self.node]
+        statement = module.body[number].deep_replace(self.node, self.mutated)
+        assert isinstance(statement, libcst.CSTNode)
+        return "".join((*pieces[:number], module.code_for_node(statement), *pieces[number + 1 :]))
 
     def change(self) -> str:
         """The lines that differ, ``- before`` and ``+ after``, without their indentation."""
@@ -76,6 +78,29 @@ def mutants_of(path: Path, operators: Operators) -> list[Mutant]:
 @cache
 def _parsed(path: Path) -> MetadataWrapper:
     return MetadataWrapper(libcst.parse_module(path.read_text(encoding="utf-8")))
+
+
+@cache
+def _pieces(path: Path) -> tuple[libcst.Module, list[str], dict[libcst.CSTNode, int]]:
+    """Return a module, its text by top-level statement, and which of them holds a node.
+
+    To build one statement anew takes a tenth of the time that the whole module takes.
+    """
+    module = _parsed(path).module
+    pieces = [module.code_for_node(each) for each in module.body]
+    text = path.read_text(encoding="utf-8")
+    head = text.index("".join(pieces)) if pieces else 0
+    owners = {}
+    for number, statement in enumerate(module.body):
+        waiting: list[libcst.CSTNode] = [statement]
+        while waiting:
+            node = waiting.pop()
+            owners[node] = number
+            waiting += node.children
+    if pieces:
+        pieces[0] = text[:head] + pieces[0]
+        pieces[-1] += text[len("".join(pieces)) :]
+    return module, pieces, owners
 
 
 def _in_functions(

@@ -13,7 +13,8 @@ import libcst
 import pytest
 
 from tests.mutation import campaign as module
-from tests.mutation.campaign import Campaign, Order, _ended
+from tests.mutation.campaign import Campaign, Order
+from tests.mutation.children import ended
 from tests.mutation.mutants import Mutant
 
 MUTANT = Mutant(Path("rules.py"), "rules.grant", range(1, 2), libcst.Pass(), libcst.Pass())
@@ -56,7 +57,7 @@ def run(campaign: Campaign, names: list[str], *, replaced: int = 1, is_again: bo
     """Run one mutant to its end; whether it is to be tried again."""
     functions = SimpleNamespace(replace=lambda path, code: replaced)
     child = campaign._fork(MUTANT, names, functions, is_again=is_again)  # type: ignore[arg-type]
-    while not _ended([child]):
+    while not ended([child]):
         pass
     return campaign._close(child)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from quorum.core.voters import majority
 from tests.mutation import __main__ as command
-from tests.mutation.campaign import outcome
+from tests.mutation.children import outcome
 from tests.mutation.mutants import Mutant, mutants_of, replaced_code
 from tests.mutation.operators import operators
 from tests.mutation.replacing import Functions
@@ -173,8 +173,8 @@ def test_only_survivors_are_run_again(tmp_path: Path, monkeypatch: pytest.Monkey
     rows = tmp_path / "rows.json"
     rows.write_text(json.dumps({"rows": [KILLED, SURVIVED]}))
     orders = []
-    came_to = {"rows": [KILLED], "made": 1, "seconds": 1.0}
-    monkeypatch.setattr(command, "run", lambda order: orders.append(order) or came_to)
+    came_to = {"rows": [KILLED], "made": 1, "seconds": 1.0, "cpu_seconds": 1.0}
+    monkeypatch.setattr(command, "run", lambda order, rows: orders.append(order) or came_to)
     ended = CliRunner().invoke(command.main, ["--again", str(rows)])
     assert ended.exit_code == 0, ended.output
     assert orders[0]["only"] == [("election.grant", CHANGE)]
@@ -198,7 +198,12 @@ def test_shares_are_given_by_module_with_their_confidence() -> None:
 def test_the_command_fails_for_too_many_and_for_one_without_a_reason(
     monkeypatch: pytest.MonkeyPatch, killed: int, known: bool, status: int
 ) -> None:
-    came_to = {"rows": [KILLED] * killed + [SURVIVED], "made": 100, "seconds": 60.0}
+    came_to = {
+        "rows": [KILLED] * killed + [SURVIVED],
+        "made": 100,
+        "seconds": 60.0,
+        "cpu_seconds": 6.0,
+    }
     monkeypatch.setattr(command, "run", lambda *_: came_to)
     survivors = frozenset({Survivor("election.grant", CHANGE)} if known else ())
     monkeypatch.setattr(command, "listed", lambda: survivors)

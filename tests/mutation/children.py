@@ -1,0 +1,84 @@
+"""Processes that are mutants: what they say, and what became of one that is over."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from tests.mutation.mutants import Mutant
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """A process that is a mutant."""
+
+    pid: int
+    reader: int
+    mutant: Mutant
+    names: list[str]
+    """Tests, then seeds, in the order in which it runs them."""
+    wall_seconds: float
+    """By the clock, for one test."""
+    is_again: bool
+    told: bytes = b""
+    last_contact_at: float = field(default_factory=time.perf_counter)
+    cpu_seconds: float = 0.0
+    """Processor time that it had used when it was last looked at."""
+    has_timed_out: bool = False
+
+    def has_worked(self) -> bool:
+        """Whether it used processor time since the last look; then it may have as long again."""
+        times = psutil.Process(self.pid).cpu_times()
+        used = times.user + times.system
+        has_worked = used > self.cpu_seconds
+        self.cpu_seconds = used
+        if has_worked:
+            self.last_contact_at = time.perf_counter()
+        return has_worked
+
+
+def ended(running: Sequence[Child]) -> list[Child]:
+    """Wait for news of a child or a second; return those that are over."""
+    ready, _, _ = select.select([each.reader for each in running], [], [], 1.0)
+    now, over = time.perf_counter(), []
+    for child in running:
+        if child.reader in ready:
+            data = os.read(child.reader, 1 << 16)
+            child.told += data
+            child.last_contact_at = now
+            if not data:
+                over.append(child)
+        elif now - child.last_contact_at > child.wall_seconds and not child.has_worked():
+            # By the clock only, which says nothing about the mutant.
+            os.kill(child.pid, signal.SIGKILL)
+            child.has_timed_out = True
+            over.append(child)
+    return over
+
+
+def outcome(told: Sequence[str], wait_status: int, *, timed_out: bool) -> tuple[str, str]:
+    """Return the status of a mutant and the test that decided, from what its process left.
+
+    ``timeout``: a test used up its processor time. ``unknown``: only the clock ran out, or the
+    process was killed from outside. ``error``: not one test was begun.
+    """
+    lines = [each for each in told if each]
+    if not lines:
+        return "error", ""
+    last = lines[-1]
+    if last in ("killed", "survived", "error"):
+        return last, lines[-2] if len(lines) > 1 else ""
+    if timed_out:
+        return "unknown", last
+    if os.WIFSIGNALED(wait_status):
+        by = os.WTERMSIG(wait_status)
+        if by == signal.SIGPROF:
+            return "timeout", last
+        return ("unknown" if by == signal.SIGKILL else "crashed"), last
+    return "crashed", last
