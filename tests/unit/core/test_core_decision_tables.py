@@ -42,7 +42,7 @@ from quorum.core.contract.local_events import (
 from quorum.core.messages.message_types import Message
 from quorum.core.node.raft_node import RaftNode
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint, NodeId, VersionRange
+from quorum.types import Endpoint, NodeId, VersionRange, Voter
 from tests.support.core_disk import key, voter
 from tests.support.core_limits import fetch_answers, fetches, limits, shown
 from tests.support.core_situations import SITUATIONS, intact_messages
@@ -51,7 +51,7 @@ from tests.support.core_waiting_situations import WAITING
 
 ALL = {**SITUATIONS, **WAITING}
 FOLDER = Path(__file__).parent / "decisions"
-PEERS = {"relay": 9, "relay-of-a-silent-leader": 9, "writing-leader": 9}
+PEERS = {"relay": 9, "relay-of-a-silent-leader": 9, "writing-leader": 2}
 """Who sends, where it is not the peer that was asked last."""
 SOME = {
     "limits": ("leader", "follower", "bootstrap_state", "relay"),
@@ -81,6 +81,7 @@ RESPONSES = {
 FACTS: tuple[LocalEvent, ...] = (
     AddVoter(31, voter(9), timeout_ms=900),
     AddVoter(31, voter(3)),
+    AddVoter(31, Voter(key(9), (*voter(9).endpoints, *voter(3).endpoints))),
     RemoveVoter(31, key(3), timeout_ms=900),
     RemoveVoter(31, key(9)),
     UpdateVoter(31, voter(2)),
