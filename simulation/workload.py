@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from quorate.controller.requests import Answer, RequestContext
 from quorate.replica.replica import Replica
-from quorum.errors import RETRIABLE_CODES, ErrorCode
+from quorum.errors import ErrorCode
 from quorum.types import NodeId
 from simulation.commands import CommandMix
 from simulation.invariants.seen import ReadBegun
@@ -36,7 +36,7 @@ LATE_SHARE = 0.1
 LATE_US_MAX = (10_000, 30_000, 300_000)
 """How long it may be, drawn per copy."""
 
-_ASKED_AGAIN = RETRIABLE_CODES | {
+_ASKED_AGAIN = {code for code in ErrorCode if code.is_retriable} | {
     ErrorCode.RESOURCE_EXHAUSTED,
     # An older open command is still on its way.
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

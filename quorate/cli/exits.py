@@ -8,7 +8,6 @@ from __future__ import annotations
 from enum import IntEnum
 
 from quorum.errors import (
-    RETRIABLE_CODES,
     CommandError,
     ConfigError,
     CorruptBatchError,
@@ -56,72 +55,9 @@ class CliError(Exception):
         self.code = code
 
 
-_NOT_FOUND = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.BROKER_ID_NOT_REGISTERED,
-        ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
-        ErrorCode.VOTER_NOT_FOUND,
-        ErrorCode.SNAPSHOT_NOT_FOUND,
-        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
-    }
-)
-_CONFLICT = frozenset(
-    {
-        ErrorCode.TOPIC_ALREADY_EXISTS,
-        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-        ErrorCode.DUPLICATE_VOTER,
-        ErrorCode.STALE_BROKER_EPOCH,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.INVALID_UPDATE_VERSION,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.INCONSISTENT_CLUSTER_ID,
-        # The command line takes no factor below 1, so it is the brokers that do not allow it:
-        # too few are there, or all are fenced. The same call may succeed later.
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-    }
-)
-_REFUSED = frozenset(
-    {
-        ErrorCode.POLICY_VIOLATION,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        ErrorCode.FEATURE_UPDATE_FAILED,
-        ErrorCode.VOTER_REMOVED,
-        ErrorCode.INELIGIBLE_REPLICA,
-    }
-)
-_USAGE = frozenset(
-    {
-        ErrorCode.INVALID_TOPIC,
-        ErrorCode.INVALID_PARTITIONS,
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        ErrorCode.INVALID_CONFIG,
-        ErrorCode.INVALID_REQUEST,
-        ErrorCode.INVALID_REGISTRATION,
-    }
-)
-
-
 def exit_for_code(code: ErrorCode) -> Exit:
     """The exit code for a command that the cluster refused with ``code``."""
-    if code in _NOT_FOUND:
-        return Exit.NOT_FOUND
-    if code in _CONFLICT:
-        return Exit.CONFLICT
-    if code in _REFUSED:
-        return Exit.REFUSED
-    if code in _USAGE:
-        return Exit.USAGE
-    if code in (
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.DIGEST_MISMATCH,
-        ErrorCode.REPLICA_REGRESSED,
-    ):
-        return Exit.DAMAGED
-    if code in RETRIABLE_CODES:
-        return Exit.UNREACHABLE
-    return Exit.FAILED
+    return Exit[code.exit]
 
 
 _DAMAGE = (
@@ -159,6 +95,6 @@ def hint_for(error: Exception) -> str:
         return "leave the file as it is; see docs/operations/recover.md, section Election-state"
     if isinstance(error, _DAMAGE):
         return "leave the file as it is; see docs/operations/recover.md, section Damage"
-    if isinstance(error, CommandError) and error.code in RETRIABLE_CODES:
+    if isinstance(error, CommandError) and error.code.is_retriable:
         return "try again; `quorate quorum describe` shows whether there is a leader"
     return ""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.client.cluster import CLUSTER_ID_KEY
-from quorate.services.errors import CODE_OF_ERROR, DETAILS_KEY, STATUS_OF_CODE
+from quorate.services.errors import CODE_OF_ERROR, DETAILS_KEY
 from quorate.services.identity import CLIENT_ID_KEY
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.protocol.role_transitions import TRANSITIONS, Step
-from quorum.errors import RETRIABLE_CODES, ErrorCode
+from quorum.errors import ErrorCode
 from quorum.transport import framing, limits, packing
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
 from tests.support.doc_regions import code, table
@@ -128,8 +128,8 @@ def error_codes() -> str:
             [
                 int(each),
                 each.name,
-                STATUS_OF_CODE[each].name,
-                "yes" if each in RETRIABLE_CODES else "",
+                each.status,
+                "yes" if each.is_retriable else "",
             ]
             for each in sorted(ErrorCode)
         ],

@@ -7,6 +7,7 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 
 import quorum.errors
+from quorate.cli.exits import exit_for_code
 from quorate.client.errors import (
     LogTruncationError,
     OffsetOutOfRangeError,
@@ -21,14 +22,12 @@ from quorate.client.errors import (
 from quorate.services.errors import (
     CODE_OF_ERROR,
     DETAILS_KEY,
-    STATUS_OF_CODE,
     RequestRefusedError,
     code_of,
     rich_status,
     status_of,
 )
 from quorum.errors import (
-    RETRIABLE_CODES,
     CommandError,
     DiskFullError,
     ErrorCode,
@@ -49,11 +48,11 @@ def all_error_classes() -> list[type[QuorateError]]:
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))
-def test_every_code_has_a_status_and_the_same_name_for_clients(code):
-    assert code in STATUS_OF_CODE
+def test_every_code_has_a_status_an_exit_and_the_same_name_for_clients(code):
+    assert exit_for_code(code).name == code.exit
     assert code_name(code) == code.name
     assert code_number(code.name) == code
-    assert (STATUS_OF_CODE[code] is grpc.StatusCode.OK) == (code is ErrorCode.NONE)
+    assert (grpc.StatusCode[code.status] is grpc.StatusCode.OK) == (code is ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("kind", all_error_classes())
@@ -63,7 +62,6 @@ def test_every_error_class_has_a_code(kind):
 
 def test_the_table_names_nothing_that_does_not_exist():
     assert set(CODE_OF_ERROR) <= set(all_error_classes())
-    assert set(STATUS_OF_CODE) == set(ErrorCode)
 
 
 def test_a_class_that_is_not_listed_takes_the_code_of_its_base():
@@ -89,7 +87,7 @@ def test_a_status_carries_reason_domain_and_when_to_retry(code):
     assert (info.reason, info.domain, status.message) == (code.name, "quorate", "words")
     assert info.metadata["error_code"] == str(int(code))
     has_retry = any(detail.Unpack(retry) for detail in status.details)
-    assert has_retry == (code in RETRIABLE_CODES)
+    assert has_retry == code.is_retriable
 
 
 def test_paths_of_the_server_do_not_leave_it():
