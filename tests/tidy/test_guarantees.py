@@ -38,9 +38,9 @@ def test_the_runs_that_apply_properties_and_rules_are_among_the_tests() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "tests/unit/core/test_core_reads.py::test_nothing_of_this_name",
+        "tests/unit/core/replication/test_core_reads.py::test_nothing_of_this_name",
         "tests/unit/core/test_core_none.py::test_a",
-        "tests/unit/core/test_core_reads.py",
+        "tests/unit/core/replication/test_core_reads.py",
         "tests/support/core_cluster.py::CoreCluster",
         "reads/none.scn",
         "invariant no-such-property",

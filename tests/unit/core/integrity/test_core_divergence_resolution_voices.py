@@ -7,7 +7,7 @@ import pytest
 from quorum.core.contract.local_events import LogVerified, RequestFailed
 from quorum.core.contract.outcomes import DivergenceOutcome
 from quorum.core.messages.chain_messages import ChainDigestRequest
-from tests.unit.core.test_core_divergence_resolution import THEIRS, Table, begun
+from tests.unit.core.integrity.test_core_divergence_resolution import THEIRS, Table, begun
 
 
 @pytest.mark.parametrize("votes", [True, False])

@@ -19,7 +19,7 @@ from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import FRESH
-from tests.unit.core.test_core_bootstrap import (
+from tests.unit.core.election.test_core_bootstrap import (
     answer,
     bootstrap_state,
     core,
