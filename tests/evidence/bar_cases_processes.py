@@ -172,7 +172,7 @@ ROLLING_RESTART = Bars(
 
 _WRITES = [0.010] * 99
 _FOUND = Found(
-    counts={},
+    counts={"ended": 30},
     seen={},
     epochs=(1.0, 1.0),
     calm=Honest([*_WRITES, 0.010]),
@@ -186,7 +186,7 @@ _FOUND = Found(
 
 
 def _attacked(*, took_place: bool = True, evaluates_time: bool = True, **changed: Any) -> Passes:
-    attack = Attack("made up", lambda _counts, _seen: took_place)
+    attack = Attack("made up", lambda _counts, _seen: took_place, ended_min=30)
     found = replace(_FOUND, **changed)
     return lambda: not found.problems(attack, 60.0, evaluates_time=evaluates_time)
 
@@ -202,6 +202,7 @@ ATTACKS = Bars(
     },
     {
         "the attack did not take place": _attacked(took_place=False),
+        "stalled calls kept their places": _attacked(counts={"ended": 29}),
         "an election": _attacked(epochs=(1.0, 2.0)),
         "a write failed": _attacked(attacked=Honest([0.010] * 100, ["refused"])),
         "a newcomer found no place": _attacked(newcomer_writes=False),
