@@ -21,6 +21,8 @@ from simulation.memory_filesystem import LOSE_ALL, CrashMode
 from snapshot.config import SnapshotConfig
 from statemachine.commands import Command
 
+_SEED = 7
+
 
 class LoneReplica(ReplicaNode):
     """A replica, its disk, and everything it said. ``node_id`` is 1."""
@@ -36,6 +38,7 @@ class LoneReplica(ReplicaNode):
     ) -> None:
         super().__init__(1, "cluster", HandClock(1_000))
         self.clock.wall_offset_ms = 1_700_000_000_000
+        self.rng = random.Random(_SEED)
         self.sent: list[tuple[NodeId, Message]] = []
         self.events: list[Event] = []
         self.failures: list[BaseException] = []
@@ -78,7 +81,7 @@ class LoneReplica(ReplicaNode):
         controller = ControllerConfig(
             "cluster", idle_interval_ms=self._idle_interval_ms, kraft_version=1
         )
-        self.rng = random.Random(7)
+        self.rng = random.Random(_SEED)
         self.run(stores, ReplicaConfig(self._quorum, controller, self._snapshot)).start()
         return self
 
