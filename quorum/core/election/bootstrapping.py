@@ -1,14 +1,14 @@
-"""Bootstrap a quorum: what bootstrap voters settle before anybody may be elected to epoch 1.
+"""Bootstrap a quorum: the agreement among the bootstrap voters before the election of epoch 1.
 
-A disk that is wiped and formatted by the very same command has the same id and directory id as
-the one before it, and remembers none of its promises. So every disk draws a *incarnation id* once,
-and no bootstrap voter votes before it has durably agreed to a *voter list*: the incarnation ids of
-all of them. A disk agrees to one voter list, ever. A voter stands for epoch 1 only when every
-bootstrap voter has agreed to the same one. Hence a second disk of a voter cannot take part as long
-as one disk of that voter list is left: it meets either an epoch above 0 or a voter list that names
-its predecessor, and is *disqualified*: it never votes with that directory id and says so.
+A disk that is wiped and formatted by the same command gets the same id and directory id as its
+predecessor, but has none of the promises it made. So every disk draws an *incarnation id* once.
+A bootstrap voter votes only after it has durably agreed to a *voter list*: the incarnation ids of
+all bootstrap voters. A disk agrees to at most one voter list. A voter campaigns for epoch 1 only
+when every bootstrap voter has agreed to the same list. A second disk of a voter therefore cannot
+take part while one disk of that list is left. It meets an epoch above 0, or a list that names its
+predecessor. Then it is *disqualified*: it never votes with that directory id and reports so.
 
-Voters named in ``bootstrap_without`` are not waited for; the operator has taken that risk.
+Voters named in ``bootstrap_without`` are not waited for; the operator has accepted that risk.
 
 See: docs/adr/0028-bootstrap-voters-agree-first.md, docs/reference/protocol.md.
 """
@@ -36,7 +36,7 @@ from quorum.types import ZERO_UUID, BootstrapState, NodeId, Uuid
 
 
 def why_not_bootstrapped(core: CoreState) -> str:
-    """Why nobody may be elected to epoch 1 by this node; empty once its quorum is bootstrapped."""
+    """Return why this node cannot be elected to epoch 1; empty once its quorum is bootstrapped."""
     if not core.is_bootstrapping:
         return ""
     waiting = [
@@ -48,7 +48,7 @@ def why_not_bootstrapped(core: CoreState) -> str:
 
 
 def why_not_vote(core: CoreState) -> str:
-    """Why this disk may not promise anybody its vote; empty when it may."""
+    """Return why this disk may not grant a vote; empty when it may."""
     if core.election.disqualified:
         return f"disqualified: {core.election.disqualified}"
     if core.is_voter and core.epoch == 0 and not core.has_agreed_to_bootstrap:
@@ -68,7 +68,7 @@ def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
 
 
 def poll_bootstrap(core: CoreState) -> None:
-    """Ask every bootstrap voter that has not agreed yet; conclude what follows."""
+    """Ask every bootstrap voter that has not agreed yet; agree or complete the bootstrap if due."""
     if not core.is_bootstrapping:
         _forget_peers(core)
         return
@@ -96,7 +96,7 @@ def _forget_peers(core: CoreState) -> None:
 
 
 def bootstrap_deadlines(core: CoreState) -> Iterator[int]:
-    """When the next request or its time-out is due."""
+    """Yield when each next request or its time-out is due."""
     if core.is_bootstrapping:
         for peer in _waited_for(core):
             yield peer.due_ms
@@ -115,7 +115,7 @@ def _draw_incarnation_id(core: CoreState) -> Uuid:
 
 def _ask(core: CoreState, peer: BootstrapPeer) -> None:
     bootstrap_state = core.election.bootstrap_state
-    # It names our incarnation id and voter list, so it waits for them to be durable.
+    # It names our incarnation id and voter list, so ``send`` waits for them to be durable.
     core.send(
         peer.peer,
         BootstrapRequest(
@@ -131,14 +131,14 @@ def _ask(core: CoreState, peer: BootstrapPeer) -> None:
 
 
 def _ask_soon(core: CoreState, voter_id: NodeId) -> None:
-    """Ask a voter that has not agreed, as far as known, without waiting for a pause to end."""
+    """Ask a voter that has not agreed, as far as known, without waiting for its back-off."""
     peer = core.bootstrap_peers.get(voter_id)
     if peer is not None and not peer.request_id and not _has_agreed(core, voter_id):
         peer.due_ms = core.now_ms
 
 
 def on_bootstrap_response(core: CoreState, sender: NodeId, response: BootstrapResponse) -> None:
-    """Note what a bootstrap voter reports of itself, or that there is a quorum already."""
+    """Record what a bootstrap voter reports of itself, or that a quorum exists already."""
     peer = answered(core, sender, response, Purpose.BOOTSTRAP)
     if not isinstance(peer, BootstrapPeer):
         return
@@ -152,7 +152,7 @@ def on_bootstrap_response(core: CoreState, sender: NodeId, response: BootstrapRe
 
 def _conclude(core: CoreState, bootstrap_state: BootstrapState) -> None:
     """Agree to a voter list when every incarnation id is known; complete the bootstrap when all
-    have agreed.
+    required voters have agreed.
     """
     required = [key for key in core.bootstrap_peers if key not in core.bootstrap_without]
     if not bootstrap_state.voter_list:
@@ -172,13 +172,13 @@ def _agree(core: CoreState, bootstrap_state: BootstrapState, voter_list: VoterLi
     core.save_bootstrap(replace(bootstrap_state, voter_list=voter_list))
     core.event(BootstrapVotersAgreed(tuple(key for key, _ in voter_list)))
     for peer in core.bootstrap_peers.values():
-        # The others may be waiting for exactly this.
+        # The others may be waiting for exactly this agreement.
         if not peer.request_id:
             peer.due_ms, peer.failures = core.now_ms, 0
 
 
 def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
-    """Agree to the voter list that ``peer`` has agreed to, or find that it is another disk's."""
+    """Agree to the voter list of ``peer``, or be disqualified if it names another disk."""
     bootstrap_state = core.election.bootstrap_state
     if bootstrap_state is None or not voter_list:
         return
@@ -201,12 +201,12 @@ def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
 
 
 def on_bootstrap_request(core: CoreState, sender: NodeId, request: BootstrapRequest) -> None:
-    """Tell a bootstrap voter that this disk is freshly formatted too, or that it is not.
+    """Report to a bootstrap voter whether this disk is freshly formatted too.
 
-    Both the incarnation id and the voter list in the answer are durable before it leaves. Nothing
-    is concluded from the request: to agree and to be disqualified are for ever, and anybody can
-    name a voter as the sender. A voter list in it is a reason to ask that voter, where its record
-    says it is (ADR 52).
+    The incarnation id and the voter list in the answer are durable before it leaves. The request
+    itself proves nothing: agreement and disqualification are permanent, and anyone can name a voter
+    as the sender. If the request carries a voter list, this node asks that voter at its recorded
+    endpoint (ADR 52).
     """
     error = _refusal_of(core, request)
     if error is None and core.is_bootstrapping and request.voter_list:

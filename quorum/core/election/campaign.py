@@ -1,9 +1,9 @@
-"""Getting elected: pre-votes, votes and their tallies.
+"""Campaigns: pre-votes, votes and their tallies.
 
 A pre-vote asks without raising the epoch and promises nothing. A vote is a promise: request
 and grant leave only when the epoch and the vote are durable (``CoreState.send``).
 
-Fail-fast mode (ADR 8): a voter whose leader's process is gone asks soon, and asks those
+Fail-fast mode (ADR 8): a voter whose leader's process is gone campaigns soon. It asks the voters
 that rejected it again after a short random pause, because they may not have noticed yet.
 
 See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13); ``voting``.
@@ -37,7 +37,7 @@ from quorum.types import NO_NODE, NodeId
 
 
 def why_not_campaign(core: CoreState) -> str:
-    """Why this node may not stand for election; empty when it may."""
+    """Return why this node may not campaign; empty when it may."""
     if not core.may_campaign:
         return why_not_vote(core) or "not a voter"
     unfounded = why_not_bootstrapped(core)
@@ -60,7 +60,7 @@ def why_not_campaign(core: CoreState) -> str:
 
 
 def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
-    """Ask for pre-votes if this node may stand; whether it did."""
+    """Ask for pre-votes if this node may campaign; return whether it did."""
     obstacle = why_not_campaign(core)
     if obstacle:
         core.event(CampaignRefused(core.epoch, obstacle))
@@ -70,9 +70,10 @@ def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
 
 
 def campaign_now(core: CoreState, *, reason: str) -> None:
-    """Stand at the leader's own request: the pre-vote would protect nobody.
+    """Campaign without a pre-vote at the leader's request: there is no live leader to protect.
 
-    Only for a node that follows or is about to stand, and that ``why_not_campaign`` does not stop.
+    Precondition: ``why_not_campaign`` is empty. Does nothing unless the node is ``Follower`` or
+    ``Prospective``.
     """
     if isinstance(core.role, Follower):
         become_prospective(core, fail_fast=True, reason=reason)
@@ -98,7 +99,7 @@ def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) ->
 
 
 def poll_unattached(core: CoreState, role: Unattached) -> None:
-    """Stand when the election timer has expired."""
+    """Campaign when the election timer has expired."""
     if not core.may_campaign or core.now_ms < role.election_deadline_ms:
         return
     core.fired(Timer.ELECTION)
@@ -135,7 +136,7 @@ def _return_from_prospective(core: CoreState, reason: str) -> None:
     if leader_id == NO_NODE:
         become_unattached(core, core.epoch, reason=reason)
         return
-    # Whatever made us think that the leader is gone, nobody else could confirm it in time.
+    # Not enough voters confirmed in time that the leader is gone.
     core.lost_leader = None
     become_follower(core, leader_id, core.epoch, core.leader_endpoints, reason=reason)
     if isinstance(core.role, Follower):
@@ -160,7 +161,7 @@ def poll_candidate(core: CoreState, role: Candidate) -> None:
 
 
 def _tally(core: CoreState, role: Prospective | Candidate) -> VoteResult:
-    """Where the round stands; one that is about to leave does not count its own vote."""
+    """Return the state of the round; a node that is being removed does not count its own vote."""
     answers = [ballot.granted for ballot in role.ballots.values()]
     own = int(core.is_voter)
     return majority.vote_result(
@@ -169,7 +170,7 @@ def _tally(core: CoreState, role: Prospective | Candidate) -> VoteResult:
 
 
 def asks_voters(core: CoreState, role: Prospective | Candidate) -> bool:
-    """Whether the round is still open, so that missing answers are asked for."""
+    """Return whether the round is still open, so that missing answers are asked for."""
     if _tally(core, role) is not VoteResult.LOST:
         return True
     return isinstance(role, Prospective) and role.fail_fast

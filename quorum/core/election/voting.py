@@ -1,4 +1,4 @@
-"""Electing others: which vote and pre-vote requests this replica grants.
+"""Granting votes: which vote and pre-vote requests this replica grants.
 
 A grant of a vote is a promise, and leaves only when the vote is durable (``CoreState.send``).
 A pre-vote promises nothing.
@@ -69,9 +69,9 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
 
 
 def _campaign_if_due(core: CoreState) -> None:
-    """Let a timer that is over fire before another voter's campaign is looked at.
+    """Let an expired timer fire before another voter's campaign is evaluated.
 
-    It would fire right after, and this voter would campaign against the one it has just granted.
+    Otherwise it fires right after, and this voter campaigns against the candidate it just granted.
     """
     role = core.role
     if isinstance(role, Unattached):
@@ -88,16 +88,16 @@ def _campaign_if_due(core: CoreState) -> None:
 def _meet_another_campaign(
     core: CoreState, role: Prospective, request: VoteRequest, *, granted: bool
 ) -> None:
-    """Two voters campaign at a time: settle which of them goes first, so that votes do not split.
+    """Settle which of two concurrent campaigns goes first, so that votes do not split.
 
-    The one with more records, among equals the lower id. The other one grants the pre-vote and
-    lets its own campaign wait, once and for a bounded time. Nothing is refused for it, so a
-    campaign that comes to nothing costs that time and no more. See: ADR 37.
+    The candidate with more records goes first; between equals the lower id does. The other one
+    grants the pre-vote and delays its own campaign, once and for a bounded time. No request is
+    refused because of this rule, so a failed campaign costs only that delay. See: ADR 37.
     """
     candidate = request.candidate.id
     ballot = role.ballots.get(candidate)
     if not granted:
-        # It lacks records of ours. If it rejected us, it still followed the leader then.
+        # It lacks records of ours. If it rejected us, it still followed the leader at that time.
         if ballot is not None and not ballot.granted:
             core.requests.close(ballot)
             ballot.granted, ballot.due_ms = None, core.now_ms
@@ -114,10 +114,10 @@ def _goes_first(core: CoreState, request: VoteRequest) -> bool:
 
 
 def _campaign_in_its_place(core: CoreState) -> None:
-    """Campaign at once where the leader is gone and the candidate's log is behind ours.
+    """Campaign at once if the leader is gone and the candidate's log is behind ours.
 
-    The pause before a campaign is there to keep equals apart, and the candidate is none. A voter
-    whose own campaign came too early counts as well: its leader has been silent ever since.
+    The pause before a campaign keeps equal candidates apart, and this candidate is not equal. The
+    rule also covers a voter that campaigned too early: its leader has been silent ever since.
     """
     role = core.role
     if isinstance(role, Follower):
@@ -139,10 +139,10 @@ def _refusal_of_vote(core: CoreState, request: VoteRequest) -> ErrorCode | None:
 
 
 def why_not_grant(core: CoreState, request: VoteRequest) -> str:
-    """Why the request gets no (pre-)vote; empty when it does.
+    """Return why the request gets no (pre-)vote; empty when it does.
 
-    A repeated request of the candidate already voted for is granted without looking at its
-    log again: the answer to the first may have been lost.
+    A repeated request of the candidate already voted for is granted without another comparison of
+    the logs: the first answer may have been lost.
     """
     unfit = why_not_vote(core)
     if unfit:
@@ -153,7 +153,7 @@ def why_not_grant(core: CoreState, request: VoteRequest) -> str:
     if isinstance(role, Leader):
         return "leads this epoch"
     if core.disk.is_stalled:
-        # A pre-vote that no vote could follow would only raise epochs.
+        # No vote could follow such a pre-vote, so it would only raise epochs.
         return "the disk does not complete its writes"
     if not request.pre_vote:
         if isinstance(role, Follower | Candidate | Resigned):

@@ -1,1 +1,1 @@
-"""What every conversation has in common: changes of role, epoch claims, refusals, responses."""
+"""What all conversations share: role transitions, epoch claims, refusals and responses."""

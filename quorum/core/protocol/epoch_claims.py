@@ -1,19 +1,21 @@
-"""What a request of an election may move here: whose it may be, and how far it may raise the epoch.
+"""Rules for requests that name a leader or candidate: who may send one, and which epochs it moves.
 
-A request comes from whoever can open a stream to this replica; a response comes from where this
-replica asked. So Vote, BeginQuorumEpoch and EndQuorumEpoch move only what another source bears out:
+Anyone who can open a stream to this replica can send a request. A response comes only from a peer
+that this replica asked. So Vote, BeginQuorumEpoch and EndQuorumEpoch change state only within
+these rules:
 
-1. A replica that follows a live leader takes no later epoch from a request, be it a vote or the
-   word of another leader. It hears of a real one from its own leader, or when that falls silent.
-2. Requests raise the epoch no faster than elections do. Who was away for longer learns the epoch
-   from the answers to its own questions.
-3. Only a voter that this replica knows, or voted for, leads. A candidate that it does not know may
-   have been added by a record that it has not; such a candidate's log is ahead of its own.
-4. A voter takes no epoch from a request before its bootstrap is complete: one above 0 disqualifies
-   the disks that have not agreed yet, and that it tells them of.
-   An observer takes a later one only from a candidate that asks for its vote: a known voter, or
-   one that names this very disk as a voter. The observer and that candidate may have been added by
-   records that it lacks. In an epoch that nobody leads it would stay out until the next election.
+1. A replica that follows a live leader takes no later epoch from a request, neither from a vote
+   request nor from another leader's claim. It learns a real later epoch from its own leader, or
+   after that leader has fallen silent.
+2. Requests raise the epoch no faster than elections do. A replica that was away for longer learns
+   the epoch from the responses to its own requests.
+3. A leader must be a voter that this replica knows or voted for. An unknown candidate may have
+   been added by a record that this replica lacks; the candidate's log is then ahead of its own.
+4. A voter takes no epoch from a request before its bootstrap is complete. An epoch above 0
+   disqualifies the disks that have not agreed yet, and this voter would pass the epoch on to them.
+   An observer takes a later epoch only from a candidate that asks for its vote: a known voter, or
+   one that names this very disk as a voter. Records that the observer lacks may have added both.
+   An observer in an epoch without a leader would stay out of the quorum until the next election.
 
 See: Raft dissertation sections 4.2.2 and 4.2.3; ADR 44.
 """
@@ -30,27 +32,27 @@ from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey
 
 RAISES_MAX: Final = 100
-"""Epochs by which requests may raise the epoch at once; one more per election timeout. At that
-pace the epochs of the default configuration last for 68 years."""
+"""Most epochs by which requests may raise the epoch at once. The budget grows by one per election
+timeout. At that pace the epochs of the default configuration last for 68 years."""
 RESPONSE_RAISE_MAX: Final = 1 << 20
-"""Most epochs that one response may be ahead: an election a minute for two years."""
+"""Most epochs that one response may be ahead: two years with one election a minute."""
 
 
 def has_leader_contact(core: CoreState, role: Follower) -> bool:
-    """Whether the leader answered within the fetch timeout, and is not known to be gone.
+    """Return whether the leader answered within the fetch timeout and is not known to be gone.
 
-    This holds for every follower, also for one that takes itself for an observer: it may have been
-    made a voter by a record that it has not received yet, and then the others need its pre-vote to
-    elect whoever has that record. See: ADR 35; Raft dissertation sections 4.1, 4.2.3 and 9.6.
+    The rule holds for every follower, including one that believes it is an observer. A record that
+    it has not received may have made it a voter. The others then need its pre-vote to elect the
+    replica with that record. See: ADR 35; Raft dissertation sections 4.1, 4.2.3 and 9.6.
     """
     return role.has_fetched and core.lost_leader is None and core.now_ms < role.fetch_deadline_ms
 
 
 def live_leader(core: CoreState) -> NodeId:
-    """The leader that this replica has no reason to take for gone; ``NO_NODE`` without one.
+    """Return the leader that is not suspected to be gone; ``NO_NODE`` if there is none.
 
-    A follower's answered a Fetch within the fetch timeout. A leader is its own as long as a
-    majority has fetched from it within that time.
+    A follower's leader is live while it answered a Fetch within the fetch timeout. A leader counts
+    itself as live while a majority has fetched from it within that time.
     """
     role, config = core.role, core.config
     if isinstance(role, Follower):
@@ -64,9 +66,10 @@ def live_leader(core: CoreState) -> NodeId:
 
 
 def _why_not_raise(core: CoreState, epoch: Epoch) -> str:
-    """Why a request may not raise the epoch to ``epoch``; empty when it may, and then it counts.
+    """Return why a request may not raise the epoch to ``epoch``; empty when it may.
 
-    Asked at most once per request, just before the epoch is adopted.
+    When it may, the raise is charged to the budget of ``RAISES_MAX``. Call this at most once per
+    request, just before the epoch is adopted.
     """
     if epoch <= core.epoch:
         return ""
@@ -79,9 +82,10 @@ def _why_not_raise(core: CoreState, epoch: Epoch) -> str:
 
 
 def _why_not_so_far(core: CoreState, epoch: Epoch) -> str:
-    """Spend what the jump costs, if there is as much left.
+    """Charge the jump to ``epoch`` to the budget; return the reason if too little is left.
 
-    ``CoreState.raises_until_ms`` is when elections would have got as far as requests have.
+    ``CoreState.raises_until_ms`` is the time at which elections would have reached the epochs that
+    requests have reached.
     """
     period_ms = core.config.election_timeout_ms
     spent_until_ms = max(core.raises_until_ms, core.now_ms) + (epoch - core.epoch) * period_ms
@@ -92,12 +96,16 @@ def _why_not_so_far(core: CoreState, epoch: Epoch) -> str:
 
 
 def is_out_of_reach(core: CoreState, epoch: Epoch) -> bool:
-    """Whether no correct replica can name ``epoch`` in a response: no node number, or too far."""
+    """Return whether no correct replica can name ``epoch`` in a response.
+
+    It is out of reach if it is negative, above ``EPOCH_MAX`` or more than ``RESPONSE_RAISE_MAX``
+    ahead.
+    """
     return not 0 <= epoch <= min(EPOCH_MAX, core.epoch + RESPONSE_RAISE_MAX)
 
 
 def _why_no_candidate(core: CoreState, candidate: ReplicaKey, last: OffsetAndEpoch) -> str:
-    """Why ``candidate``, whose log ends with ``last``, cannot be one; empty when it can."""
+    """Return why ``candidate``, whose log ends with ``last``, cannot campaign; empty if it can."""
     if core.voters.knows(candidate):
         return ""
     if last == core.position or not last.is_at_least(core.position):
@@ -106,7 +114,7 @@ def _why_no_candidate(core: CoreState, candidate: ReplicaKey, last: OffsetAndEpo
 
 
 def why_not_considered(core: CoreState, request: VoteRequest) -> str:
-    """Why a vote request moves nothing here, not even the epoch; empty when it may."""
+    """Return why a vote request changes nothing here, not even the epoch; empty when it may."""
     stranger = _why_no_candidate(core, request.candidate, request.last)
     if stranger or _was_asked_to_campaign(core, request):
         return stranger
@@ -116,10 +124,10 @@ def why_not_considered(core: CoreState, request: VoteRequest) -> str:
 
 
 def _is_called_voter(core: CoreState, request: VoteRequest) -> bool:
-    """Whether the candidate asks this replica as a voter, and may know better than its own log.
+    """Return whether the candidate treats this replica as a voter and may know better than its log.
 
-    A replica may be added while it lacks the record of an earlier addition as well. It then knows
-    neither itself nor that candidate as a voter, and the quorum may need its vote all the same.
+    A replica may be added while it also lacks the record of an earlier addition. It then knows
+    neither itself nor that candidate as a voter, and the quorum may still need its vote.
     """
     if core.voters.knows(request.candidate):
         return request.voter.id >= 0
@@ -127,7 +135,7 @@ def _is_called_voter(core: CoreState, request: VoteRequest) -> bool:
 
 
 def _was_asked_to_campaign(core: CoreState, request: VoteRequest) -> bool:
-    """Whether this leader has asked the candidate to take over, which is why it has this epoch."""
+    """Return whether this leader asked the candidate to take over, which explains its epoch."""
     asked = core.role.asked_to_campaign if isinstance(core.role, Leader) else None
     return (
         asked is not None and asked.matches(request.candidate) and request.epoch == core.epoch + 1
@@ -135,19 +143,22 @@ def _was_asked_to_campaign(core: CoreState, request: VoteRequest) -> bool:
 
 
 def refusal_of_leader_claim(core: CoreState, leader: ReplicaKey, epoch: Epoch) -> ErrorCode | None:
-    """What is wrong with a request in the name of the leader of ``epoch``; None for nothing.
+    """Return what is wrong with a request in the name of the leader of ``epoch``; None if nothing.
 
-    UNKNOWN_LEADER_EPOCH: this replica does not go there at a request.
+    UNKNOWN_LEADER_EPOCH: this replica does not move to that epoch because of a request.
     """
     if not may_lead(core, leader, epoch):
         return ErrorCode.INELIGIBLE_REPLICA
-    # In an epoch that nobody leads it would stay out of the quorum until the next election.
+    # In an epoch without a leader it would stay out of the quorum until the next election.
     is_bound = epoch > core.epoch and not core.may_campaign
     return ErrorCode.UNKNOWN_LEADER_EPOCH if is_bound or _why_not_raise(core, epoch) else None
 
 
 def may_lead(core: CoreState, leader: ReplicaKey, epoch: Epoch) -> bool:
-    """Whether a request may name ``leader`` as the leader of ``epoch``; nobody leads epoch 0."""
+    """Return whether a request may name ``leader`` as the leader of ``epoch``.
+
+    Epoch 0 has no leader.
+    """
     if epoch == 0:
         return False
     if epoch == core.epoch:

@@ -1,6 +1,6 @@
-"""Refusals: one error answer per kind of request, always naming epoch and leader.
+"""Refusals: one error answer per kind of request, which always names the epoch and the leader.
 
-A refusal leaves no trace in the state but an event.
+A refusal changes no state; it only emits an event.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
 
 EPOCH_MAX = (1 << 31) - 2
-"""Largest epoch accepted from a peer: one below int32's end, so that one may still be added."""
+"""Largest epoch accepted from a peer: one below the int32 maximum, which leaves room for one more
+epoch."""
 OFFSET_MAX = (1 << 63) - 1
 
 
@@ -43,7 +44,7 @@ def refuse(core: CoreState, sender: NodeId, request: Request, error: ErrorCode) 
 
 
 def error_response(core: CoreState, request: Request, error: ErrorCode) -> Response:
-    """Return the answer to ``request`` that says ``error``, with epoch and leader."""
+    """Return the response that answers ``request`` with ``error``, the epoch and the leader."""
     leader_id, epoch, endpoints = core.leader_id, core.epoch, core.answering_endpoints()
     request_id = request.request_id
     match request:
@@ -102,17 +103,17 @@ def ignore(
 
 
 def has_wrong_cluster(core: CoreState, cluster_id: str) -> bool:
-    """Whether a request was meant for another cluster; an empty id is not checked."""
+    """Return whether a request was meant for another cluster; an empty id is not checked."""
     return cluster_id != core.cluster_id and cluster_id != ""
 
 
 def is_addressed_to(core: CoreState, receiver: ReplicaKey) -> bool:
-    """Whether the sender means this very replica; a negative id leaves it open."""
+    """Return whether ``receiver`` is this very replica; a negative id matches every replica."""
     return receiver.id < 0 or receiver.matches(core.me)
 
 
 def refusal_of_voter_request(core: CoreState, epoch: int, author: NodeId) -> ErrorCode | None:
-    """The check that Vote, BeginQuorumEpoch and EndQuorumEpoch share.
+    """Return the error of the check that Vote, BeginQuorumEpoch and EndQuorumEpoch share, or None.
 
     The author need not be in our voter set, and we need not be: either of us may not have
     seen the newest one yet.
@@ -125,7 +126,7 @@ def refusal_of_voter_request(core: CoreState, epoch: int, author: NodeId) -> Err
 
 
 def refusal_of_leader_request(core: CoreState, epoch: int, *, leads: bool) -> ErrorCode | None:
-    """The check that Fetch and FetchSnapshot share (320.1)."""
+    """Return the error of the check that Fetch and FetchSnapshot share (320.1), or None."""
     if epoch < core.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > core.epoch:

@@ -1,7 +1,8 @@
 """The rules that all requests to peers share: sending, answers, failures, time-outs, back-off.
 
-A request is sent when it is due. No answer within ``request_timeout_ms``, or word that there will
-be none, is a failure; after it the request is due again, later with every failure in a row.
+A request is sent when it is due. It fails when no answer comes within ``request_timeout_ms``, or
+when the runtime reports that none will come. A failed request is due again after a back-off, which
+grows with each failure in a row.
 
 See: ADR 53.
 """
@@ -19,7 +20,7 @@ from quorum.types import NodeId
 
 
 def is_to_be_sent(core: CoreState, request: PeerRequest) -> bool:
-    """Whether ``request`` is to be sent now; one that waits for too long fails first."""
+    """Return whether to send ``request`` now; a request that has timed out fails first."""
     if core.now_ms < request.due_ms or has_timed_out(core, request):
         return False
     if request.failures:
@@ -28,7 +29,7 @@ def is_to_be_sent(core: CoreState, request: PeerRequest) -> bool:
 
 
 def has_timed_out(core: CoreState, request: PeerRequest) -> bool:
-    """Fail ``request`` if it has waited for its answer for too long; whether it has."""
+    """Fail ``request`` if its answer is overdue; return whether it was."""
     if not request.request_id or core.now_ms < request.due_ms:
         return False
     core.fired(Timer.REQUEST_TIMEOUT, request.purpose)
@@ -37,7 +38,7 @@ def has_timed_out(core: CoreState, request: PeerRequest) -> bool:
 
 
 def next_attempt(core: CoreState, request: PeerRequest) -> int:
-    """Begin to wait for an answer to ``request``; returns the id to send it with."""
+    """Begin to wait for an answer to ``request``; return the request id to send it with."""
     request_id = core.next_request_id()
     core.requests.open(request, request_id)
     request.due_ms = core.now_ms + core.config.request_timeout_ms
@@ -45,7 +46,7 @@ def next_attempt(core: CoreState, request: PeerRequest) -> int:
 
 
 def retry_later(core: CoreState, request: PeerRequest) -> None:
-    """The attempt brought nothing: the request is due again after a back-off."""
+    """Close the failed attempt and make the request due again after a back-off."""
     core.requests.close(request)
     request.failures += 1
     request.due_ms = core.now_ms + backoff_ms(core.config, request.failures)
@@ -54,7 +55,7 @@ def retry_later(core: CoreState, request: PeerRequest) -> None:
 def find_request(
     core: CoreState, sender: NodeId, response: Response, *purposes: Purpose
 ) -> PeerRequest | None:
-    """The open request for one of ``purposes`` that ``response`` answers; None if there is none."""
+    """Return the open request for one of ``purposes`` that ``response`` answers, or None."""
     request = core.requests.get(response.request_id)
     if request is None or request.purpose not in purposes or not request.is_answered_by(sender):
         ignore(core, sender, response, "never asked for, or no longer")
@@ -65,7 +66,7 @@ def find_request(
 def answered(
     core: CoreState, sender: NodeId, response: Response, *purposes: Purpose
 ) -> PeerRequest | None:
-    """As ``find_request``; the request is closed."""
+    """Like ``find_request``, but also close the request."""
     request = find_request(core, sender, response, *purposes)
     if request is not None:
         core.requests.close(request)
@@ -73,6 +74,9 @@ def answered(
 
 
 def response_due_ms(core: CoreState, ticket: int) -> int:
-    """Until when to wait for the answer to a request that leaves when ``ticket`` is durable."""
+    """Return when the answer is overdue to a request that leaves when ``ticket`` is durable.
+
+    ``NEVER_MS`` while the request has not left.
+    """
     has_left = ticket <= core.durable_ticket
     return core.now_ms + core.config.request_timeout_ms if has_left else NEVER_MS

@@ -1,4 +1,4 @@
-"""What every response has in common: recognising it, and learning who leads from it.
+"""What every response has in common: matching it to its request, and learning the leader from it.
 
 See: docs/reference/handlers.md, "Responses".
 """
@@ -20,10 +20,10 @@ from quorum.types import NodeId
 
 
 def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> bool:
-    """Adopt a newer epoch or an unknown leader; whether the response is of the present epoch.
+    """Adopt a newer epoch or an unknown leader; return whether the response is of this epoch.
 
-    False means that there is nothing more in it for the request that was asked: it is stale,
-    it moved this node to a newer epoch, or it contradicts what is known.
+    False means that the response must not be used further. It is stale, it moved this node to a
+    newer epoch, or it contradicts what this node knows.
     """
     role = core.role
     if (
@@ -31,7 +31,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         and response.epoch == core.epoch
         and response.leader_id == role.leader_id
     ):
-        # Nothing new about who leads, as nearly always.
+        # The hot path: nearly every response names the known leader.
         learn_endpoints(core, response.leader_endpoints)
         return True
     if is_out_of_reach(core, response.epoch):
@@ -64,7 +64,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
 def take_in_flight(
     core: CoreState, sender: NodeId, response: Response, purpose: Purpose
 ) -> InFlight | None:
-    """The request that ``response`` answers, no longer in flight; None if none was sent."""
+    """Return the request that ``response`` answers and end its flight; None if none was sent."""
     flight = find_request(core, sender, response, purpose)
     if not isinstance(flight, InFlight):
         return None
@@ -78,7 +78,7 @@ def take_in_flight(
 def note_leader_contact(
     core: CoreState, role: Follower, peer: NodeId, read_round: ReadRound
 ) -> None:
-    """The leader answered: restart the fetch timer and remember its read round."""
+    """Restart the fetch timer after an answer of the leader, and remember its read round."""
     role.has_fetched = True
     role.has_campaigned = False
     role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms

@@ -1,4 +1,4 @@
-"""Which change of role is legal, and the one function that makes it.
+"""The legal role transitions, and the one function that makes them.
 
 Conversations call ``become_*``. This module saves the election state, fails what waits for the old
 role, and announces the change. The new role sends its messages in its own turn.
@@ -79,7 +79,7 @@ TRANSITIONS: frozenset[tuple[type[Role], type[Role], Step]] = frozenset(
 """Every legal change of role. Same-epoch changes into a leaderless role only where listed."""
 
 NO_TOKEN = 0
-"""Nobody waits for the outcome."""
+"""No caller waits for the outcome."""
 
 _VOTE_QUIET_DIVISOR = 4
 
@@ -87,10 +87,10 @@ _VOTE_QUIET_DIVISOR = 4
 def become_unattached(
     core: CoreState, epoch: Epoch, *, reason: str, voted: ReplicaKey | None = None
 ) -> None:
-    """Follow nobody in ``epoch``, with ``voted`` as the vote cast in it if there is one.
+    """Follow no leader in ``epoch``; ``voted`` is the vote cast in it, if any.
 
-    The election timer is carried over where one was running, so that messages cannot keep a
-    node from ever standing; it is drawn anew by roles that had none and by a granted vote.
+    A running election timer is carried over, so that messages cannot keep a node from ever
+    campaigning. A granted vote and roles without an election timer draw a new one.
     """
     role = core.role
     carries_over = voted is None and (
@@ -103,7 +103,7 @@ def become_unattached(
         deadline = max(role.election_deadline_ms, core.now_ms)
     else:
         deadline = core.random_election_deadline()
-    # Whoever won this vote announces itself sooner than a search would find it.
+    # The winner of this vote announces itself sooner than a search would find it.
     quiet_ms = core.config.election_timeout_ms // _VOTE_QUIET_DIVISOR
     keeps = epoch == core.epoch
     _enter(
@@ -156,9 +156,9 @@ def become_follower(
 
 
 def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
-    """Note where the leader can be reached, if that adds to what is known.
+    """Remember where the leader can be reached, if ``endpoints`` adds to what is known.
 
-    A voter's own record is never overruled; ``endpoints`` adds listeners that are not in it.
+    The endpoints in the voter's record always win; ``endpoints`` only adds further listeners.
     """
     recorded = core.voters.endpoints_of(core.leader_id)
     names = [each.name for each in recorded]
@@ -181,7 +181,7 @@ def become_prospective(core: CoreState, *, fail_fast: bool, reason: str) -> None
 
 
 def become_candidate(core: CoreState, *, fail_fast: bool, reason: str) -> None:
-    """Raise the epoch, vote for oneself, and ask for votes once that is durable."""
+    """Raise the epoch, vote for this node, and ask for votes once that is durable."""
     _enter(
         core,
         Candidate(core.random_election_deadline(), new_ballots(core), fail_fast),
@@ -191,14 +191,14 @@ def become_candidate(core: CoreState, *, fail_fast: bool, reason: str) -> None:
 
 
 def new_ballots(core: CoreState) -> dict[NodeId, Ballot]:
-    """One request for every other voter of the set in force, in place of those sent before."""
+    """Return one fresh ballot for every other voter in force; close the earlier vote requests."""
     core.requests.close_all(Purpose.VOTE)
     others = [voter.key for voter in core.voters.latest.others(core.me)]
     return {key.id: Ballot(key.id, core.now_ms, voter=key) for key in others}
 
 
 def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
-    """Win the epoch. Nothing is visible outside until this is durable (ADR 7)."""
+    """Win the epoch. No peer or client sees it before it is durable (ADR 7)."""
     role = Leader(
         epoch_start=core.log.end_offset,
         granting=granting,
@@ -216,12 +216,12 @@ def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
 
 
 def become_resigned(core: CoreState, successors: tuple[ReplicaKey, ...], *, reason: str) -> None:
-    """Stop leading this epoch; it is never led again."""
+    """Stop leading this epoch; this node never leads it again."""
     _enter(core, resigned_role(core, successors), core.election, reason)
 
 
 def resigned_role(core: CoreState, successors: tuple[ReplicaKey, ...]) -> Resigned:
-    """An EndQuorumEpoch to every other voter, and the time until the epoch is left."""
+    """Return a role that owes every other voter an EndQuorumEpoch and then leaves the epoch."""
     return Resigned(
         core.now_ms if core.is_lone_voter else core.random_election_deadline(),
         successors,
@@ -250,7 +250,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
     core.in_flight = None
     core.forwarded.recall()
     if rises or state.leader_id != leader_id:
-        # What is known of another leader, perhaps a wrongly named one of this epoch.
+        # These belong to another leader, perhaps one wrongly named for this epoch.
         core.lost_leader = None
         core.leader_endpoints = ()
     core.event(
@@ -264,7 +264,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
 
 
 def _settle_leadership(core: CoreState, leader: Leader) -> None:
-    """Fail what waits for a leader that is one no longer."""
+    """Fail what waits for a leader that no longer leads."""
     for fetch in leader.held.take_all():
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         core.send(fetch.sender, error_response(core, fetch.request, error))
@@ -292,7 +292,7 @@ def _settle_leadership(core: CoreState, leader: Leader) -> None:
 def end_transfer(
     core: CoreState, leader: Leader, error: ErrorCode, outcome: TransferOutcome, detail: str = ""
 ) -> None:
-    """A leadership transfer, if one is under way, is over; writes may go on."""
+    """End the leadership transfer, if one is under way; the leader may take writes again."""
     transfer, leader.transfer = leader.transfer, None
     if transfer is None:
         return
@@ -317,19 +317,19 @@ def follow_hint(
     reason: str,
     is_unproven: bool = False,
 ) -> bool:
-    """Adopt what a peer says about who leads; False if it contradicts what is known.
+    """Adopt a peer's hint about the leader; return False if it contradicts what is known.
 
-    A newer epoch is adopted with its leader, and by whoever may campaign without one too: an
-    observer in an epoch that nobody came to lead would be refused by the leader of the one before.
-    In the same epoch only a leader not known so far is adopted, or in place of one that has not
-    answered a Fetch: whoever named that one may have been wrong. Any other contradiction (two
-    leaders of one epoch, or one that we never were) is a peer's mistake and changes nothing.
+    A newer epoch is adopted with its leader. A replica that may campaign adopts it without a
+    leader as well. An observer does not: the leader of the epoch before would refuse it.
+    In the same epoch a leader is adopted if none is known, or if the known one has not answered a
+    Fetch, because that hint may have been wrong. Any other contradiction is the peer's mistake and
+    changes nothing: two leaders of one epoch, or a leadership that this node never had.
 
-    Hints put no campaign off for ever: one that takes another's place in an epoch, or that nobody
-    answers for (``is_unproven``), leaves the time of the campaign as it is.
+    Hints never postpone a campaign indefinitely. A hint keeps the campaign deadline if it replaces
+    another leader of the same epoch or if its author is not proven (``is_unproven``).
     """
     if epoch < core.epoch or epoch == 0:
-        return True  # before the first election nobody leads, whoever says so
+        return True  # no node leads before the first election, whatever the hint says
     if leader_id == core.me.id:
         return _hear_of_own_leadership(core, epoch, reason)
     if epoch > core.epoch:
@@ -354,7 +354,7 @@ def _follow_in_epoch(
     reason: str,
     is_unproven: bool,
 ) -> bool:
-    """Take ``leader_id`` for the leader of the present epoch; False if that contradicts another."""
+    """Follow ``leader_id`` in the present epoch; False if that contradicts a known leader."""
     role, epoch = core.role, core.epoch
     if isinstance(role, Leader | Resigned):
         return False
@@ -372,12 +372,12 @@ def _follow_in_epoch(
 
 
 def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
-    """A peer takes this replica for the leader of ``epoch``; False if that contradicts all we know.
+    """Handle a hint that this replica leads ``epoch``; False if it contradicts what is known.
 
-    It may be misled by a forged hint, and go on saying so. Its answers must count all the same, and
-    an epoch that it is in must be left behind, or this replica is never elected again. It votes for
-    nobody in that epoch: whoever leads one has voted for itself. (A fresh disk is disqualified
-    there.)
+    A forged hint may have misled the peer, which may repeat it. The peer's answers must still
+    count, and this replica must leave the peer's epoch behind, or it is never elected again. It
+    records a vote for itself, so that it votes for no other node in that epoch: a real leader of
+    the epoch has voted for itself. A fresh disk records no vote; it is disqualified.
     """
     if epoch > core.epoch:
         if not core.may_campaign:
@@ -389,7 +389,7 @@ def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
 
 
 def lose_leader(core: CoreState, wait_ms: int) -> None:
-    """The leader of this epoch is gone: stand after ``wait_ms`` (ADR 8)."""
+    """Note that the leader of this epoch is gone, and campaign after ``wait_ms`` (ADR 8)."""
     role = core.role
     if not isinstance(role, Follower):
         return

@@ -1,6 +1,6 @@
-"""The last word on a change of the voter set: to whoever asked, and as an event.
+"""How a change of the voter set ends: the answer to the asker, and an event.
 
-Low enough for ``role_transitions``, because losing leadership ends a change as well.
+``role_transitions`` uses this module, because losing leadership ends a change as well.
 
 See: ADR 30; KIP-853.
 """
@@ -22,7 +22,7 @@ _MAY_STILL_COMMIT = (
 
 
 def answer(core: CoreState, change: PendingChange, error: ErrorCode, message: str) -> None:
-    """Tell whoever asked, once; nothing when that has been done."""
+    """Answer the asker of ``change`` once; do nothing if it was answered before."""
     asker = change.asker
     change.asker = None
     if asker is None:
@@ -46,14 +46,14 @@ def answer(core: CoreState, change: PendingChange, error: ErrorCode, message: st
 
 
 def end(core: CoreState, change: PendingChange, error: ErrorCode, message: str) -> None:
-    """The change is over for this leader, whatever becomes of its record."""
+    """End the change for this leader; its record may still be committed or truncated."""
     core.requests.close(change.probe)
     core.event(VoterChangeEnded(change.kind.value, change.voter.key, error, change.offset, message))
     answer(core, change, error, message)
 
 
 def fail_with_leadership(core: CoreState, leader: Leader) -> None:
-    """Leadership is lost: what is under way fails, its outcome possibly unknown."""
+    """Fail the pending change because leadership is lost; its outcome may be unknown."""
     change = leader.change
     leader.change = None
     if change is not None:
