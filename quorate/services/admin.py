@@ -31,7 +31,7 @@ SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_n
 
 
 class AdminService:
-    """Serves operators and tools. Lives on the event loop."""
+    """Serves operators and tools. Used on the event loop only."""
 
     def __init__(self, node: ServedNode, reads: Reads) -> None:
         self._node = node
@@ -165,7 +165,7 @@ def _import_status(state: ImportState) -> admin_pb2.ImportStatus:
 
 
 def _voters(status: QuorumStatus) -> list[admin_pb2.QuorumReplica]:
-    """The voters in force, with what the leader knows of them."""
+    """Return the voters in force with their progress; -1 for figures that are not known."""
     known = [each for each in status.replicas if each.is_voter] or [
         ReplicaView(voter.key, True, -1, -1, -1)  # noqa: FBT003
         for voter in sorted(status.voters, key=lambda each: each.key.id)

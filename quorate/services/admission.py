@@ -22,7 +22,7 @@ from quorum.transport.message_reads import MESSAGE_SECONDS_MAX
 class ServiceLimits:
     """Most calls of each kind that are open at the same time, over all clients of a node.
 
-    The producer window is the controller's to enforce; here it is only told.
+    The controller enforces the producer window; this class only announces it to clients.
     """
 
     write_streams_max: int = 1024
@@ -33,9 +33,9 @@ class ServiceLimits:
     message_seconds_max: float = MESSAGE_SECONDS_MAX
     """How long a request, or the hello of a write stream, may take to arrive."""
     write_stream_idle_seconds_max: float = 600.0
-    """How long a write stream may bring nothing and be owed nothing; 0: for ever."""
+    """Longest idle time of a write stream without an open command, in seconds; 0: unlimited."""
     producer_window: int = PRODUCER_WINDOW
-    """Most open commands of one producer, as told to write streams."""
+    """Most open commands of one producer, as announced on write streams."""
 
 
 class Gate:

@@ -1,7 +1,7 @@
-"""What client services may refuse, method by method: the whole table, and its way out.
+"""The error codes that each client method may return, and the event for each refusal sent.
 
 A refusal is the status of a call or stream (the reason of its ``ErrorInfo``; ``errors.py`` has the
-gRPC status of each code), the answer to one command, or said of one part of a good answer.
+gRPC status of each code), the answer to one command, or a code in one part of a good answer.
 
 See: docs/reference/client-protocol.md, "What a service refuses".
 """
@@ -24,11 +24,11 @@ class Refusals:
     """Error codes of one method, by how they arrive."""
 
     statuses: Codes
-    """That end the call or stream."""
+    """Codes that end the call or stream."""
     answers: Codes = _NONE
-    """Of a command on a stream that goes on."""
+    """Codes that answer one command; the stream stays open."""
     parts: Codes = _NONE
-    """Of a topic, a resource or a partition in a good answer."""
+    """Codes of one topic, resource or partition in a good answer."""
 
 
 _STREAM: Codes = frozenset(
@@ -88,7 +88,7 @@ COMMAND_CODES: Codes = frozenset(
         Code.OUTCOME_UNKNOWN,
     }
 )
-"""What the controller may say of a command."""
+"""The codes with which the controller may refuse a command."""
 
 _RESULT_CODES: Codes = frozenset(
     {
@@ -106,7 +106,7 @@ _RESULT_CODES: Codes = frozenset(
 )
 
 HEALTH_AND_REFLECTION = "HealthAndReflection"
-"""Stands for every method of services that are not ours (``foreign.py``)."""
+"""Represents every method of the gRPC services that are not ours (``foreign.py``)."""
 
 ANSWERS: Mapping[str, Refusals] = {
     "Write": Refusals(_CHANGE | COMMAND_CODES, parts=_RESULT_CODES),
@@ -168,6 +168,6 @@ def client_refusals() -> set[Refusal]:
 
 
 def name_refusal(method: str, form: Form, code: int) -> None:
-    """Tell listeners of a refusal that is being sent; 0 is none."""
+    """Notify listeners of a refusal that is being sent; code 0 means no refusal."""
     if code:
         notify(Refusal(Service.CLIENTS, method, form, _NAMES.get(code, str(code))))

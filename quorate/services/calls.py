@@ -34,7 +34,7 @@ RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 OnFailure: TypeAlias = Callable[[str, ErrorCode], None]
-"""Told of every call that ends in an error: the method's name and the code."""
+"""Called for every call that ends in an error, with the method's name and the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,17 @@ _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Stands for a message whose bytes could not be decoded, or are too many."""
+    """Represents a message that could not be decoded or is too large."""
 
     cause: str
     code: ErrorCode = ErrorCode.INVALID_REQUEST
 
 
 def decoder(parse: Callable[[bytes], RequestT]) -> Callable[[bytes], RequestT | Malformed]:
-    """A deserializer that answers ``Malformed`` where protobuf's ``parse`` raises, and for too
-    many bytes: on a port that also serves peers gRPC lets larger messages through.
+    """Return a deserializer that returns ``Malformed`` where protobuf's ``parse`` raises.
+
+    It also rejects messages above ``MESSAGE_BYTES_MAX``. gRPC accepts larger messages on a port
+    that also serves peers.
     """
 
     def decode(data: bytes) -> RequestT | Malformed:

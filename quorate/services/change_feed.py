@@ -17,7 +17,7 @@ CACHED_MESSAGES_MAX = 32
 
 
 class ChangeFeed:
-    """What happened from any offset on. One per node; lives on the event loop."""
+    """Committed changes from any offset on. One per node; used on the event loop only."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node

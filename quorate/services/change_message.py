@@ -26,7 +26,7 @@ class ChangeMessage:
 
 
 def message_of(data: bytes) -> ChangeMessage:
-    """Whole batches, contiguous, as they stand in the log.
+    """Return a message with whole, contiguous batches, as the log contains them.
 
     Raises:
         CorruptBatchError: The bytes are not what their headers promise.
@@ -44,7 +44,7 @@ def message_of(data: bytes) -> ChangeMessage:
 
 
 def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:
-    """One batch as watchers see it: positions, who and why, and the records' values.
+    """Return one batch as watchers see it: positions, principal, reason and record values.
 
     Raises:
         CorruptBatchError: The records are not what the header promises.

@@ -1,11 +1,11 @@
-"""The end of a node's calls before its server ends: nobody waits for what will not come.
+"""Ends a node's open calls before its gRPC server stops.
 
-A call that is waiting when a node stops, for a change, a confirmation, a command or a client, is
-ended by us with a status that says so. Otherwise gRPC would cancel it, which tells its client
-nothing, and the handler would be torn down wherever it happened to be.
+A call may be waiting for a change, a confirmation, a command or a client when its node stops. This
+module ends such a call with a status that gives the reason. Otherwise gRPC would cancel it without
+a reason, and would stop the handler at an arbitrary place.
 
-Invariant: only waiting for something of our own is ever interrupted, never an operation of gRPC
-(cancelling whoever awaits one leaks it).
+Invariant: only a wait for a future of our own is interrupted, never an operation of gRPC.
+Cancelling the task that awaits a gRPC operation leaks the operation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quorum.errors import ErrorCode
 
 
 class Closing:
-    """Whether a node's services are ending, and the calls that have to. Owned by the event loop.
+    """Tracks whether a node's services are ending, and the open calls. Owned by the event loop.
 
     Life-cycle: calls come and go; ``begin`` once; then ``all_ended``.
     """
@@ -97,7 +97,7 @@ class Closing:
         try:
             yield
         except asyncio.CancelledError:
-            # Ours or the client's; if both, there is nobody left to read what we say.
+            # The cancellation is ours or the client's. If both, no client reads the status.
             if task not in self._interrupted:
                 raise
             raise self.refusal(code, details) from None
@@ -109,7 +109,7 @@ class Closing:
 
     @contextmanager
     def notifying(self, notify: Callable[[], None]) -> Iterator[None]:
-        """Around a call that ends itself once it is told."""
+        """Wrap a call that ends itself when ``notify`` is called."""
         self._told.add(notify)
         try:
             yield
@@ -121,7 +121,7 @@ class Closing:
         code: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
         details: Callable[[], Message] | None = None,
     ) -> RequestRefusedError:
-        """What a call is told that a stopping node does not serve any more."""
+        """Return the refusal of a call that a stopping node does not serve any more."""
         text = f"node {self._node_id} is stopping"
         if code is ErrorCode.OUTCOME_UNKNOWN:
             text += " and does not learn any more what becomes of this"

@@ -25,7 +25,7 @@ Convert: TypeAlias = Callable[[Any], Command]
 
 
 def to_command(message: wire.Command) -> Command:
-    """The command that a message stands for.
+    """Return the command that a message describes.
 
     Raises:
         CommandError: INVALID_REQUEST when it names none, or a uuid has not 16 bytes.
@@ -38,7 +38,7 @@ def to_command(message: wire.Command) -> Command:
 
 COMMANDS: Final = CodecTable(
     lambda text: CommandError(ErrorCode.INVALID_REQUEST, text),
-    # No client can say that it comes from ZooKeeper.
+    # A client cannot register a broker that migrates from ZooKeeper.
     local=("is_migrating_zk_broker",),
 )
 """Every command and its parts."""
@@ -50,7 +50,7 @@ _BROKERS_ONLY: Final = Converter(
     lambda lists: [wire.ReplicaAssignment(broker_ids=brokers) for brokers in lists],
     lambda found: tuple([tuple(each.broker_ids) for each in found]),
 )
-"""Of new partitions, whose order says which they are."""
+"""Assignments of new partitions; the order gives the partition numbers."""
 
 _TIMEOUT: Final = Converter(None, lambda given: given or commands.InitProducerId().timeout_ms)
 _IS_IN_LOG: Final = Converter(operator.not_, operator.not_)

@@ -43,7 +43,7 @@ from quorum.v1.errors_pb2 import LeaderHint
 ERROR_DOMAIN = "quorate"
 DETAILS_KEY = "grpc-status-details-bin"
 RETRY_DELAY_MS = 20
-"""What a client is told to wait at least before it asks again."""
+"""Shortest time, in ms, after which a client should repeat the request."""
 MESSAGE_CHARACTERS_MAX = 1024
 """Longest text of an error; header lists above 8 KiB are refused by gRPC itself."""
 
@@ -72,7 +72,7 @@ _REDIRECTING = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLL
 
 
 class RequestRefusedError(CommandError):
-    """A request refused by a service, with the details that help the client go on."""
+    """A request refused by a service, with the details that the client needs to continue."""
 
     def __init__(self, code: ErrorCode, message: str, details: Sequence[Message] = ()) -> None:
         super().__init__(code, message)

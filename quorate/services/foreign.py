@@ -27,7 +27,7 @@ _Streaming = Callable[[AsyncIterator[Any], Context], AsyncIterator[Any]]
 
 
 class ForeignServices:
-    """Stands in for the server towards a generated ``add_..._to_server``.
+    """Takes the place of the server in a call of a generated ``add_..._to_server``.
 
     Takes services whose methods are coroutines of one request, or generators over a stream of
     them; that is what health and reflection have.
@@ -67,7 +67,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         self._streams = streams
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The method's handler with its request checked, or None for somebody else's."""
+        """Return the method's handler with its request checked; None for any other service."""
         handler = self._inner.service(handler_call_details)
         if handler is None:
             return None

@@ -1,8 +1,8 @@
-"""Health v1: one service name per question a prober may ask.
+"""Health v1: one service name for each question of a prober.
 
-``""`` is the process, ``"quorate.readiness"`` whether clients should be sent here, and the names
-of the gRPC services whether each of them is served. A node that drains says NOT_SERVING before
-its listener closes.
+``""`` is the process. ``"quorate.readiness"`` is whether clients should use this node. The name of
+a gRPC service is whether the node serves it. A draining node reports NOT_SERVING before its
+listener closes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who is calling: the name that goes into the audit trail.
+"""The caller's name for the audit trail.
 
-A verified TLS peer is named by its certificate; what the client says about itself is then only
-a client id. Without TLS identity the declared name is used and marked, so that no reader of the
-log can take it for a verified one.
+The certificate names a verified TLS peer; the name that the client declares is then only a client
+id. Without a TLS identity the declared name is used and marked. A reader of the log can therefore
+not take it for a verified name.
 """
 
 from __future__ import annotations

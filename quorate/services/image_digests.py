@@ -1,9 +1,9 @@
-"""Digests of large images without holding up the event loop, however often they are asked for.
+"""Digests of large images without blocking the event loop, at any request rate.
 
-Digesting 60,000 partitions takes half a second of processor time, which a thread takes from the
-loop as well: one interpreter runs one of them at a time. So there is one digest at a time for all
-who ask, in short slices with pauses that the loop can use. Answers are paced as well: sixty callers
-who ask again at once would otherwise take the loop with calls that cost no digest.
+Digesting 60,000 partitions takes half a second of processor time. A thread takes that time from
+the loop as well, since one interpreter runs one thread at a time. All callers therefore share one
+digest at a time, computed in short chunks with pauses for the loop. Answers are paced as well:
+sixty callers that repeat at once would otherwise fill the loop with calls that cost no digest.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from statemachine.image import MetadataImage, Provenance
 SLICE_VALUES: Final = 100
 """Records digested without a pause: about a millisecond."""
 PAUSE_S: Final = 0.001
-"""Pause after each slice: the loop gets half of the time or more."""
+"""Pause after each chunk, in seconds: the loop gets half of the time or more."""
 ANSWERS_EVERY_S: Final = 0.25
-"""All who ask within this time after an answer are answered at its end."""
+"""Seconds after an answer during which new callers wait; all are answered at its end."""
 
 
 class ImageDigests:
     """One per node. Owned by the event loop.
 
-    Guarantee: at most one digest is computed at a time, and one serves everybody who asked before
-    it was begun. A thread cannot be stopped: one that nobody waits for any more is finished, and
-    its digest kept. Whoever asks when nobody was answered for ``ANSWERS_EVERY_S`` does not pause.
+    Guarantee: at most one digest is computed at a time. It serves every caller that asked before it
+    began. A thread cannot be stopped: a digest without a waiting caller is finished and kept. A
+    caller is not delayed if no other was answered within the last ``ANSWERS_EVERY_S``.
     """
 
     def __init__(self, latest: Callable[[], tuple[MetadataImage, ReadPosition]]) -> None:
@@ -50,7 +50,7 @@ class ImageDigests:
         if now >= self._next_answers_at:
             self._next_answers_at = now + ANSWERS_EVERY_S
             return
-        # All who wait wake together and go on; the first who asks after them waits for nobody.
+        # All waiting callers wake together; the first caller after them does not wait.
         await asyncio.sleep(self._next_answers_at - now)
 
     async def _found(self, end_offset: int) -> DigestedImage:

@@ -1,4 +1,4 @@
-"""Saying who leads, in answers and in refusals."""
+"""Leader hints in answers and in refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KnowsLeader(Protocol):
 
 
 def leader_hint(node: KnowsLeader) -> LeaderHint:
-    """Who leads as far as ``node`` knows."""
+    """Return the leader that ``node`` knows."""
     known = node.leadership
     return LeaderHint(leader_id=known.leader_id, leader_epoch=known.epoch, address=known.address)
 
@@ -28,7 +28,7 @@ def leader_hint(node: KnowsLeader) -> LeaderHint:
 def not_leader(node: ServedNode, code: ErrorCode) -> RequestRefusedError:
     """The refusal of a node that does not lead, with a hint to the one that does.
 
-    A leader that does not take commands yet has nobody to point to: it points to nobody.
+    A leader that does not take commands yet gives no hint.
     """
     hint = leader_hint(node)
     if node.is_leader:
@@ -55,8 +55,8 @@ def require_leader(node: ServedNode) -> None:
 def check_epoch(node: ServedNode, current_leader_epoch: int) -> None:
     """Compare the leader epoch that a client knows with ours; -1 leaves the check out (320.1).
 
-    An epoch in which this node knows no leader fences nobody: a candidate may have raised it in
-    vain, and a client that took it over would be refused wherever it is not known.
+    An epoch in which this node knows no leader fences no client: a candidate may have raised it
+    and lost. Nodes that do not know the epoch would refuse a client that took it over.
 
     Raises:
         RequestRefusedError: FENCED_LEADER_EPOCH when theirs is older, UNKNOWN_LEADER_EPOCH when it
@@ -83,9 +83,9 @@ def check_epoch_read(node: KnowsLeader, last_epoch: int) -> None:
     """Pass only if this node may know the epoch of what a reader has read; -1 passes.
 
     Raises:
-        RequestRefusedError: UNKNOWN_LEADER_EPOCH. Somebody has led since whom this replica has not
-            heard of, even if it takes itself for the leader: it is behind, and cannot say whether
-            the reader's history is the log's.
+        RequestRefusedError: UNKNOWN_LEADER_EPOCH. This replica does not know a later leader, even
+            if it believes itself the leader. It is behind, and cannot decide whether the reader's
+            history is the log's.
     """
     ours = node.leadership.epoch
     if last_epoch > ours:

@@ -87,12 +87,12 @@ class LogRange:
         return None
 
     def epoch_end(self, last_epoch: Epoch) -> OffsetAndEpoch | None:
-        """The largest epoch of this log at or below ``last_epoch`` and where it ends (279.1).
+        """Return the largest epoch at or below ``last_epoch`` and its end offset (279.1).
 
         None when there is none. Only a leader's answer counts.
 
         Raises:
-            RequestRefusedError: UNKNOWN_LEADER_EPOCH for an epoch not heard of here.
+            RequestRefusedError: UNKNOWN_LEADER_EPOCH for an epoch that this node does not know.
         """
         check_epoch_read(self._node, last_epoch)
         return self._node.end_offset_for_epoch(last_epoch)

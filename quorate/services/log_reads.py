@@ -34,7 +34,7 @@ _PROBE_BYTES = 1
 
 
 class LogReads:
-    """Answers consumers of the log. Lives on the event loop."""
+    """Answers consumers of the log. Used on the event loop only."""
 
     def __init__(self, node: ServedNode, held: Gate) -> None:
         self._node = node
@@ -44,7 +44,7 @@ class LogReads:
     async def fetch(
         self, request: metadata_pb2.FetchLogRequest, caller: str
     ) -> metadata_pb2.FetchLogResponse:
-        """Committed batches from the one containing the offset on.
+        """Return committed batches, beginning with the one that contains the offset.
 
         Raises:
             RequestRefusedError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE
@@ -111,11 +111,11 @@ class LogReads:
     def offset_for_leader_epoch(
         self, request: metadata_pb2.OffsetForLeaderEpochRequest
     ) -> metadata_pb2.OffsetForLeaderEpochResponse:
-        """Where the largest epoch at or below the requested one ends (279.1). Leader only.
+        """Return where the largest epoch at or below the requested one ends (279.1). Leader only.
 
         Raises:
             RequestRefusedError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
-                (also for a requested epoch that this leader has not heard of).
+                (also for a requested epoch that this leader does not know).
         """
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)

@@ -45,7 +45,7 @@ RESOURCES_PER_REQUEST_MAX = 10_000
 
 
 class MetadataService:
-    """Serves one node's clients. Lives on the event loop."""
+    """Serves one node's clients. Used on the event loop only."""
 
     def __init__(
         self, node: ServedNode, limits: ServiceLimits, closing: Closing, reads: Reads
@@ -64,7 +64,7 @@ class MetadataService:
         )
 
     def close(self) -> None:
-        """Let go of the node."""
+        """Release the node."""
         self.watches.close()
 
     def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
@@ -177,7 +177,7 @@ class MetadataService:
         for resource in request.resources:
             found = resource_configs(image, resource, include_defaults=request.include_defaults)
             size += found.ByteSize()
-            # Looked at on the way: ten thousand large resources are more than memory holds.
+            # Checked after each resource: ten thousand large ones do not fit in memory.
             _bound(size, DESCRIBED_CONFIG_BYTES_MAX, "bytes of configurations")
             name_refusal("DescribeConfigs", Form.PART, found.error_code)
             response.resources.append(found)

@@ -20,7 +20,7 @@ Methods: TypeAlias = dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], A
 
 
 class QuorumOperations:
-    """Requests that only the leader carries out. Lives on the event loop."""
+    """Requests that only the leader carries out. Used on the event loop only."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
@@ -97,7 +97,7 @@ class QuorumOperations:
         epoch = self._node.leadership.epoch
         outcome = await self._node.change_voters(change)
         if outcome.code is not ErrorCode.NONE and outcome.offset >= 0:
-            # Written and not known to be committed: neither done nor refused.
+            # The change is written but not known to be committed: neither done nor refused.
             raise RequestRefusedError(ErrorCode.OUTCOME_UNKNOWN, outcome.message)
         self._check(outcome)
         return outcome.offset, epoch
@@ -134,7 +134,7 @@ def _voter(request: admin_pb2.AddVoterRequest | admin_pb2.UpdateVoterRequest) ->
 
 
 def _key(node_id: int, directory_id: bytes) -> ReplicaKey:
-    """A replica's key; what is wrong with it beyond its length the core says.
+    """Return a replica's key. Only the length is checked here; the core checks the rest.
 
     Raises:
         CommandError: INVALID_REQUEST when the directory id has not 16 bytes.

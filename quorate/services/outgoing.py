@@ -1,7 +1,7 @@
-"""Answers on their way out of one write stream: gathered, and written without a task.
+"""The outgoing answers of one write stream: gathered, and written without a task.
 
-Answers that fall due within one turn of the event loop leave as one message. The last one that
-is owed leaves before that turn goes on: there is nothing more to gather, and somebody waits.
+Answers that fall due within one turn of the event loop leave as one message. When no further
+answer is owed, the message leaves within that turn: there is nothing more to gather.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quorum.v1.metadata_pb2 import WriteStreamResponse
 
 
 class OutgoingAnswers:
-    """Owned by one call; lives on the event loop.
+    """Gathers and sends the answers of one call. Used on the event loop only.
 
     Invariant: at most one write is under way. It is never cancelled (quorum/transport/DESIGN.md).
     """
@@ -23,7 +23,7 @@ class OutgoingAnswers:
     def __init__(self, write: Callable[[WriteStreamResponse], Coroutine[Any, Any, None]]) -> None:
         self._write = write
         self.message = WriteStreamResponse()
-        """What leaves next; to be added to."""
+        """The next message to send; the caller adds answers to it."""
         self.owed = 0
         """Commands that were read and have no answer in a message yet."""
         self._is_writing = False
@@ -52,7 +52,7 @@ class OutgoingAnswers:
             asyncio.get_running_loop().call_soon(self._send_due)
 
     def send_now(self) -> None:
-        """Send ``message`` as it is, or when the write that is under way has ended."""
+        """Send ``message`` now, or as soon as the write under way has ended."""
         while not (self._is_writing or self._is_closed) and self._has_something:
             message, self.message = self.message, WriteStreamResponse()
             self._is_writing = True
@@ -95,13 +95,13 @@ class OutgoingAnswers:
             await self._next_progress()
 
     def close(self) -> None:
-        """The stream is over: begin no more writes, and let nobody wait for any."""
+        """Mark the stream as over: begin no more writes and wake every waiting caller."""
         self._is_closed = True
         self._notify()
 
     @property
     def _is_over(self) -> bool:
-        # Whoever waits for a write that failed is told by ``_next_progress``.
+        # ``_next_progress`` raises the failure for a caller that waits for a failed write.
         return self._is_closed and self._failure is None
 
     @property

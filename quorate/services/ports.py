@@ -36,7 +36,7 @@ Cancel = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads, as far as this node knows, and where clients reach that node."""
+    """The leader that this node knows, and the address where clients reach it."""
 
     leader_id: NodeId
     epoch: Epoch
@@ -52,14 +52,14 @@ class QuorumStatus:
     """On the leader all replicas, voters first; empty elsewhere."""
     tree: TreeView
     removed: tuple[ReplicaKey, ...] = ()
-    """Replicas that were removed and are not let back in without an explicit word."""
+    """Removed replicas; one becomes a voter again only by an explicit readmission."""
     pending_change: PendingChangeView | None = None
     own_directory_id: Uuid = ZERO_UUID
     own_endpoints: tuple[Endpoint, ...] = ()
     divergence_resolution: str = ""
-    """With whom this node's log differs, or why it is wrong; empty for nothing known."""
+    """The replica whose log differs from ours, or why ours is wrong; empty if none is known."""
     check_quorum_ms: int = 0
-    """How long this node, as leader, bears the silence of a majority; 0 when not known."""
+    """Check-quorum timeout of this node as leader, in ms; 0 when not known."""
     replay_stopped: str = ""
     """Why this node applies no further committed record; empty while it does."""
     wall_shift_ms: int = 0
@@ -77,7 +77,7 @@ class Outcome:
 
 
 VoterChange: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
-"""A change of the voter set that somebody asks for; its token is drawn where it is carried out."""
+"""A requested change of the voter set. The node that carries it out draws the token."""
 
 
 class ServedNode(Protocol):
@@ -136,15 +136,15 @@ class ServedNode(Protocol):
     def evaluate_submitted(self) -> None:
         """Evaluate what has been submitted now, not at the next turn of the loop.
 
-        For whoever has just handed over everything that arrived in one message; does nothing
-        when nothing waits.
+        For a caller that has just submitted all commands of one message. Does nothing if no
+        command waits.
         """
 
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         """Find a linearizable read position, of this leader or by asking the leader.
 
-        The outcome is an offset (exclusive) that the image must have reached, None when nobody
-        confirmed one.
+        The outcome is an offset (exclusive) that the image must have reached; None when no
+        position was confirmed.
         """
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
@@ -172,7 +172,7 @@ class ServedNode(Protocol):
         """The voters, the observers and their progress."""
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
-        """Let ``target`` (``NO_NODE``: whoever is furthest) take over; bounded in time."""
+        """Transfer leadership to ``target`` (``NO_NODE``: the most caught-up voter); bounded."""
 
     def age_ms(self) -> int:
         """``image`` holds everything acknowledged longer ago than this; -1 when not known."""

@@ -27,11 +27,11 @@ _ANSWER_SECONDS = 0.05
 
 
 class Reads:
-    """Hands out images at the level a request asks for. Lives on the event loop."""
+    """Provides images at the requested consistency level. Used on the event loop only."""
 
     def __init__(self, node: ServedNode, held: Gate) -> None:
-        """``held`` has the places of reads that wait: fewer than there are of calls, so that
-        those that wait never keep out those that are answered at once.
+        """``held`` counts the reads that wait. It has fewer places than there are of calls, so
+        that waiting reads never displace reads that are answered at once.
         """
         self._node = node
         self.held = held
@@ -100,7 +100,7 @@ class Reads:
         return offset
 
     def position(self, image: MetadataImage) -> ReadPosition:
-        """Where ``image`` stands and since when it may lack something."""
+        """Return the position of ``image`` and its age in ms."""
         provenance = image.provenance
         return ReadPosition(
             offset=provenance.end_offset,

@@ -27,14 +27,14 @@ from quorum.transport.message_reads import MessageReads
 HEALTH_WATCHES_MAX = 256
 """Open streams of Health.Watch: one prober needs one or two."""
 ENDING_SECONDS_MAX = 1.0
-"""How long a stop waits for calls to take leave; who has not read by then is cut off."""
+"""How long a stop waits for open calls, in seconds; calls still open then are cut off."""
 HELD_SHARE = 2
-"""One in so many places of calls may be held by a read that waits."""
+"""Waiting reads may hold one in ``HELD_SHARE`` places of calls."""
 HEALTH_SERVICE_NAME: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
 def _ignore_failure(_method: str, _code: ErrorCode) -> None:
-    """The default of ``on_failure``: nobody counts."""
+    """Ignore a failure; the default of ``on_failure``."""
 
 
 class ClientServices:
@@ -93,11 +93,11 @@ class ClientServices:
         )
 
     async def start(self) -> None:
-        """Announce the services as served; the node is not ready until told."""
+        """Announce the services as served; the node is not ready until readiness is set."""
         await self.health.start()
 
     async def drain(self) -> None:
-        """Tell probers that this node is going away."""
+        """Report NOT_SERVING to probers: this node is stopping."""
         await self.health.drain()
 
     async def stop(self, seconds: float = ENDING_SECONDS_MAX) -> None:
@@ -109,7 +109,7 @@ class ClientServices:
         await self.closing.all_ended(seconds)
 
     def close(self) -> None:
-        """Let go of the node."""
+        """Release the node."""
         self.metadata.close()
 
 

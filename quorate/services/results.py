@@ -20,15 +20,15 @@ RESULT_KINDS = frozenset(field.name for field in CommandResult.DESCRIPTOR.fields
 
 
 def _ignore_error(_code: int) -> None:
-    """The default of ``on_error``: nobody counts."""
+    """Ignore an error code; the default of ``on_error``."""
 
 
 def to_result(
     kind: str | None, fields: Mapping[str, object], on_error: OnError = _ignore_error
 ) -> CommandResult | None:
-    """The result message of a command of that kind; None when it has none.
+    """Return the result message of a command of that kind; None when it has none.
 
-    ``on_error`` is told every error code in it, 0 too.
+    ``on_error`` is called with every error code in it, including 0.
     """
     if kind is None or not fields or kind not in RESULT_KINDS:
         return None

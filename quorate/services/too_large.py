@@ -1,8 +1,8 @@
-"""What a consumer of the log is told where no message holds what comes next.
+"""The refusal of a log read when the next batch does not fit in a message.
 
-A batch is atomic and cannot be handed out in parts. None of ours is as large as a message, since
-what clients may write is bounded by less; one that got into the log otherwise must not leave its
-readers without a word on how to go on.
+A batch is atomic and cannot be sent in parts. The limit on client writes keeps our batches smaller
+than a message. A larger batch may have got into the log otherwise; the refusal then explains how
+its readers can continue.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from quorum.errors import ErrorCode
 def check_batch_fits(
     base_offset: int, end_offset: int, size_bytes: int, *, framing_bytes: int = 0
 ) -> None:
-    """Pass if a message holds the batch [``base_offset``, ``end_offset``), and what goes around it.
+    """Pass if one message holds the batch [``base_offset``, ``end_offset``) and its framing.
 
     Raises:
-        RequestRefusedError: MESSAGE_TOO_LARGE, with where it is found and how to go on.
+        RequestRefusedError: MESSAGE_TOO_LARGE, with the batch's place and how to continue.
     """
     if size_bytes + framing_bytes > MESSAGE_BYTES_MAX:
         raise RequestRefusedError(
@@ -33,7 +33,7 @@ def check_state_fits(offset: int, size_bytes: int) -> None:
     """Pass if a message holds this part of the state at ``offset``.
 
     Raises:
-        RequestRefusedError: MESSAGE_TOO_LARGE, with where the state is found and how to go on.
+        RequestRefusedError: MESSAGE_TOO_LARGE, with the state's place and how to continue.
     """
     if size_bytes > MESSAGE_BYTES_MAX:
         raise RequestRefusedError(

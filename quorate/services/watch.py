@@ -1,9 +1,9 @@
 """Watch streams: the state at a position, then every change after it, without a gap.
 
-A watcher that resumes names the offset it has got to and the epoch of the record before it; a
-history that is not ours is told so instead of being continued. A watcher that stops reading, or
-whose node stops, is ended with the offset it may resume from; until then a slow one costs one
-message of memory.
+A watcher that resumes sends its next offset and the epoch of the record before it. The node
+refuses a watcher whose history differs from the log. The node ends the stream of a watcher that
+stops reading, and every stream when it stops, with the offset to resume from. Until then a slow
+watcher costs one message of memory.
 
 See: docs/audit.md (consumers see only what is committed), KIP-320.
 """
@@ -33,11 +33,11 @@ from quorum.v1.errors_pb2 import OffsetBounds
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
 PROGRESS_SECONDS = 5.0
-"""After so long without a change a watcher is told how far it is."""
+"""After so many seconds without a change a watcher gets its position."""
 
 
 class Watches:
-    """Serves the watch streams of one node. Lives on the event loop."""
+    """Serves the watch streams of one node. Used on the event loop only."""
 
     def __init__(
         self,

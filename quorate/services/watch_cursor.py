@@ -1,10 +1,9 @@
-"""Where one watcher is, and what it may be handed next. No waiting, no reading, no sending.
+"""The position of one watcher, and the changes it may get next. Does not wait, read or send.
 
-``begin`` or ``resume`` once; then, whenever ``has_more``, read the changes at ``offset`` (or take
-them from somebody who has), let ``evaluate`` look at them, hand them out and ``advance``. Between
-the reading and the evaluating the log may be trimmed, or replaced by a checkpoint: a watcher whose
-offset is gone is told so with the range that can be read, and is never handed what lies behind a
-gap.
+Call ``begin`` or ``resume`` once. Then, whenever ``has_more``, read the changes at ``offset`` (or
+take a copy that was read for another watcher), call ``evaluate``, send them and call ``advance``.
+Between reading and evaluating the log may be trimmed, or replaced by a checkpoint. A watcher whose
+offset is gone is refused with the readable range. It never gets changes from behind a gap.
 
 See: docs/reference/protocol.md (services), KIP-320, requirement 320.5.
 """
@@ -48,7 +47,7 @@ class WatchCursor:
         return state_chunks(image)
 
     def resume(self, offset: int, epoch: int) -> None:
-        """Go on behind ``offset``; ``epoch`` is that of the record before it, -1 for unknown.
+        """Continue at ``offset``; ``epoch`` is that of the record before it, -1 for unknown.
 
         Raises:
             RequestRefusedError: OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH when this replica is
@@ -107,7 +106,7 @@ class WatchCursor:
 
 
 def state_chunks(image: MetadataImage) -> Iterator[metadata_pb2.WatchResponse]:
-    """The whole state as messages of about ``CHANGE_BYTES_MAX``; the last one says so."""
+    """Yield the whole state as messages of about ``CHANGE_BYTES_MAX``; the last one is marked."""
     number = 0
     chunk = _chunk(image, number)
     size = 0

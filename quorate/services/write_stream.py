@@ -1,17 +1,17 @@
 """The write path from the wire to the controller: one command, or many over one stream.
 
-A stream's constant facts (who, why) come once, in its hello. After that each message carries
+A stream's constant facts (client, reason) come once, in its hello. After that each message carries
 any number of commands of any number of producers, and the answers that fall due within one
 turn of the event loop leave as one message.
 
 Invariants:
-    1. Every command that was read is answered exactly once, unless the stream is gone. When the
-       node stops, what is answered by then still leaves; the rest is unknown to the client.
-    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated, what comes on
-       top is refused with QUEUE_FULL unevaluated; and about as many answers wait to be read.
-    3. A stream that has brought no whole message for ``write_stream_idle_seconds_max``, and is owed
-       no answer, is ended. gRPC shows nobody whether its client is idle or has stalled in the
-       middle of a message, which holds memory.
+    1. Every command that was read is answered exactly once, unless the stream is gone. A stopping
+       node still sends the answers that are ready; the other outcomes are unknown to the client.
+    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated. Further ones
+       are refused with QUEUE_FULL without evaluation. About as many answers wait to be read.
+    3. A stream is ended if it is owed no answer and has brought no whole message for
+       ``write_stream_idle_seconds_max``. gRPC does not show whether the client is idle or has
+       stalled in the middle of a message, which holds memory.
 
 See: ADR 10 and 42; docs/reference/client-protocol.md (Writing).
 """
@@ -59,7 +59,7 @@ async def write_once(
     """Evaluate one command and answer when it is committed and applied.
 
     Raises:
-        CommandError: The command was refused, or (OUTCOME_UNKNOWN) nobody can tell yet.
+        CommandError: The command was refused, or its outcome is not known (OUTCOME_UNKNOWN).
     """
     _check_size(request.command)
     command = to_command(request.command)
@@ -102,7 +102,7 @@ async def write_once(
 
 
 def _take_origin(context: RequestContext, command: commands_pb2.Command) -> None:
-    """Let a command's own origin replace what its stream said."""
+    """Replace the stream's origin by the command's own, if it has one."""
     if command.HasField("origin"):
         origin = command.origin
         context.request_id = bounded_text(origin.request_id, "request id")
@@ -121,7 +121,7 @@ def _check_size(command: commands_pb2.Command) -> None:
 
 
 class WriteSession:
-    """One client's write stream. Owned by its call; lives on the event loop."""
+    """One client's write stream. Owned by its call; used on the event loop only."""
 
     def __init__(
         self, node: ServedNode, context: Context, limits: ServiceLimits, closing: Closing
