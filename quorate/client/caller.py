@@ -91,7 +91,7 @@ class Caller:
 
         Raises:
             ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
-                nobody answered before the deadline; its cause is the last failure.
+                no node answered before the deadline; its cause is the last failure.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
@@ -125,7 +125,7 @@ class Caller:
 
         Raises:
             grpc.RpcError: The call failed.
-            UnavailableError: Somebody answered who is no node of our cluster.
+            UnavailableError: The answering process is not a node of our cluster.
         """
         failure: grpc.RpcError | None = None
         answer = None

@@ -49,9 +49,9 @@ class Nodes:
         self._credentials = credentials
         self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
         self.leader: str | None = None
-        """Address of the node that leads, as last heard."""
+        """Last known address of the leader."""
         self.leader_epoch = -1
-        """The newest epoch heard of."""
+        """The newest known epoch."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

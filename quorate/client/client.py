@@ -30,7 +30,7 @@ from quorum.v1.metadata_pb2 import WriterIdentity
 TIMEOUT_SECONDS = 30.0
 """Default time for a write or a query, fail-over included."""
 STALL_SECONDS = 2.0
-"""A stream that owes answers and says nothing for so long is left for another node."""
+"""Seconds of silence after which a stream that owes answers is left for another node."""
 
 
 class Client(Writes, Operations):
@@ -77,7 +77,7 @@ class Client(Writes, Operations):
 
     @property
     def leader(self) -> str | None:
-        """Address of the leader, as last heard."""
+        """Last known address of the leader."""
         return self._nodes.leader
 
     def watch(

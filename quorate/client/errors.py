@@ -32,11 +32,11 @@ class ClientError(Exception):
 
 
 class OutcomeUnknownError(ClientError):
-    """A command was sent and nobody said what became of it: it may have been applied."""
+    """A command was sent and its outcome is not known: it may have been applied."""
 
 
 class UnavailableError(ClientError):
-    """Nobody could be asked before the deadline. A command reported so was never sent."""
+    """No node could be asked before the deadline. A command reported so was never sent."""
 
 
 class ProtocolError(ClientError):

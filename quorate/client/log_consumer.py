@@ -71,7 +71,7 @@ class LogConsumer:
         self._verify_checksums = verify_checksums
         self._max_bytes = max_bytes
         self._leader_epoch = -1
-        # Until a leader was heard of, the fetch itself is the check.
+        # Until a leader is known, the fetch itself is the check.
         self._must_validate = False
         self.high_watermark = -1
         """Everything below is committed, as of the last answer."""
@@ -100,7 +100,7 @@ class LogConsumer:
             OffsetOutOfRangeError: Policy NONE, and there is no position, or it lies below the
                 log start or beyond the end.
             ProtocolError: The bytes received are not what a log contains.
-            ClientError: Nobody answered, or the request was refused.
+            ClientError: No node answered, or the request was refused.
         """
         if self._position is None:
             await self._reset_position(OffsetOutOfRangeError("there is no position to read from"))

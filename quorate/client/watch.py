@@ -82,7 +82,7 @@ class Watch:
             OffsetOutOfRangeError: The log no longer reaches back to ``offset`` and the watch
                 was told not to begin again.
             ProtocolError: The server skipped or repeated something.
-            UnavailableError: Nobody answered for ``outage_seconds_max``.
+            UnavailableError: No node answered for ``outage_seconds_max``.
         """
         loop = asyncio.get_running_loop()
         lost_at: float | None = None

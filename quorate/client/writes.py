@@ -2,7 +2,7 @@
 
 Whatever breaks in between, a command is applied at most once; it ends with ``Applied``, with
 ``RefusedError`` (nothing changed), ``UnavailableError`` (never sent) or ``OutcomeUnknownError``
-(sent, and nobody said what became of it before the deadline).
+(sent, and the outcome was not known by the deadline).
 """
 
 from __future__ import annotations
