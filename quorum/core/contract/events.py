@@ -77,7 +77,7 @@ class RecordsAppended:
 
 @value
 class LogDiverged:
-    """This follower's log differed from the leader's and was cut to ``end_offset``."""
+    """This follower's log differed from the leader's and was truncated to ``end_offset``."""
 
     end_offset: int
     old_end: OffsetAndEpoch
@@ -103,7 +103,7 @@ class DownloadStarted:
 
 @value
 class ChunkReceived:
-    """A verified slice of a snapshot arrived."""
+    """A verified chunk of a snapshot arrived."""
 
     snapshot_id: SnapshotId
     position: int
@@ -172,7 +172,7 @@ class SelfRegistrationAsked:
 
 @value
 class SelfRegistrationAnswered:
-    """What the leader said to that; the voter set shows whether it happened."""
+    """The leader's answer to that request; the voter set shows whether it took effect."""
 
     error: ErrorCode
     message: str
@@ -188,7 +188,7 @@ class VotesNoMore:
 
 @value
 class TruncationRefused:
-    """The leader asked to cut below the high watermark; the log was left as it is (279.4)."""
+    """The leader asked to truncate below the high watermark; the log was left as it is (279.4)."""
 
     asked_end: int
     high_watermark: int
@@ -208,7 +208,7 @@ class ReplicaRegressed:
 
 @value
 class CampaignRefused:
-    """The election timer expired but this node may not stand, for ``reason``."""
+    """The election timer expired but this node may not campaign, for ``reason``."""
 
     epoch: int
     reason: str
@@ -216,7 +216,7 @@ class CampaignRefused:
 
 @value
 class VoteFloorReached:
-    """The log has grown back to the vote floor; the node votes and stands as before."""
+    """The log has grown back to the vote floor; the node votes and campaigns as before."""
 
     floor: OffsetAndEpoch
     log_end: OffsetAndEpoch
@@ -250,7 +250,7 @@ class ProcessPaused:
 
 @value
 class DiskStalled:
-    """The disk has not completed a write for ``waited_ms``: no leading, standing or voting."""
+    """The disk has completed no write for ``waited_ms``: no leading, campaigning or voting."""
 
     waited_ms: int
 
@@ -324,7 +324,7 @@ class UpstreamChanged:
 
 @value
 class BootstrapVotersAgreed:
-    """This bootstrap voter has agreed with whose disks to found the quorum; it never changes."""
+    """This bootstrap voter has agreed to a voter list; its agreement never changes."""
 
     voters: tuple[NodeId, ...]
 

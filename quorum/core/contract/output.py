@@ -62,7 +62,7 @@ class Append:
 
 @value
 class Truncate:
-    """Cut the log so that it ends at ``end_offset``."""
+    """Truncate the log so that it ends at ``end_offset``."""
 
     end_offset: int
 
@@ -188,7 +188,7 @@ class SnapshotInstalled:
 
 @value
 class LeadershipChanged:
-    """Who leads changed as far as this node knows.
+    """The leader that this node knows has changed.
 
     ``can_write`` is true only on the leader itself, once its own epoch's first record is
     committed. Every proposal of an earlier leadership term that was not committed has failed.
@@ -228,7 +228,7 @@ class RequestSettled:
 
     ``error`` is ``NONE`` when it was done; ``message`` says what happened, in one sentence. Of a
     change of the voter set, ``offset`` is where its record is in the log. With an error and an
-    offset the *outcome is unknown*: the record may yet be committed, or be cut away by another
+    offset the *outcome is unknown*: the record may yet be committed, or be truncated by another
     leader. With an error and -1 nothing has happened.
     """
 
@@ -252,7 +252,7 @@ class VotersChanged:
 
 @value
 class LeaderEndpoints:
-    """Where the current leader said it can be reached."""
+    """The addresses at which the current leader can be reached."""
 
     leader: ReplicaKey
     addresses: tuple[str, ...]

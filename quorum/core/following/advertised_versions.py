@@ -1,8 +1,8 @@
-"""What a voter tells its leader of its own release, so that a release that was replaced is known.
+"""How a voter advertises its supported versions, so that its leader notices a replaced release.
 
-It rides on every Fetch until the leader has answered one of them: a voter that has started again
-follows anew and has told nothing yet, so its first Fetches say what is true from now on. A leader
-asks as well (``leadership_term``), for releases that say nothing by themselves.
+Every Fetch carries them until the leader has answered one. A restarted voter follows anew and has
+advertised nothing yet, so its first Fetches carry the versions of its new release. The leader also
+asks (``leadership_term``), for releases that do not advertise versions.
 
 See: KIP-584; KIP-853 (UpdateRaftVoter).
 """
@@ -16,7 +16,10 @@ from quorum.types import NodeId, VersionRange
 
 
 def versions_to_advertise(core: CoreState, peer: NodeId) -> tuple[VersionRange, ...]:
-    """What the next Fetch to ``peer`` says; empty for whom it is not for, or who knows it."""
+    """Return the versions for the next Fetch to ``peer``.
+
+    Empty if the peer is not our leader or already has our versions.
+    """
     role, versions = core.role, core.versions
     if (
         isinstance(role, Follower)
@@ -30,6 +33,6 @@ def versions_to_advertise(core: CoreState, peer: NodeId) -> tuple[VersionRange, 
 
 
 def note_answered(role: Follower, flight: InFlight) -> None:
-    """The leader has answered a Fetch usefully, and so has heard what it told."""
+    """Record that the leader answered a Fetch and so has the versions it carried."""
     if flight.supported:
         role.advertised_versions = flight.supported

@@ -129,9 +129,10 @@ def resign_if_replay_stopped(core: CoreState) -> None:
 
 
 def _upkeep(core: CoreState, leader: Leader) -> None:
-    """Remind silent voters of who leads, forget silent observers, trim.
+    """Send BeginQuorumEpoch to silent voters, forget silent observers, trim the log.
 
-    Who hears who leads says what it can run with; all are asked that now and then.
+    Each BeginQuorumEpoch response carries the voter's supported versions. A voter whose versions
+    are older than ``VERSIONS_KNOWN_MS`` is asked again, silent or not.
     """
     period_ms = max(1, core.config.fetch_timeout_ms // 2)
     for progress in leader.remote.values():
@@ -176,7 +177,7 @@ def _send_begin(core: CoreState, progress: ReplicaProgress) -> None:
 
 
 def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpochResponse) -> None:
-    """A voter has heard of this leadership term, or tells of a newer one."""
+    """Record a voter's acknowledgement of this leadership term, or learn a newer epoch."""
     request = answered(core, sender, response, Purpose.BEGIN_EPOCH, Purpose.PROBE)
     leader = core.role
     if request is None or not isinstance(leader, Leader):
@@ -244,8 +245,8 @@ def hear_leader(
 ) -> bool:
     """Adopt the leader of a BeginQuorumEpoch; False if it contradicts what is known.
 
-    It also proves the leader alive: a node that was about to stand goes back to following. Not if
-    anybody may have sent it (ADR 52): pre-votes then find out whether the leader is alive.
+    It also proves the leader alive: a node that was about to campaign follows again. An unproven
+    request (ADR 52) does not: pre-votes then find out whether the leader is alive.
     """
     if not follow_hint(
         core,

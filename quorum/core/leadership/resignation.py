@@ -29,10 +29,10 @@ from quorum.types import NodeId, ReplicaKey
 
 
 def successor_backoff_ms(successors: Sequence[ReplicaKey], me: ReplicaKey, backoff_max: int) -> int:
-    """How long the one named ``me`` waits before it stands.
+    """Return how long, in milliseconds, the replica ``me`` waits before it campaigns.
 
-    The first in the list at once, later ones exponentially longer, at most ``backoff_max``;
-    who is not in the list waits longest.
+    The first in the list campaigns at once, later ones wait exponentially longer, at most
+    ``backoff_max``. A replica that is not in the list waits longest.
     """
     count = len(successors)
     for position, successor in enumerate(successors):
@@ -44,7 +44,7 @@ def successor_backoff_ms(successors: Sequence[ReplicaKey], me: ReplicaKey, backo
 
 
 def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
-    """The leader of this epoch has given it up: stand after the back-off it implies."""
+    """Campaign after the back-off that the leader's EndQuorumEpoch implies."""
     error = (
         ErrorCode.INCONSISTENT_CLUSTER_ID
         if has_wrong_cluster(core, request.cluster_id)

@@ -1,9 +1,9 @@
-"""Leadership transfer: the leader lets a voter of its choice stand while it still leads.
+"""Leadership transfer: the leader lets a chosen voter campaign while it still leads.
 
-The leader takes no further writes, waits until the target has its whole log and all of it is
-committed, and then tells it to stand, by an EndQuorumEpoch with ``campaign_now``. The target skips
-the pre-vote: that protects a leader who lives, and here the leader itself asked. The others hear
-of nothing but the vote request, so nobody competes.
+The leader takes no further writes and waits until the target has its whole log and all of it is
+committed. Then it asks the target to campaign, by an EndQuorumEpoch with ``campaign_now``. The
+target skips the pre-vote: that protects a live leader, and here the leader itself asked. The other
+voters receive only the vote request, so none of them competes.
 
 The leader leads on until the target's newer epoch deposes it. If the target refuses, does not
 answer or is not elected within the bound, writes go on as if nothing had been asked; except

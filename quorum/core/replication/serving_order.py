@@ -20,10 +20,10 @@ from quorum.core.state.roles import Leader
 from quorum.core.voters import majority
 
 GATHERED_MAX = 8
-"""A replica this many records behind is served at once: a message for eight writes is cheap, and so
-many at a time are of several writers, who may need either follower. Records are counted and not
-writes, of which nothing is known here: one command of as many records, such as a topic of eight
-partitions, is served to everybody at once."""
+"""A replica this many records behind is served at once. One message for eight writes is cheap.
+Eight records usually mean concurrent writers, and either follower may be needed to commit. The core
+counts records, because it does not know writes. A command of as many records, such as a topic of
+eight partitions, is served to every replica at once."""
 
 
 def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:

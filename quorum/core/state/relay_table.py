@@ -16,9 +16,9 @@ from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.types import Epoch, NodeId, ReplicaKey
 
 LINKS_MAX = 256
-"""Observers whose way a report names; all of them are counted. Each takes 8 bytes."""
+"""Observers whose route a report names; all of them are counted. Each takes 8 bytes."""
 LINKS_REPEAT_MS = 10_000
-"""How often ways are named that have not changed: a report may get lost."""
+"""How often unchanged routes are reported again, because a report may get lost."""
 
 
 @dataclass(slots=True)
@@ -32,17 +32,17 @@ class Relay:
     """What is reported upstream. Its low is never above the truth: positions only rise between
     two ``refresh`` calls, and one that is lower is taken in by ``note``."""
     silent_until_ms: int = 0
-    """Until then observers may come back that fetched from a former life of this relay, and of
-    which nothing is known."""
+    """Until then, observers may return that fetched from an earlier process run of this relay. This
+    relay knows nothing of them."""
     upkeep_due_ms: int = 0
     told: tuple[Epoch, tuple[tuple[NodeId, NodeId], ...]] = (-1, ())
-    """The leadership term and the ways last named in it."""
+    """The leadership term and the routes last reported in it."""
     report_again_ms: int = 0
     answered_to: int = 0
     """The high watermark with which held Fetches were last looked through."""
 
     def note(self, progress: ReplicaProgress) -> None:
-        """A replica has told its position."""
+        """Refresh the subtree if a replica's reported position lowers its minimum."""
         low = needed_from(progress)
         known = self.subtree
         if known is None or low < known.low:
@@ -65,9 +65,9 @@ class Relay:
         )
 
     def reported(self, now_ms: int, log_start: int) -> Subtree | None:
-        """What is below this relay as it says; None for nobody.
+        """Return the subtree below this relay as reported upstream; None without observers.
 
-        Who has not been heard of counts as in need of the whole log of this relay.
+        An observer that has not fetched since a restart counts as needing this relay's whole log.
         """
         subtree = self.subtree
         if now_ms < self.silent_until_ms:
@@ -76,7 +76,7 @@ class Relay:
         return subtree
 
     def report(self, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
-        """What the next Fetch says: the ways only when they are news, to keep Fetches small."""
+        """Return the report for the next Fetch, with routes only if new, to keep Fetches small."""
         subtree = self.reported(now_ms, log_start)
         if subtree is None or not subtree.links:
             return subtree
@@ -87,7 +87,7 @@ class Relay:
         return subtree
 
     def forget_silent(self, limit_ms: int) -> bool:
-        """Drop observers not heard of since ``limit_ms``; whether there were any."""
+        """Drop observers silent since ``limit_ms``; return whether there were any."""
         silent = [key for key, each in self.downstream.items() if each.live_since_ms < limit_ms]
         for key in silent:
             del self.downstream[key]

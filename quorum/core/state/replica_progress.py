@@ -15,7 +15,7 @@ from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.types import ReplicaKey, VersionRange
 
 VERSIONS_KNOWN_MS = 60_000
-"""How long a voter is believed to be of the release that it said last; then it is asked again."""
+"""How long a voter's reported versions are trusted; then the leader asks again."""
 
 
 @dataclass(slots=True)
@@ -46,11 +46,11 @@ class ReplicaProgress:
     subtree: Subtree | None = None
     """What the observers need that fetch through it; None for one that is no relay."""
     is_disqualified: bool = False
-    """Whether it said with its last Fetch that its disk never votes (``bootstrapping``)."""
+    """Whether its last Fetch reported that its disk never votes (``bootstrapping``)."""
     supported: tuple[VersionRange, ...] | None = None
-    """What it can run with, as it said last; None when it said nothing in this leadership term."""
+    """Its supported versions as last reported; None if not reported in this leadership term."""
     supported_ms: int = -VERSIONS_KNOWN_MS
-    """When it said so."""
+    """When it reported them."""
     begin: PeerRequest = field(init=False)
     """The BeginQuorumEpoch to a voter; due again after a while, answered or not."""
 
@@ -77,12 +77,12 @@ class ReplicaProgress:
         self.download_end = -1
 
     def note_supported(self, supported: tuple[VersionRange, ...], *, now_ms: int) -> None:
-        """It has said what its release can run with: with a Fetch, or asked by BeginQuorumEpoch."""
+        """Record the versions that a Fetch or a BeginQuorumEpoch response reported."""
         self.supported = supported
         self.supported_ms = now_ms
 
     def note_subtree(self, subtree: Subtree | None) -> None:
-        """Take a relay's report; ways that it leaves out are as they were."""
+        """Take a relay's report; routes that it leaves out are unchanged."""
         if subtree is not None and not subtree.links and self.subtree is not None:
             subtree = replace(subtree, links=self.subtree.links)
         self.subtree = subtree

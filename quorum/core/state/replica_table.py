@@ -62,7 +62,7 @@ def progress_for(
         return progress
     former = leader.remote.get(key.id)
     if former is not None and former.key.matches(key):
-        # What its disk once acknowledged is not there any more.
+        # The replica no longer has the records it acknowledged.
         former.end_offset = -1
     progress = leader.observers.get(key) or track_observer(core, leader, key)
     progress.is_disqualified = True
