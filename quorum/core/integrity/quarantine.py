@@ -1,7 +1,7 @@
-"""Giving up on the own log: a vote floor, no leadership any more, and the end of this life.
+"""Quarantine this replica's own log: store a vote floor, resign, and end this process run.
 
-What is wrong lies below the high watermark of a running node, where nothing is ever cut; so the
-node stops, and its next life sets aside what is wrong before it begins.
+The wrong records lie below the high watermark of a running node, where it never truncates. So the
+node stops, and its next process run sets the wrong records aside before it begins.
 
 See: ADR 5 and 7.
 """

@@ -1,10 +1,10 @@
-"""A disk that hangs: the node gives up leading, and does not stand or vote until it goes on.
+"""Disk stalls: the node resigns, and does not campaign or vote until the disk completes writes.
 
-A leader whose disk hangs would otherwise keep its office for ever: the followers commit without
-it, and its answers to Fetch are as good as heart-beats. A follower needs no rule to stop
-acknowledging, since its next Fetch waits for the disk; but it must not stand or promise votes.
+A leader whose disk hangs would otherwise lead forever: the followers commit without it, and its
+answers to Fetch work as heartbeats. A follower needs no rule against acknowledging, since its next
+Fetch waits for the disk. But it must not campaign or promise votes.
 
-A lone voter stays in office, because nobody could take over.
+A lone voter keeps its leadership, because no other node could take over.
 
 See: hashicorp/raft #503, etcd #15247 (leaders that outlive their disk).
 """
@@ -20,7 +20,7 @@ from quorum.core.state.timers import Timer
 
 
 def watch(core: CoreState) -> None:
-    """Look whether the disk still completes what it was given; a leader resigns if not."""
+    """Check whether the disk still completes its writes; a leader resigns if it does not."""
     if core.now_ms < core.disk.check_due_ms:
         return
     if not core.disk.check(core.now_ms):

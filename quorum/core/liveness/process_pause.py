@@ -1,8 +1,8 @@
-"""A node that stood still lets the others be heard before it calls them silent.
+"""After a process pause, a node gives its peers time before it treats them as silent.
 
-A process that was stopped, starved or swapped out finds its timers over and what the others sent
-meanwhile still unread. Their silence was its own. So its fetch timer, or its check quorum if it
-leads, gets a little longer, once per fetch timeout: a node that always comes late still acts.
+A process that was stopped, starved or swapped out finds its timers expired, and the messages of
+its peers still unread. So its fetch timer, or its check quorum if it leads, is extended a little.
+This happens at most once per fetch timeout: a node that is always late still acts.
 
 Nothing is promised here: votes, commits and reads never rest on these timers.
 
@@ -19,7 +19,7 @@ _GRACE_DIVISOR = 4
 
 
 def excuse_others(core: CoreState, late_ms: int) -> None:
-    """Give those this node waits for a quarter of the fetch timeout from now on."""
+    """Give the peers that this node waits for a quarter of the fetch timeout from now on."""
     if core.now_ms < core.next_grace_ms:
         return
     role = core.role

@@ -1,1 +1,1 @@
-"""What replicas say to each other: plain values, one request and one response type per RPC."""
+"""The messages between replicas: plain values, one request and one response type per RPC."""

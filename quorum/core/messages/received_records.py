@@ -1,4 +1,4 @@
-"""What the core is told of records that came from elsewhere; their bytes it never looks into."""
+"""How received records are described to the core, which never looks into their bytes."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ class RaftNode:
         return self._core.log.end_offset_for_epoch(requested)
 
     def _begin(self, now_ms: int) -> CoreState:
-        if not self._is_started:  # Who does not know its own disk says nothing.
+        if not self._is_started:  # A node must not send before it has read its own state.
             raise QuorumUsageError("the node has not been started")
         core = self._core
         if now_ms > core.now_ms:  # Time never runs backwards.

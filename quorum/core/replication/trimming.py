@@ -49,10 +49,9 @@ def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
 def _needed_from(core: CoreState, leader: Leader) -> int:
     """The lowest offset that a live replica still has to fetch from this log.
 
-    Who has not been heard of counts as live for one session from the beginning of the leadership
-    term: nothing is known of it yet. It then holds the log where it is. Voters have an entry from
-        the
-    beginning; which observers an earlier leader served is known to nobody.
+    A replica that has not fetched yet counts as live for one session from the beginning of the
+    leadership term, because its position is unknown. The log start then does not move. Voters have
+    an entry from the beginning; the observers of an earlier leader are unknown.
     """
     limit_ms = core.now_ms - core.config.observer_session_ms
     if core.epoch > _FIRST_EPOCH and leader.since_ms >= limit_ms:
