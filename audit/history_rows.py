@@ -31,57 +31,21 @@ _KEY_COLUMNS = (
     "config_name", "feature", "producer_id", "entity",
 )  # fmt: skip
 
-_KEYS: dict[type[MetadataRecord], dict[str, str]] = {
-    records.TopicRecord: {"topic": "name", "topic_id": "topic_id"},
-    records.RemoveTopicRecord: {"topic_id": "topic_id"},
-    records.PartitionRecord: {"topic_id": "topic_id", "partition": "partition_id"},
-    records.PartitionChangeRecord: {"topic_id": "topic_id", "partition": "partition_id"},
-    records.ClearElrRecord: {"topic": "topic_name"},
-    records.ConfigRecord: {
-        "resource_type": "resource_type",
-        "resource_name": "resource_name",
-        "config_name": "name",
-    },
-    records.RegisterBrokerRecord: {"broker_id": "broker_id"},
-    records.UnregisterBrokerRecord: {"broker_id": "broker_id"},
-    records.BrokerRegistrationChangeRecord: {"broker_id": "broker_id"},
-    records.BrokerFencedEvent: {"broker_id": "broker_id"},
-    records.BrokerUnfencedEvent: {"broker_id": "broker_id"},
-    records.BrokerShutdownEvent: {"broker_id": "broker_id"},
-    records.FenceBrokerRecord: {"broker_id": "id"},
-    records.UnfenceBrokerRecord: {"broker_id": "id"},
-    records.RegisterControllerRecord: {"broker_id": "controller_id"},
-    records.UnregisterControllerRecord: {"broker_id": "controller_id"},
-    records.FeatureLevelRecord: {"feature": "name"},
-    records.ProducerIdsRecord: {"broker_id": "broker_id"},
-    records.InitProducerRecord: {"producer_id": "producer_id"},
-    records.ExpireProducerRecord: {"producer_id": "producer_id"},
-    records.ProducerStateRecord: {"producer_id": "producer_id"},
-    records.TransactionalIdRecord: {"producer_id": "producer_id", "entity": "transactional_id"},
-    records.RemoveTransactionalIdRecord: {"entity": "transactional_id"},
-    records.ClientQuotaRecord: {},
-    records.AccessControlEntryRecord: {"resource_name": "resource_name", "entity": "id"},
-    records.RemoveAccessControlEntryRecord: {"entity": "id"},
-    records.UserScramCredentialRecord: {"entity": "name"},
-    records.RemoveUserScramCredentialRecord: {"entity": "name"},
-    records.DelegationTokenRecord: {"entity": "token_id"},
-    records.RemoveDelegationTokenRecord: {"entity": "token_id"},
-    records.BeginTransactionRecord: {"entity": "name"},
-    records.EndTransactionRecord: {},
-    records.AbortTransactionRecord: {},
-    records.NoOpRecord: {},
-    records.ZkMigrationStateRecord: {},
-    records.BrokerEpochRecord: {},
-    records.BeginImportRecord: {"entity": "source_cluster_id"},
-    records.ImportStateRecord: {"entity": "source_cluster_id"},
+_NAMED_ALIKE = frozenset({"topic_id", "broker_id", "resource_name", "producer_id"})
+"""Key columns that a field of the same name fills; ``MetadataRecord.HISTORY`` names another."""
+
+_SOURCES: dict[int, list[tuple[str, str]]] = {
+    key: [(spec.name, spec.name) for spec in row.fields if spec.name in _NAMED_ALIKE]
+    + ([] if row.record_class.HISTORY is None else [row.record_class.HISTORY])
+    for key, row in records.RECORD_TYPES.items()
 }
-"""Key column -> attribute of the record. A test holds it against the table of record types."""
+"""By API key: key column and the field that fills it."""
 
 
 def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
     """What the record is about, one value per key column."""
     known: dict[str, object] = {"topic": topic}
-    for column, attribute in _KEYS[type(content)].items():
+    for column, attribute in _SOURCES[content.API_KEY]:
         value = getattr(content, attribute)
         known[column] = uuid_to_text(value) if isinstance(value, bytes) else value
     if isinstance(content, records.ConfigRecord):

@@ -18,7 +18,6 @@ from statemachine.image import MetadataImage
 from statemachine.sections.cluster import BrokerRegistration, ControllerRegistration
 from statemachine.sections.configs import ResourceType
 from statemachine.sections.partitions import PartitionState
-from statemachine.sections.security import entity_order
 
 View: TypeAlias = ImageDelta | MetadataImage
 
@@ -127,7 +126,9 @@ def quota_effect(
     entity: tuple[records.QuotaEntity, ...], quota: str, value: float | None
 ) -> Effect:
     """A client quota as it is now, None when it is gone."""
-    parts = {part.entity_type: part.entity_name for part in sorted(entity, key=entity_order)}
+    parts = {
+        part.entity_type: part.entity_name for part in sorted(entity, key=records.entity_order)
+    }
     text = json.dumps(parts, ensure_ascii=False)
     return Effect("client_quotas", DELETE if value is None else SET, (text, quota, value))
 
@@ -198,7 +199,9 @@ def _all_producer_ids(image: MetadataImage) -> Iterator[Effect]:
 
 def _all_quotas(image: MetadataImage) -> Iterator[Effect]:
     groups = image.security.quotas.items()
-    for entity, quotas in sorted(groups, key=lambda group: [entity_order(p) for p in group[0]]):
+    for entity, quotas in sorted(
+        groups, key=lambda group: [records.entity_order(p) for p in group[0]]
+    ):
         for quota, value in sorted(quotas.items()):
             yield quota_effect(entity, quota, value)
 

@@ -16,7 +16,6 @@ from statemachine.codec_native import encode_native
 from statemachine.image import MetadataImage, Provenance
 from statemachine.import_state import IMPORT_KEY
 from statemachine.imports import state_record
-from statemachine.record_keys import record_key
 from statemachine.records import (
     METADATA_VERSION,
     BrokerEpochRecord,
@@ -30,11 +29,12 @@ from statemachine.records import (
     RegisterControllerRecord,
     TopicRecord,
     ZkMigrationStateRecord,
+    entity_order,
     record_version,
 )
 from statemachine.sections import partitions, producers
 from statemachine.sections.cluster import NO_EPOCH, BrokerRegistration, ControllerRegistration
-from statemachine.sections.security import QuotaKey, entity_order
+from statemachine.sections.security import QuotaKey
 
 DIGEST_BYTES = 16
 
@@ -48,7 +48,7 @@ def dump_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield from _plain_records(image)
         return
     for record in _plain_records(image):
-        extra = image.extras.get(record_key(record))
+        extra = image.extras.get(record.record_key())
         if extra is not None:
             record.extra = extra
         yield record

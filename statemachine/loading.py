@@ -21,7 +21,6 @@ from statemachine.codec_kafka import FRAME_VERSION
 from statemachine.delta import ImageDelta
 from statemachine.dump import StateDigest, state_digest
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
-from statemachine.record_keys import DUMPED_TYPES
 from statemachine.records import ImportStateRecord
 from statemachine.replay import REPLAY
 
@@ -141,7 +140,7 @@ class _Loader:
         try:
             for value in values:
                 record = decode(value)
-                if type(record) not in DUMPED_TYPES:
+                if record.IDENTITY is None:
                     raise self._corrupt(f"record {done} is a {type(record).__name__}")
                 replay[type(record)](delta, record)
                 if digest is not None and type(record) is not ImportStateRecord:

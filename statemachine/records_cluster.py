@@ -49,6 +49,8 @@ class RegisterBrokerRecord(MetadataRecord):
 
     API_KEY: ClassVar[int] = 0
     VERSION_MAX: ClassVar[int] = 4
+    VERSION_STEPS = ((7, 1), (8, 2), (17, 3), (30, 4))
+    IDENTITY = ("broker_id",)
     broker_id: Int32 = 0
     is_migrating_zk_broker: Annotated[bool, Since(2)] = False
     incarnation_id: UuidValue = ZERO_UUID
@@ -76,6 +78,7 @@ class FenceBrokerRecord(MetadataRecord):
     """Old form of fencing. Carries no partition changes and none are derived from it."""
 
     API_KEY: ClassVar[int] = 7
+    HISTORY = ("broker_id", "id")
     id: Int32 = 0
     epoch: Int64 = 0
 
@@ -85,6 +88,7 @@ class UnfenceBrokerRecord(MetadataRecord):
     """Old form of unfencing."""
 
     API_KEY: ClassVar[int] = 8
+    HISTORY = ("broker_id", "id")
     id: Int32 = 0
     epoch: Int64 = 0
 
@@ -94,6 +98,8 @@ class FeatureLevelRecord(MetadataRecord):
     """The finalised level of a feature; 0 removes it."""
 
     API_KEY: ClassVar[int] = 12
+    IDENTITY = ("name",)
+    HISTORY = ("feature", "name")
     name: str = ""
     feature_level: Int16 = 0
 
@@ -127,6 +133,7 @@ class ZkMigrationStateRecord(MetadataRecord):
     """Legacy migration phase: 0 none, 1 pre-migration, 2 migration, 3 post-migration."""
 
     API_KEY: ClassVar[int] = 21
+    IDENTITY = ()
     zk_migration_state: Int8 = 0
 
 
@@ -135,6 +142,7 @@ class BeginTransactionRecord(MetadataRecord):
     """Opens a metadata transaction (KIP-868)."""
 
     API_KEY: ClassVar[int] = 23
+    HISTORY = ("entity", "name")
     name: Annotated[str | None, Tag(0)] = None
 
 
@@ -158,6 +166,8 @@ class RegisterControllerRecord(MetadataRecord):
     """A controller announces its endpoints and feature ranges; replaces by id."""
 
     API_KEY: ClassVar[int] = 27
+    IDENTITY = ("controller_id",)
+    HISTORY = ("broker_id", "controller_id")
     controller_id: Int32 = 0
     incarnation_id: UuidValue = ZERO_UUID
     zk_migration_ready: bool = False
@@ -170,4 +180,5 @@ class UnregisterControllerRecord(MetadataRecord):
     """Removes a controller's registration, which must exist."""
 
     API_KEY: ClassVar[int] = 29
+    HISTORY = ("broker_id", "controller_id")
     controller_id: Int32 = 0

@@ -48,6 +48,7 @@ class ProducerStateRecord(MetadataRecord):
 
     API_KEY: ClassVar[int] = 20000
     VERSION_MAX: ClassVar[int] = 1
+    IDENTITY = ("producer_id",)
     producer_id: Int64 = 0
     producer_epoch: Int16 = 0
     last_sequence: Int32 = -1
@@ -118,6 +119,7 @@ class BrokerEpochRecord(MetadataRecord):
     """The highest broker epoch ever registered; appears in checkpoints only (380.1)."""
 
     API_KEY: ClassVar[int] = 20006
+    IDENTITY = ()
     highest_broker_epoch: Int64 = -1
 
 
@@ -138,6 +140,8 @@ class TransactionalIdRecord(MetadataRecord):
     """
 
     API_KEY: ClassVar[int] = 20007
+    IDENTITY = ("transactional_id",)
+    HISTORY = ("entity", "transactional_id")
     transactional_id: str = ""
     producer_id: Int64 = -1
     previous_producer_id: Int64 = -1
@@ -155,6 +159,7 @@ class RemoveTransactionalIdRecord(MetadataRecord):
     """Forgets a transactional id, which must exist."""
 
     API_KEY: ClassVar[int] = 20008
+    HISTORY = ("entity", "transactional_id")
     transactional_id: str = ""
 
 
@@ -168,6 +173,7 @@ class BeginImportRecord(MetadataRecord):
     """
 
     API_KEY: ClassVar[int] = 20009
+    HISTORY = ("entity", "source_cluster_id")
     source_cluster_id: str = ""
     checkpoint_offset: Int64 = -1
     is_in_checkpoint: bool = False
@@ -183,6 +189,8 @@ class ImportStateRecord(MetadataRecord):
     """
 
     API_KEY: ClassVar[int] = 20010
+    IDENTITY = ()
+    HISTORY = ("entity", "source_cluster_id")
     source_cluster_id: str = ""
     checkpoint_offset: Int64 = -1
     is_in_checkpoint: bool = False

@@ -101,7 +101,26 @@ class MetadataRecord:
 
     API_KEY: ClassVar[int] = -1
     VERSION_MAX: ClassVar[int] = 0
+    VERSION_STEPS: ClassVar[tuple[tuple[int, int], ...]] = ()
+    """(metadata.version level, record version from there on): 3.3-IV3 is 7, 3.4-IV0 8,
+    3.7-IV2 17, 4.0-IV1 23, 4.3-IV0 30. Without steps a type is written in the lowest version that
+    carries its content."""
+    IDENTITY: ClassVar[tuple[str, ...] | None] = None
+    """Fields that name what the record states whole. Only such records occur in a checkpoint;
+    None marks a change or an event."""
+    HISTORY: ClassVar[tuple[str, str] | None] = None
+    """A key column of the audit's ``history`` and the field that fills it under another name."""
     extra: Extra | None = field(default=None, kw_only=True)
+
+    def record_key(self) -> tuple[Any, ...]:
+        """The key of what the record states, equal to what replay reports as touched.
+
+        Raises:
+            TypeError: Records of this type describe a change or an event; they have no key.
+        """
+        if self.IDENTITY is None:
+            raise TypeError(f"{type(self).__name__} states nothing whole")
+        return (self.API_KEY, *(getattr(self, name) for name in self.IDENTITY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ class DelegationTokenRecord(MetadataRecord):
     """Creates or renews a delegation token. Times in milliseconds since 1970."""
 
     API_KEY: ClassVar[int] = 10
+    IDENTITY = ("token_id",)
+    HISTORY = ("entity", "token_id")
     owner: str = ""
     requester: str = ""
     renewers: tuple[str, ...] = ()
@@ -31,6 +33,8 @@ class UserScramCredentialRecord(MetadataRecord):
     """Sets a SCRAM credential. ``mechanism``: 1 SHA-256, 2 SHA-512."""
 
     API_KEY: ClassVar[int] = 11
+    IDENTITY = ("name", "mechanism")
+    HISTORY = ("entity", "name")
     name: str = ""
     mechanism: Int8 = 0
     salt: bytes = b""
@@ -44,6 +48,8 @@ class AccessControlEntryRecord(MetadataRecord):
     """Adds an ACL under a random id."""
 
     API_KEY: ClassVar[int] = 18
+    IDENTITY = ("id",)
+    HISTORY = ("entity", "id")
     id: UuidValue = ZERO_UUID
     resource_type: Int8 = 0
     resource_name: str = ""
@@ -59,6 +65,7 @@ class RemoveAccessControlEntryRecord(MetadataRecord):
     """Removes the ACL with that id, which must exist."""
 
     API_KEY: ClassVar[int] = 19
+    HISTORY = ("entity", "id")
     id: UuidValue = ZERO_UUID
 
 
@@ -67,6 +74,7 @@ class RemoveUserScramCredentialRecord(MetadataRecord):
     """Removes one SCRAM credential."""
 
     API_KEY: ClassVar[int] = 22
+    HISTORY = ("entity", "name")
     name: str = ""
     mechanism: Int8 = 0
 
@@ -76,4 +84,5 @@ class RemoveDelegationTokenRecord(MetadataRecord):
     """Removes a delegation token."""
 
     API_KEY: ClassVar[int] = 26
+    HISTORY = ("entity", "token_id")
     token_id: str = ""

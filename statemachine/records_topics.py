@@ -35,6 +35,8 @@ class TopicRecord(MetadataRecord):
     """Binds a topic name to an id; comes before the topic's partitions."""
 
     API_KEY: ClassVar[int] = 2
+    IDENTITY = ("topic_id",)
+    HISTORY = ("topic", "name")
     name: str = ""
     topic_id: UuidValue = ZERO_UUID
 
@@ -45,6 +47,9 @@ class PartitionRecord(MetadataRecord):
 
     API_KEY: ClassVar[int] = 3
     VERSION_MAX: ClassVar[int] = 2
+    VERSION_STEPS = ((17, 1), (23, 2))
+    IDENTITY = ("topic_id", "partition_id")
+    HISTORY = ("partition", "partition_id")
     partition_id: Int32 = -1
     topic_id: UuidValue = ZERO_UUID
     replicas: Int32Tuple = ()
@@ -69,6 +74,8 @@ class ConfigRecord(MetadataRecord):
     """
 
     API_KEY: ClassVar[int] = 4
+    IDENTITY = ("resource_type", "resource_name", "name")
+    HISTORY = ("config_name", "name")
     resource_type: Int8 = 0
     resource_name: str = ""
     name: str = ""
@@ -85,6 +92,8 @@ class PartitionChangeRecord(MetadataRecord):
 
     API_KEY: ClassVar[int] = 5
     VERSION_MAX: ClassVar[int] = 2
+    VERSION_STEPS = ((17, 1), (23, 2))
+    HISTORY = ("partition", "partition_id")
     partition_id: Int32 = -1
     topic_id: UuidValue = ZERO_UUID
     isr: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
@@ -114,15 +123,26 @@ class QuotaEntity(WireStruct):
     entity_name: str | None = None
 
 
+def entity_order(entity: QuotaEntity) -> tuple[str, bool, str]:
+    """Sorting key of one part of a quota's entity; the default entity comes first."""
+    return (entity.entity_type, entity.entity_name is not None, entity.entity_name or "")
+
+
 @dataclass(slots=True)
 class ClientQuotaRecord(MetadataRecord):
     """Sets or removes one quota key of an entity."""
 
     API_KEY: ClassVar[int] = 14
+    IDENTITY = ("sorted_entity", "key")
     entity: tuple[QuotaEntity, ...] = ()
     key: str = ""
     value: float = 0.0
     remove: bool = False
+
+    @property
+    def sorted_entity(self) -> tuple[QuotaEntity, ...]:
+        """The parts of the entity in canonical order."""
+        return tuple(sorted(self.entity, key=entity_order))
 
 
 @dataclass(slots=True)
@@ -130,6 +150,7 @@ class ProducerIdsRecord(MetadataRecord):
     """Producer ids below ``next_producer_id`` have been handed out."""
 
     API_KEY: ClassVar[int] = 15
+    IDENTITY = ()
     broker_id: Int32 = 0
     broker_epoch: Int64 = -1
     next_producer_id: Int64 = 0
@@ -140,4 +161,5 @@ class ClearElrRecord(MetadataRecord):
     """Empties ELR and last-known ELR of one topic, or of all when the name is empty."""
 
     API_KEY: ClassVar[int] = 28
+    HISTORY = ("topic", "topic_name")
     topic_name: str = ""

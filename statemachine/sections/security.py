@@ -126,7 +126,7 @@ class SecurityDelta:
 
     def replay_quota(self, record: ClientQuotaRecord) -> None:
         """A quota was set or removed. Removing what is not set is accepted."""
-        entity = tuple(sorted(record.entity, key=entity_order))
+        entity = record.sorted_entity
         quotas = self._quotas.open_group(entity)
         key = (_QUOTA, entity, record.key)
         old = quotas.get(record.key)
@@ -139,8 +139,3 @@ class SecurityDelta:
         if old is not None and old != record.value:
             self._tracker.modified(key)
         self._tracker.stored(key, record.extra, existed=old is not None)
-
-
-def entity_order(entity: QuotaEntity) -> tuple[str, bool, str]:
-    """Sorting key of one part of a quota's entity; the default entity comes first."""
-    return (entity.entity_type, entity.entity_name is not None, entity.entity_name or "")

@@ -9,7 +9,7 @@ import pytest
 
 from audit.directory import plan_source
 from audit.errors import AuditError
-from audit.history_rows import _KEYS
+from audit.history_rows import _KEY_COLUMNS, _SOURCES
 from audit.reader import read_state
 from audit.schema import HISTORY, TABLES, TYPED_TABLES, arrow_schema, columns
 from audit.typed_tables import EFFECTS, WITHOUT_EFFECT
@@ -65,7 +65,18 @@ def small_cluster(log: AuditLog) -> None:
 def test_every_record_type_has_rows() -> None:
     assert set(EFFECTS) | WITHOUT_EFFECT == RECORD_CLASSES
     assert not set(EFFECTS) & WITHOUT_EFFECT
-    assert set(_KEYS) == RECORD_CLASSES
+    for record_class in RECORD_CLASSES:
+        filled = [column for column, _ in _SOURCES[record_class.API_KEY]]
+        assert set(filled) <= set(_KEY_COLUMNS)
+        assert len(set(filled)) == len(filled)
+        assert all(hasattr(record_class(), field) for _, field in _SOURCES[record_class.API_KEY])
+
+
+def test_a_key_column_is_filled_from_the_field_that_names_the_thing() -> None:
+    assert _SOURCES[RegisterBrokerRecord.API_KEY] == [("broker_id", "broker_id")]
+    assert _SOURCES[TopicRecord.API_KEY] == [("topic_id", "topic_id"), ("topic", "name")]
+    assert _SOURCES[UserScramCredentialRecord.API_KEY] == [("entity", "name")]
+    assert _SOURCES[EndTransactionRecord.API_KEY] == []
 
 
 @pytest.mark.parametrize("table", TABLES)

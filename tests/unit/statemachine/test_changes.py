@@ -11,7 +11,6 @@ from statemachine.changes import ChangeCounter
 from statemachine.delta import ImageDelta
 from statemachine.dump import count_records, dump_records
 from statemachine.image import EMPTY_IMAGE
-from statemachine.record_keys import record_key
 from statemachine.records import (
     BrokerFencedEvent,
     BrokerRegistrationChangeRecord,
@@ -156,10 +155,10 @@ def test_counts_what_a_comparison_of_dumps_finds(seed):
     replica = Replica(*world.steps(40))
     changed = set()
     empty = 0
-    before = {record_key(record): record for record in dump_records(replica.image)}
+    before = {record.record_key(): record for record in dump_records(replica.image)}
     for record in world.steps(60):
         counted = replica.apply(record)
-        after = {record_key(r): r for r in dump_records(replica.image)}
+        after = {r.record_key(): r for r in dump_records(replica.image)}
         changed |= {key for key, old in before.items() if after.get(key) != old}
         empty += isinstance(record, NoOpRecord)
         assert counted == len(changed) + empty, record

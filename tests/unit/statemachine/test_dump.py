@@ -20,7 +20,6 @@ from statemachine.dump import (
     state_digest,
 )
 from statemachine.image import EMPTY_IMAGE
-from statemachine.record_keys import record_key
 from statemachine.records import (
     BrokerEpochRecord,
     ConfigRecord,
@@ -121,7 +120,7 @@ def test_section_order_and_sorting():
             FeatureLevelRecord("metadata.version", 25),
         ]
     )
-    seen = [(type(record).__name__, *record_key(record)[1:]) for record in dump_records(image)]
+    seen = [(type(record).__name__, *record.record_key()[1:]) for record in dump_records(image)]
     assert seen == [
         ("FeatureLevelRecord", "metadata.version"),
         ("FeatureLevelRecord", "a.feature"),

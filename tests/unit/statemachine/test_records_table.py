@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorum.types import ZERO_UUID
+from statemachine import records_cluster, records_own, records_security, records_topics
 from statemachine.records import (
     OWN_API_KEY_MIN,
     RECORD_TYPES,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -65,6 +67,42 @@ def test_own_types_lie_in_the_reserved_range_without_gaps_in_keys():
 
 def test_every_type_has_a_replay():
     assert set(REPLAY) == {row.record_class for row in RECORD_TYPES.values()}
+
+
+def test_two_types_never_have_one_key():
+    families = (records_cluster, records_topics, records_security, records_own)
+    classes = {
+        each
+        for family in families
+        for each in vars(family).values()
+        if isinstance(each, type) and issubclass(each, MetadataRecord)
+    }
+    assert len(classes - {MetadataRecord}) == len(RECORD_TYPES)
+    assert list(RECORD_TYPES) == sorted(RECORD_TYPES)
+
+
+def test_a_record_that_states_something_whole_has_a_key():
+    assert PartitionRecord(3, b"t" * 16).record_key() == (3, b"t" * 16, 3)
+    assert {row.name for row in RECORD_TYPES.values() if row.record_class.IDENTITY is not None} == {
+        "AccessControlEntryRecord",
+        "BrokerEpochRecord",
+        "ClientQuotaRecord",
+        "ConfigRecord",
+        "DelegationTokenRecord",
+        "FeatureLevelRecord",
+        "ImportStateRecord",
+        "PartitionRecord",
+        "ProducerIdsRecord",
+        "ProducerStateRecord",
+        "RegisterBrokerRecord",
+        "RegisterControllerRecord",
+        "TopicRecord",
+        "TransactionalIdRecord",
+        "UserScramCredentialRecord",
+        "ZkMigrationStateRecord",
+    }
+    with pytest.raises(TypeError, match="PartitionChangeRecord states nothing whole"):
+        PartitionChangeRecord().record_key()
 
 
 @pytest.mark.parametrize(
