@@ -15,7 +15,7 @@ setup: ## Make .venv and install into it, if that is not done yet
 demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
 	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
 
-test: setup ## Run the tests that people wait for, two at a time where they wait (about seven minutes)
+test: setup ## Run the tests that people wait for, two at a time where they wait (about five minutes)
 	@$(PY) -m $(if $(ARGS),pytest $(ARGS),tests.gate)
 
 test-long: setup ## Run what `make test` leaves out: chaos, kills, damages, long simulations (under 25 minutes)

@@ -326,7 +326,7 @@ class CoreState:
             self._report_disqualified()
 
     def save_bootstrap(self, bootstrap_state: BootstrapState) -> None:
-        """Remember how far this disk has come in bootstrap its quorum (epoch 0 only)."""
+        """Store how far this disk has come in the bootstrap of its quorum (epoch 0 only)."""
         self._store_election(replace(self.election, bootstrap_state=bootstrap_state))
 
     def disqualify(self, reason: str) -> None:
