@@ -1,9 +1,9 @@
-"""How long a channel waits before it tries its peer again, by why the last attempt came to nothing.
+"""How long a channel waits before it tries its peer again; this depends on the last failure.
 
-Two failures are told apart. Who cannot be reached may be back any moment, so the pause grows to
-a second only. Who refuses (another cluster, a copied disk, another node's certificate) will do so
-until somebody changes something: there the pause grows to some seconds, and is drawn from a
-range, so that many refused peers do not come back in step.
+There are two kinds of failure. An unreachable peer may be back any moment, so its pause grows to
+one second only. A refusal (another cluster, a copied disk, another node's certificate) lasts
+until an operator acts. Its pause grows to some seconds and is random, so that many refused peers
+do not retry in step.
 
 See: ADR 8; docs/reference/protocol.md (The peer stream).
 """
@@ -28,23 +28,23 @@ class Backoff:
         self._refused_s = RECONNECT_BACKOFF_S
 
     def record_contact(self) -> None:
-        """The peer has answered something: whatever was wrong is over."""
+        """Reset both pauses: the peer has answered."""
         self._unreached_s = self._refused_s = RECONNECT_BACKOFF_S
 
     def after_reaching(self) -> float:
-        """The pause, in seconds, after a stream that stood, or a refused TCP connect.
+        """Return the pause, in seconds, after a stream that was established, or a refused connect.
 
-        A kernel that answers is there; its process may listen again any moment.
+        The kernel answers, so the process may listen again any moment.
         """
         self._unreached_s = RECONNECT_BACKOFF_S
         return RECONNECT_BACKOFF_S
 
     def after_silence(self) -> float:
-        """The pause, in seconds, after an attempt that reached nobody: doubled each time."""
+        """Return the pause, in seconds, after an attempt without an answer: doubled each time."""
         self._unreached_s = min(self._unreached_s * 2, RECONNECT_BACKOFF_MAX_S)
         return self._unreached_s
 
     def after_refusal(self) -> float:
-        """The pause, in seconds, after a refusal: doubled each time, drawn from its upper half."""
+        """Return the pause, in seconds, after a refusal: doubled, and drawn from its upper half."""
         self._refused_s = min(self._refused_s * 2, REFUSED_BACKOFF_MAX_S)
         return self._rng.uniform(self._refused_s / 2, self._refused_s)

@@ -1,7 +1,7 @@
-"""The client side of a peer: one persistent stream to it, opened again for ever.
+"""The client side of a peer: one persistent stream to it, reopened for ever.
 
-A task connects, converses until the stream ends, says what that end means, and begins again.
-Belongs here: reconnecting, deadlines, and telling a dead process from everything else
+A task connects, holds the stream until it ends, classifies the end, and begins again. This
+module owns reconnecting, request deadlines, and distinguishing a dead process from other failures
 (ADR 8). The stream itself is ``quorum.transport.conversation``.
 """
 
@@ -35,7 +35,7 @@ from quorum.types import NodeId
 
 @dataclass(frozen=True, slots=True)
 class PeerStatus:
-    """What an operator wants to know of a connection."""
+    """The state of a connection, for an operator."""
 
     peer: NodeId
     address: str
@@ -56,7 +56,7 @@ class PeerChannel:
     """
 
     def __init__(self, peer: NodeId, address: str, link: Link, *, is_hint: bool = False) -> None:
-        """``is_hint``: only a message named the address, and the peer is not shown who we are."""
+        """``is_hint``: only a message named the address; the hello hides our process id."""
         self.peer = peer
         self.address = address
         self.is_hint = is_hint
@@ -74,37 +74,37 @@ class PeerChannel:
         self._problem = "not connected yet"
         self._has_contact = False
         self._refusal = ""
-        """Why the peer is left alone for the length of a pause; empty at all other times."""
+        """Why requests fail at once during a pause after a refusal; empty at all other times."""
         self.met: Hello | None = None
-        """What the process said of itself that was met last at this address; None before."""
+        """The hello of the process last met at this address; None before the first."""
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
     @property
     def status(self) -> PeerStatus:
-        """The connection as it is now."""
+        """Return the current state of the connection."""
         connected = self._outbox is not None
         return PeerStatus(self.peer, self.address, connected, "" if connected else self._problem)
 
     def start(self) -> None:
-        """Begin to connect."""
+        """Start the task that connects."""
         self.want()
         self._task = self._link.supervisor.start(f"peer-{self.peer}", self._run)
 
     def want(self) -> None:
-        """Somebody needs this peer: should the channel have lapsed, it connects again."""
+        """Note that the peer is needed: a channel that has lapsed connects again."""
         self._wanted_at = asyncio.get_running_loop().time()
         self._wanted.set()
 
     def nudge(self) -> None:
-        """The peer has just been accepted on a stream of its own: what kept it away may be over."""
+        """End a pause: the peer has just opened a stream to us, so it may be reachable again."""
         self._nudged.set()
 
     async def close(self) -> list[int]:
         """End the stream.
 
         Returns:
-            The requests that will get no answer and have not been reported.
+            Ids of the requests that get no answer and have not been reported.
         """
         self._requests.close()
         unanswered = self._requests.take_all()
@@ -122,8 +122,8 @@ class PeerChannel:
     def send(self, request: Request, frame: bytes) -> None:
         """Queue an encoded request; without a connection it waits for one, or for its deadline.
 
-        While a refusal is waited out nothing is going to be tried: it fails at once, so that the
-        caller may turn to somebody else.
+        During the pause after a refusal the request fails at once, so that the caller may ask
+        another peer.
         """
         self.want()
         if self._refusal:
@@ -175,7 +175,7 @@ class PeerChannel:
             self._refusal = ""
 
     def _evaluate_refusal(self, attempt: Attempt, ending: Ending) -> None:
-        """Report a dead process: broken off, then refused, with nothing else in between."""
+        """Report a dead process: the stream broke, and the next connect was refused."""
         now = asyncio.get_running_loop().time()
         if ending is Ending.BROKEN:
             self._suspect_until = now + REFUSAL_WINDOW_S
@@ -198,18 +198,18 @@ class PeerChannel:
             await self._wanted.wait()
 
     async def _attempt(self) -> Attempt:
-        """One TCP connect.
+        """Try one TCP connect.
 
-        Right after a break it goes where the stream went, without a resolver in between: a name
-        service's delay or new answer would blur what a refusal proves.
+        Right after a break it uses the stream's address without the resolver: a delay or a new
+        answer of the name service would weaken the evidence of a refusal.
         """
         addresses = self._last_address
         if not addresses or asyncio.get_running_loop().time() >= self._suspect_until:
             try:
                 addresses = await resolve(self.address)
             except (OSError, ValueError) as error:
-                # A name that stops resolving says nothing of the peer, who is most likely still
-                # where it was.
+                # A name that stops resolving is no evidence about the peer, which is most likely
+                # at its old address.
                 if not addresses:
                     return Attempt(Reachability.UNKNOWN, detail=f"cannot resolve: {error}")
         attempt = await connect_once(addresses, CONNECT_TIMEOUT_S)
@@ -241,7 +241,7 @@ class PeerChannel:
 
     def _take(self, message: Message) -> None:
         if not self._has_contact:
-            # Not earlier: the peer may still turn this node away after its hello.
+            # Not earlier: the peer may still refuse this node after its hello.
             self._has_contact = True
             self._backoff.record_contact()
             self._link.rate_limited_log.settle(f"peer {self.peer}", "answers again")
@@ -260,13 +260,13 @@ class PeerChannel:
         conversation = self._conversation
         if conversation is not None and self._outbox and conversation.last_contact_at < asked_at:
             # After a network fault TCP may wait long before it sends again; a new connection
-            # does not. A peer that is only slow loses nothing by it.
+            # does not. For a peer that is only slow a new connection does no harm.
             conversation.abandon(f"silent for {self._link.request_timeout_s:g} s")
             self._outbox = None
         self._fail(request_id)
 
     def _fail_open(self, refusal: str, *, keep_waiting: bool) -> None:
-        """Fail what was sent, and with it what still waits unless the next attempt may carry it."""
+        """Fail the requests that were sent; waiting ones too, unless ``keep_waiting``."""
         waiting = {request_id for request_id, _ in self._waiting} if keep_waiting else set()
         if not keep_waiting:
             self._waiting.clear()
@@ -275,7 +275,7 @@ class PeerChannel:
             self._fail(request_id, refusal)
 
     def _fail_soon(self, request_id: int, refusal: str = "") -> None:
-        """Not at once: the caller is in the middle of sending."""
+        """Fail a request in a later turn of the loop: the caller is still inside ``send``."""
         asyncio.get_running_loop().call_soon(self._fail, request_id, refusal)
 
     def _fail(self, request_id: int, refusal: str = "") -> None:

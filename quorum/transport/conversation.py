@@ -1,8 +1,8 @@
-"""One stream to a peer from its hello to its end, and what that end means.
+"""One outgoing stream to a peer, from its hello to its end, and how that end is classified.
 
-"Broken" is kept for streams that the other end's kernel closed or reset: only these may mean
-that the process died (ADR 8). GOAWAY, an expired keep-alive, a status sent
-by the peer and everything before the hello end a stream without that suspicion.
+"Broken" means that the other end's kernel closed or reset the stream: only this may mean
+that the process died (ADR 8). GOAWAY, an expired keep-alive, a status sent by the peer and every
+end before the hello are not evidence of a death.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _BROKEN_CONNECTION: Final = re.compile(
     r"socket closed|connection reset|broken pipe|connection aborted|end of tcp stream",
     re.IGNORECASE,
 )
-"""gRPC's words for a connection that the other end's kernel closed. Its status code alone,
-UNAVAILABLE, also stands for GOAWAY and for an expired keep-alive."""
+"""gRPC's words for a connection that the other end's kernel closed. Its status code,
+UNAVAILABLE, is not enough: GOAWAY and an expired keep-alive have the same code."""
 
 _WRITE_FAILED: Final = "Internal error from Core"
-"""What grpc.aio reports, as INTERNAL, when a write finds the connection gone before a read does."""
+"""What grpc.aio reports, as INTERNAL, when a write finds the connection closed before a read."""
 
 _WRONG_NAME: Final = "Hostname Verification Check failed"
-"""gRPC's words for a certificate without the name expected. Only the report depends on them."""
+"""gRPC's words for a certificate without the expected name. Only the report depends on them."""
 
 _NO_MESSAGES: Final = (GOODBYE, PROBE)
 
@@ -67,10 +67,10 @@ class Ending(Enum):
     NEVER_BEGAN = auto()
     """No hello came back."""
     REFUSED_HELLO = auto()
-    """One side does not want to talk to the other; trying again at once will not mend it. The
-    peer may say so before its hello or after it."""
+    """One side refuses to talk to the other; an immediate retry does not help. The peer may
+    refuse before its hello or after it."""
     BROKEN = auto()
-    """Established, then closed or reset below gRPC: perhaps the process died."""
+    """Established, then closed or reset below gRPC: the process may have died."""
     CLOSED = auto()
     """Established, then ended in any other way."""
 
@@ -84,16 +84,16 @@ class Ended:
 
 
 class _HelloRefusedError(Exception):
-    """The peer is not one this node may talk to."""
+    """This node must not talk to the peer."""
 
 
 class Conversation:
-    """Owned by the event loop; used once.
+    """One stream. Owned by the event loop; used once.
 
-    ``host`` is where the peer is said to be; ``Link.certificate_name`` makes of it the name that
-    its certificate must carry. ``on_message`` takes each message and raises ``PeerProtocolError``
-    to end the stream. With ``is_hint`` only a message named the address: whoever is there learns
-    nothing that lets it speak for this replica.
+    ``host`` is the peer's advertised host; ``Link.certificate_name`` derives from it the name
+    that the peer's certificate must carry. ``on_message`` takes each message and raises
+    ``PeerProtocolError`` to end the stream. With ``is_hint`` only a message named the address: the
+    process there gets no process id with which it could speak for this replica.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Conversation:
         self.last_contact_at = 0.0
         """Loop time of the last frame."""
         self.met: Hello | None = None
-        """What the peer said of itself, once that was accepted."""
+        """The peer's hello, once it was accepted."""
 
     def abandon(self, reason: str) -> None:
         """End an established stream from our side."""
@@ -131,22 +131,22 @@ class Conversation:
             self._call.cancel()
 
     async def hold(self) -> Ended:
-        """Connect, shake hands and read until the stream ends."""
+        """Connect, exchange hellos and read until the stream ends. Return how it ended."""
         channel = self._open_channel()
         outbox: Outbox | None = None
         try:
             call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
             self._call = call
-            # Here the awaiting task is cancelled: before a connection stands, a cancelled call
-            # does not wake it.
+            # Here the awaiting task is cancelled: cancelling a call does not wake it before the
+            # connection is established.
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 await self._shake_hands(call)
             self.is_established = True
             self.last_contact_at = asyncio.get_running_loop().time()
             self._link.counters.connects += 1
             outbox = Outbox(call.write, self._link.counters, self._warn)
-            # Not before we read: a refusal comes right behind the hello, and of a call that found
-            # its write in vain gRPC tells no other reason.
+            # Only once the reader runs: a refusal follows right behind the hello, and after a
+            # failed write gRPC reports no other reason.
             asyncio.get_running_loop().call_soon(self._announce, outbox)
             await self._read(call, outbox)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - evaluated, or raised
@@ -213,7 +213,7 @@ class Conversation:
             on_message(decode_frame(data))
 
     def _evaluate(self, error: BaseException) -> Ended:
-        """What it means that the stream ended with this; foreign bugs and our own are raised."""
+        """Classify the exception that ended the stream; raise it again if it is a bug."""
         counters = self._link.counters
         match error:
             case asyncio.CancelledError():
@@ -249,8 +249,8 @@ class Conversation:
                 return Ended(Ending.REFUSED_HELLO, problem)
             return Ended(Ending.NEVER_BEGAN, problem)
         if code in _REFUSALS:
-            # The peer evaluates a certificate, and whether another process speaks for this replica,
-            # only when it has said its own hello.
+            # The peer checks the certificate, and whether another process speaks for this replica,
+            # only after it has sent its own hello.
             self._link.counters.turned_away += 1
             return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
         is_broken = (

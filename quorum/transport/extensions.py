@@ -1,10 +1,11 @@
 """Optional parts of packed frames: ``tag, length, bytes`` each, between fixed fields and tail.
 
-A reader of an older version skips them all, because the tail position says where its own part goes
-on; a newer tag is skipped by its length. A frame without them is what it was before they existed.
+A reader of an older version skips them all, because the tail position says where its own fields go
+on. A reader skips an unknown tag by its length. A frame without parts has the same bytes as before
+they existed.
 
-Tags of Fetch: 1 subtree, 2 its low is provisional (no bytes), 3 what the sender can run with.
-Tags of its response: 1 the way through relays. Numbers are never reused.
+Tags of Fetch: 1 subtree, 2 its low is provisional (no bytes), 3 the sender's supported versions.
+Tags of its response: 1 the route through relays. Numbers are never reused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PROVISIONAL: Final = 2
 SUPPORTED: Final = 3
 ROUTE: Final = 1
 PATH_KEYS_MAX: Final = 64
-"""Relays named in one answer; far more than any chain that is not refused."""
+"""Most relays in one answer; far longer than any chain that is accepted."""
 
 _PART: Final = Struct(">BH")
 _SUBTREE: Final = Struct(">qi")
@@ -35,12 +36,12 @@ _RANGE: Final = Struct(">iiH")
 
 
 def pack_part(tag: int, content: bytes) -> bytes:
-    """One optional part."""
+    """Return one optional part."""
     return _PART.pack(tag, len(content)) + content
 
 
 def unpack_parts(data: bytes) -> dict[int, bytes]:
-    """Every part by tag, of a repeated one the last. What is no part ends them: it is newer."""
+    """Return every part by tag; of a repeated tag the last. An incomplete part ends the list."""
     parts: dict[int, bytes] = {}
     position = 0
     while position + _PART.size <= len(data):
@@ -54,7 +55,7 @@ def unpack_parts(data: bytes) -> dict[int, bytes]:
 
 
 def pack_subtree(subtree: Subtree) -> bytes:
-    """The part of a Fetch that reports a relay's observers.
+    """Return the part of a Fetch that reports a relay's observers.
 
     Raises:
         StructError: A number does not fit its field.
@@ -83,7 +84,7 @@ def unpack_subtree(data: bytes) -> Subtree | None:
 
 
 def pack_supported(ranges: tuple[VersionRange, ...]) -> bytes:
-    """The part of a Fetch that says what its sender can run with.
+    """Return the part of a Fetch that advertises the sender's supported versions.
 
     Raises:
         StructError, ValueError: A number, a name or all of them do not fit their fields.
@@ -99,7 +100,7 @@ def unpack_supported(data: bytes) -> tuple[VersionRange, ...]:
     """Inverse of ``pack_supported`` for all optional parts of a Fetch; empty when it is not there.
 
     Raises:
-        PeerProtocolError: Not such bytes, or more than a release has to say.
+        PeerProtocolError: Not such bytes, or more than ``RANGES_MAX`` ranges.
     """
     content = unpack_parts(data).get(SUPPORTED, b"")
     ranges: list[VersionRange] = []
@@ -120,7 +121,7 @@ def unpack_supported(data: bytes) -> tuple[VersionRange, ...]:
 
 
 def pack_route(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:
-    """The part of a Fetch response that says which relays it came through.
+    """Return the part of a Fetch response that names the relays it came through.
 
     Raises:
         StructError: A number does not fit its field.

@@ -1,6 +1,6 @@
-"""The handshake that opens a peer stream: who is there, of which cluster, set up how.
+"""The handshake that opens a peer stream: identity, cluster, configuration and frame versions.
 
-Each side sends one hello and evaluates the other's before anything else. Two nodes whose
+Each side sends one hello and validates the other's before anything else. Two nodes whose
 ``ClusterConfig`` differ must not replicate to each other: they would derive different states
 from one log.
 """
@@ -22,14 +22,14 @@ from quorum.types import NO_NODE, ZERO_UUID, ReplicaKey
 from quorum.v1 import raft_pb2
 
 OWN_ADDRESS: Final = "the address is this node's own"
-"""Not a fault: a list of bootstrap servers names every node, this one too."""
+"""Not a fault: the list of bootstrap servers names every node, including this one."""
 _PROOF_DOMAIN: Final = b"quorum peer process\0"
 _HINT_DOMAIN: Final = b"quorum peer process, shown where only a message led\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a side says of itself. ``key.id`` is ``NO_NODE`` for an observer without a number."""
+    """The identity a side presents. ``key.id`` is ``NO_NODE`` for an observer without a number."""
 
     cluster_id: str
     key: ReplicaKey
@@ -37,30 +37,30 @@ class Hello:
     frame_version_min: int = FRAME_VERSION_MIN
     frame_version_max: int = FRAME_VERSION_MAX
     process_id: bytes = b""
-    """Drawn once per process; empty only where ``key.id`` is ``NO_NODE``. In the hello of a
-    stream's serving side it is the ``process_proof`` of that; to an address that only a message
-    named, what ``hinted_hello`` makes of it."""
+    """Drawn once per process; empty only where ``key.id`` is ``NO_NODE``. The serving side of a
+    stream sends its ``process_proof`` instead. The opening side sends ``hinted_hello`` to an
+    address that only a message named."""
 
 
 def process_proof(process_id: bytes) -> bytes:
-    """What a process shows to everybody who opens a stream to it, in place of its id.
+    """Return what a process sends, in place of its id, to every caller that opens a stream to it.
 
-    It lets a peer recognize the process on a stream that this one opens, and nobody can open one in
-    its name with it: whoever asks may be a stranger (ADR 52).
+    A peer recognises the process by it on a stream that the process opens. A caller cannot use it
+    to open a stream in the name of the process: the caller may be a stranger (ADR 52).
     """
     return hashlib.sha256(_PROOF_DOMAIN + process_id).digest() if process_id else b""
 
 
 def served_hello(hello: Hello) -> Hello:
-    """What the serving side of a stream says of itself."""
+    """Return the hello that the serving side of a stream sends."""
     return replace(hello, process_id=process_proof(hello.process_id))
 
 
 def hinted_hello(hello: Hello) -> Hello:
-    """What the opening side says of itself at an address that only a message named.
+    """Return the hello that the opening side sends to an address that only a message named.
 
-    Anybody can name an address of his own, and with the process id speak for this replica elsewhere
-    (ADR 52).
+    An attacker can name its own address; with the process id it could speak for this replica
+    elsewhere (ADR 52).
     """
     return replace(hello, process_id=_hinted(hello.process_id))
 
@@ -70,12 +70,12 @@ def _hinted(process_id: bytes) -> bytes:
 
 
 def is_one_process(one: bytes, other: bytes) -> bool:
-    """Whether two process ids of opening sides are of one process, which shows it in two forms."""
+    """Return whether two process ids of opening sides, in either of two forms, are one process."""
     return one == other or _hinted(one) == other or one == _hinted(other)
 
 
 def is_same_process(caller: Hello, met: Hello | None) -> bool:
-    """Whether ``caller``, of a stream's opening side, is the process that answered with ``met``."""
+    """Return whether ``caller``, which opens a stream, is the process that answered ``met``."""
     return (
         met is not None
         and caller.process_id != b""
@@ -85,7 +85,7 @@ def is_same_process(caller: Hello, met: Hello | None) -> bool:
 
 
 def encode_hello(hello: Hello) -> bytes:
-    """The frame of a hello."""
+    """Return the frame of a hello."""
     value = raft_pb2.PeerHello(
         cluster_id=hello.cluster_id,
         node_id=hello.key.id if hello.key.id != NO_NODE else None,
@@ -128,15 +128,15 @@ def decode_hello(data: bytes) -> Hello:
 
 
 def hello_problem(ours: Hello, theirs: Hello) -> str | None:
-    """Why these two must not talk, as a sentence for both operators; None when they may.
+    """Return why these two must not talk, as a sentence for both operators; None if they may.
 
     "Peer" is the author of ``theirs``.
     """
     if ours.key == theirs.key and ours.key.directory_id != ZERO_UUID:
         return OWN_ADDRESS
     if theirs.key.id != NO_NODE and (theirs.key.directory_id == ZERO_UUID or not theirs.process_id):
-        # Without its disk it would pass for any disk of that number; without its process nobody
-        # could tell it from another one that speaks for the same disk.
+        # Without its disk it would pass for any disk of that number. Without its process it could
+        # not be distinguished from another process that speaks for the same disk.
         return f"the peer {_name(theirs)} does not say which disk and which process it is"
     if theirs.cluster_id != ours.cluster_id:
         return (

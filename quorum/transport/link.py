@@ -1,4 +1,4 @@
-"""What every stream of one node shares: who we are, whom we report to, how long we wait."""
+"""What every stream of one node shares: our identity, the handler, time limits, credentials."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STREAM_ERRORS: Final[tuple[type[Exception], ...]] = (
     aio.UsageError,
     aio.InternalError,
 )
-"""What reads and writes of a stream raise when it is over."""
+"""What reads and writes raise on a stream that is over."""
 
 _LOGGER = logging.getLogger("quorum.transport")
 
@@ -37,25 +37,25 @@ _LOGGER = logging.getLogger("quorum.transport")
 class PeerHandler(Protocol):
     """The runtime's side. All calls come from the event loop; none may block.
 
-    None raises either, except because we are wrong: that ends the conversation and goes to the
-    event loop's exception handler, where the process is stopped.
+    An exception from a call is a bug of ours. It ends the conversation and goes to the
+    event loop's exception handler, which stops the process.
     """
 
     def receive(self, sender: NodeId, message: Message) -> None:
-        """A request, or the response to one we sent.
+        """Take a request, or the response to a request of ours.
 
-        ``sender`` is where ``Network.send`` reaches the author again: the peer's node id, the
+        ``Network.send(sender, …)`` reaches the author. ``sender`` is the peer's node id, the
         (bootstrap) id a response's request was sent to, or a number below ``ANONYMOUS_BELOW``
-        that stands for one unary call or one observer without an id.
+        for one unary call or one observer without an id.
         """
 
     def on_refused(self, peer: NodeId) -> None:
-        """An established connection broke and reconnecting was refused (ADR 8)."""
+        """Take note that an established connection broke and reconnecting was refused (ADR 8)."""
 
     def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
-        """That request has no answer and will get none.
+        """Take note that a request has no answer and will get none.
 
-        ``refusal`` says why one side does not want to talk to the other, if that is the reason.
+        ``refusal`` is the reason why one side refuses to talk to the other; else empty.
         """
 
 
@@ -67,12 +67,12 @@ class Link:
     handler: PeerHandler
     request_timeout_s: float
     credentials: Callable[[], grpc.ChannelCredentials] | None = None
-    """Asked on every connect, so that renewed certificates are used. None: plain text."""
+    """Called on every connect, so that renewed certificates are used. None: plain text."""
     names: NodeNames | None = None
-    """How certificates name nodes. None: a peer's certificate carries its host name, and a caller
-    is believed its id."""
+    """How certificates name nodes. None: a peer's certificate carries its host name, and a
+    caller's node id is not verified."""
     rng: random.Random = field(default_factory=random.Random)
-    """Keeps refused peers from coming back in step; nothing else hangs on it."""
+    """Spreads the retries of refused peers over time; used for nothing else."""
     counters: TransportCounters = field(default_factory=TransportCounters)
     rate_limited_log: RateLimitedLog = field(default_factory=lambda: RateLimitedLog(_LOGGER))
     supervisor: Supervisor = field(default_factory=Supervisor)
@@ -80,15 +80,15 @@ class Link:
     """Most checkpoint bytes of one FetchSnapshot answer (630.11)."""
 
     def certificate_name(self, peer: NodeId, host: str) -> str:
-        """The name that the certificate of ``peer`` at ``host`` must carry.
+        """Return the name that the certificate of ``peer`` at ``host`` must carry.
 
-        Servers of the configuration (negative ids) are whoever has their host names: what they
-        say of themselves is not used, so their number does not matter.
+        Bootstrap servers (negative ids) need a certificate for their host name only: the node
+        id that they present is not checked.
         """
         return host if self.names is None or peer < 0 else self.names.of(peer)
 
     def deliver(self, sender: NodeId, message: Message) -> None:
-        """Hand a message to the runtime; a failure there is not the peer's fault."""
+        """Pass a message to the runtime; report a failure there as ours, not as the peer's."""
         try:
             self.handler.receive(sender, message)
         except BaseException as error:
@@ -99,6 +99,6 @@ class Link:
 
 
 def forget_failure(task: asyncio.Task[None]) -> None:
-    """For ``add_done_callback`` of a writer: its stream's reader sees the same end and acts."""
+    """Retrieve a writer task's exception (``add_done_callback``); its reader handles the end."""
     if not task.cancelled():
         task.exception()

@@ -1,8 +1,8 @@
-"""Which name a node's certificate carries, so that nobody speaks or answers for another one.
+"""The name that a node's certificate must carry, so that no node acts in the name of another.
 
-A certificate of the right authority says "one of us"; only a name in it says which one. With a
-template, such as ``node-{id}.quorum.example``, node 3 is who shows a certificate with the subject
-alternative name ``node-3.quorum.example``. Without one, ids are believed.
+A certificate of the right authority proves membership; only a name in it proves which node it is.
+With the template ``node-{id}.quorum.example``, node 3 is the process whose certificate has the
+subject alternative name ``node-3.quorum.example``. Without a template, node ids are not verified.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NodeNames:
     """The template of certificate names, with ``{id}`` once in it.
 
     Raises:
-        ConfigError: It does not make a DNS name of every node id.
+        ConfigError: The template does not make a DNS name of every node id.
     """
 
     template: str
@@ -43,18 +43,17 @@ class NodeNames:
             raise ConfigError([f"{self.template!r} is no DNS name with {ID_PLACE} once in it"])
 
     def of(self, node: NodeId) -> str:
-        """The name that the certificate of ``node`` must carry."""
+        """Return the name that the certificate of ``node`` must carry."""
         return self.template.lower().replace(ID_PLACE, str(node))
 
     def problem(self, node: NodeId, auth: Mapping[str, Iterable[bytes]]) -> str | None:
-        """Why a caller is not ``node``, in words; None when it is.
+        """Return why a caller is not ``node``, in words; None when it is.
 
-        A caller without a number claims to be nobody in particular. Only a name that is there
-        word for word counts: a wildcard would be the name of every node, and a common name is
-        not what it was issued for.
+        A caller without a number claims no node id and passes. Only an exact name counts: a
+        wildcard would match every node, and a common name was not issued for this use.
 
         Args:
-            node: Who the caller says it is.
+            node: The node id that the caller claims.
             auth: gRPC's authentication context of the call; empty without TLS.
         """
         if node == NO_NODE:
@@ -70,10 +69,10 @@ class NodeNames:
 
 
 def names_by(template: str) -> NodeNames | None:
-    """The names that ``template`` makes; None without one.
+    """Return the names that ``template`` makes; None for an empty template.
 
     Raises:
-        ConfigError: It does not make a DNS name of every node id.
+        ConfigError: The template does not make a DNS name of every node id.
     """
     return NodeNames(template) if template else None
 

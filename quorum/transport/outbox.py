@@ -1,8 +1,8 @@
-"""Frames on their way out of one stream: bounded, in order, without blocking the sender.
+"""Outgoing frames of one stream: bounded, in order, without blocking the sender.
 
-gRPC takes one write at a time. A frame that finds none under way is written by ``push`` itself:
-nobody who waits for it waits for a turn of the event loop as well. The others follow one by one
-as writes end. A write is never cancelled: that leaks the operation (grpc/grpc#43360).
+gRPC takes one write at a time. If no write is under way, ``push`` writes the frame itself and
+saves a turn of the event loop. The other frames follow one by one as writes end. A write is never
+cancelled: that leaks the operation (grpc/grpc#43360).
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from quorum.transport.limits import MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, OUTBOX_
 class Outbox:
     """The queue of one stream. Owned by the event loop.
 
-    ``on_dropped`` is told why, for every frame that is dropped while the stream lasts.
+    ``on_dropped`` gets the reason for every frame that is dropped because a limit is exceeded.
 
-    A write that fails closes it. Nobody is told: the stream's reader sees the same end, and acts.
+    A write that fails closes the outbox and reports nothing: the stream's reader sees the same
+    end and handles it.
 
     Invariants:
         1. At most one write is under way.
@@ -71,14 +72,14 @@ class Outbox:
         self._on_dropped(problem)
 
     def close(self) -> None:
-        """The stream is over: what is queued will not leave."""
+        """Mark the stream as over and discard the queued frames."""
         self.is_closed = True
         self._frames.clear()
         self._bytes = 0
         self._settle()
 
     async def finish(self, last: bytes) -> None:
-        """Write everything queued and then ``last``. For an orderly end of the stream.
+        """Write everything queued and then ``last``, for an orderly end of the stream.
 
         Returns when it has been written, or the outbox is closed.
         """
@@ -93,7 +94,7 @@ class Outbox:
             await self._idle
 
     def _write_on(self) -> None:
-        """Begin writes until one has to be waited for."""
+        """Begin writes until one does not complete at once."""
         frames = self._frames
         self._is_writing = True
         while frames:

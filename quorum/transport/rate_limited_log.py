@@ -1,8 +1,8 @@
-"""Logging without floods: one line when something changes, then a count at most once a minute.
+"""Log without floods: one line per change, then a count at most once a minute.
 
-A subject (a peer, a caller) is well, or ill for a reason in words. Becoming ill, becoming ill for
-another reason and becoming well again are changes, and each is told; staying ill is summed up.
-Reasons that take turns are told once each and then summed up one by one.
+A subject (a peer, a caller) is healthy, or has a problem described in words. The log gets a line
+when a problem begins, when another one replaces it and when the subject recovers. Repetitions are
+counted. Problems that alternate get one line each, and each has its own count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REMEMBERED_MAX = 256
 
 @dataclass(slots=True)
 class _Said:
-    """What became of one complaint since it was last logged."""
+    """When one problem was last logged, and how often it was suppressed since."""
 
     at: float
     suppressed: int = 0
@@ -26,7 +26,7 @@ class _Said:
 class RateLimitedLog:
     """Decides which repetitions reach the log. Times are the event loop's seconds.
 
-    ``logger`` gets a warning for each complaint that is logged, and an info line at each recovery.
+    ``logger`` gets a warning for each problem that is logged, and an info line at each recovery.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -34,13 +34,13 @@ class RateLimitedLog:
         self._said: dict[tuple[str, str], _Said] = {}
 
     def warn(self, about: str, problem: str, now: float) -> None:
-        """Log ``problem`` unless it was logged about the same subject a short while ago."""
+        """Log ``problem``, unless the same subject had it logged within ``REPEATED_LOG_S``."""
         said = self._said.get((about, problem))
         if said is not None and now - said.at < REPEATED_LOG_S:
             said.suppressed += 1
             return
         if len(self._said) >= _REMEMBERED_MAX:
-            # Peers choose some of these words, so the memory is bounded; forgetting costs a line.
+            # Peers choose some of these words, so the memory is bounded; clearing costs one line.
             self._said.clear()
         self._said[about, problem] = _Said(now)
         again = said.suppressed + 1 if said is not None else 0
@@ -48,7 +48,7 @@ class RateLimitedLog:
         self._logger.warning("%s: %s%s", about, problem, more)
 
     def settle(self, about: str, recovery: str) -> None:
-        """The subject is well again: say so if it was ill, and log its next complaint at once."""
+        """Log the recovery of a subject that had a problem; its next problem is logged at once."""
         ill = [key for key in self._said if key[0] == about]
         if not ill:
             return

@@ -1,7 +1,7 @@
-"""FetchSnapshot for several partitions: taking the request apart and sharing the bytes.
+"""Serve a FetchSnapshot that names several partitions: split the request and divide the bytes.
 
-The core knows one partition, its own log. Here a request that may name many becomes questions
-to the core, one per named slice of that log, and an error per unknown partition (630.10-12).
+The core knows one partition, its own log. This module asks the core once per partition named that
+is this log, and answers every unknown partition with an error (KIP-630; 630.10 to 630.12).
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from quorum.types import METADATA_PARTITION, METADATA_TOPIC, NO_NODE, ReplicaKey
 from quorum.v1 import raft_pb2
 
 Ask = Callable[[FetchSnapshotRequest], Awaitable[FetchSnapshotResponse]]
-"""Puts one question to the core; the request id in it is not used."""
+"""Asks the core one question; the request id in it is not used."""
 
 
 def response_budget(asked_bytes: int, server_bytes_max: int) -> int:
-    """Bytes that one answer may carry: the smaller of what is asked for and our own bound.
+    """Return how many bytes one answer may carry: the smaller of the request's and our own limit.
 
-    0 asks for no limit, as an absent field does.
+    ``asked_bytes`` of 0 means no limit, as an absent field does.
     """
     return min(asked_bytes or server_bytes_max, server_bytes_max)
 
 
 def divide_budget(budget_bytes: int, left_bytes: Sequence[int]) -> list[int]:
-    """Share a budget among partitions that have so much left (630.11).
+    """Divide a budget among partitions by the bytes that each has left (630.11).
 
     Returns:
-        Bytes for each: never more than it has left, never less than the smaller of that and
-        the average; what short ones leave goes to the others. Together at most the budget.
+        Bytes per partition: at most what it has left, and at least the smaller of that and
+        the average. Short partitions leave their rest to the others. The sum is at most the budget.
     """
     shares = [0] * len(left_bytes)
     remaining = budget_bytes
@@ -49,7 +49,7 @@ def divide_budget(budget_bytes: int, left_bytes: Sequence[int]) -> list[int]:
 
 @dataclass(slots=True)
 class _Chunk:
-    """One named partition: our question about it and what is known of the answer."""
+    """One named partition: the request to the core and the answer so far."""
 
     topic: int
     partition: int
@@ -58,7 +58,7 @@ class _Chunk:
 
     @property
     def left_bytes(self) -> int:
-        """What the file still has behind the chunk already here."""
+        """Return the bytes of the file behind the chunk received so far."""
         found = self.response
         if found is None or found.error is not ErrorCode.NONE:
             return 0
@@ -97,11 +97,11 @@ def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_
 async def serve_fetch_snapshot(
     value: raft_pb2.FetchSnapshotRequest, cluster_id: str, ask: Ask, *, bytes_max: int
 ) -> raft_pb2.FetchSnapshotResponse:
-    """Answer a FetchSnapshot by asking the core about each named slice of its log.
+    """Answer a FetchSnapshot by asking the core about each named chunk of its log.
 
-    A first pass gives every slice the average, which also tells how much each has left; a
-    second one hands out what short ones left over. ``cluster_id`` is ours; a request without one
-    passes. The answer carries at most ``bytes_max`` of checkpoints, whatever is asked for.
+    A first pass gives every chunk the average and shows how much each has left. A second pass
+    distributes what short chunks did not use. ``cluster_id`` is ours; a request without one
+    passes. The answer carries at most ``bytes_max`` bytes of checkpoints.
 
     Raises:
         PeerProtocolError: No or too many partitions, a negative limit, a malformed identity.
@@ -125,7 +125,7 @@ async def serve_fetch_snapshot(
 
 
 async def _extend(wanted: _Chunk, share: int, ask: Ask) -> None:
-    """Ask for ``share`` more bytes behind those that are here."""
+    """Ask for ``share`` more bytes behind the chunk received so far."""
     request, found = wanted.request, wanted.response
     if request is None:
         return
@@ -134,7 +134,7 @@ async def _extend(wanted: _Chunk, share: int, ask: Ask) -> None:
     if found is None:
         wanted.response = more
         return
-    # The file may have gone or changed in between: then the first chunk stands alone.
+    # The file may have been deleted or replaced in between: then the first chunk is the answer.
     expected = (ErrorCode.NONE, found.size, found.position + len(have))
     if (more.error, more.size, more.position) == expected:
         wanted.response = replace(
