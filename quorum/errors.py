@@ -44,7 +44,7 @@ class ErrorCode(IntEnum):
         return code
 
     UNKNOWN_SERVER_ERROR = -1, "INTERNAL", "FAILED"
-    NONE = 0, "OK", "OK"
+    NONE = 0, "OK", "FAILED"
     OFFSET_OUT_OF_RANGE = 1, "OUT_OF_RANGE", "FAILED"
     CORRUPT_MESSAGE = 2, "DATA_LOSS", "DAMAGED"
     UNKNOWN_TOPIC_OR_PARTITION = 3, "NOT_FOUND", "NOT_FOUND"
