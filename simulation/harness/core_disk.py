@@ -59,7 +59,7 @@ class Disk:
     snapshots: Mapping[SnapshotId, int] = field(default_factory=dict)
     """Sizes, by ascending id."""
     ages_ms: Mapping[SnapshotId, int] = field(default_factory=dict)
-    """What the next start is told of how long they have been there."""
+    """How long each has been there, as the next start reads it."""
     high_watermark: int = 0
     chunks: Mapping[SnapshotId, bytes] = field(default_factory=dict)
     """What has come of snapshots that are being downloaded."""

@@ -127,7 +127,7 @@ class Run:
         self.history = History(notes={"seed": seed, "voters": voters})
 
     def execute(self) -> Result:
-        """Run and judge. Keeps `history.jsonl` and ``result.json`` in the folder.
+        """Run and check. Keeps `history.jsonl` and ``result.json`` in the folder.
 
         Raises:
             ClusterError: The cluster does not come back after all faults have ended.
