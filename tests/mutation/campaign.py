@@ -180,7 +180,8 @@ class Campaign:
             for name, item in self._items.items()
         }
         fresh = [name for name, recorded in known.items() if recorded is None]
-        for name, cpu_seconds, lines in self._record(fresh):
+        # Coverage warns of a run without data, and a warning ends the process.
+        for name, cpu_seconds, lines in self._record(fresh) if fresh else ():
             path = getattr(self._items[name], "path", None)
             known[name] = recordings.keep(name, path, cpu_seconds, lines)
         if fresh and not self.failed:
@@ -362,9 +363,11 @@ def main() -> None:
     # Nobody reads why a mutant was killed.
     plain = ("-p", "no:cacheprovider", "--no-header", "--tb=native", "--assert=plain")
     arguments = [*order.tests, *explored, *plain]
-    pytest.main(arguments, plugins=[campaign])
+    came_to = pytest.main(arguments, plugins=[campaign])
     if campaign.failed:
         sys.exit(f"these tests fail without any mutant: {', '.join(campaign.failed)}")
+    if came_to != pytest.ExitCode.OK:
+        sys.exit(f"pytest ended with {came_to!r} before all mutants had run")
     campaign.write()
 
 

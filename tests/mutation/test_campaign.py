@@ -5,6 +5,8 @@ Method: tests that spin, wait and fail take the place of the real ones in the fo
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from tests.mutation import campaign as module
 from tests.mutation.campaign import Campaign, Order
 from tests.mutation.children import ended
 from tests.mutation.mutants import Mutant
+from tests.mutation.recorded import Recordings
 
 MUTANT = Mutant(Path("rules.py"), "rules.grant", range(1, 2), libcst.Pass(), libcst.Pass())
 
@@ -138,3 +141,32 @@ def test_tests_that_fail_in_any_process_like_a_mutants_prove_nothing(
     functions = SimpleNamespace(replace=lambda path, code: 1)
     assert campaign._kills_unchanged(MUTANT, names, functions) == kills  # type: ignore[arg-type]
     assert (campaign.rows, campaign._kills) == ([], {})
+
+
+def test_where_every_recording_is_known_nothing_is_measured(
+    tmp_path: Path,
+) -> None:
+    """Goal: a second run starts. Method: coverage warns if it measures nothing; here warnings
+    are errors.
+    """
+    known = Recordings(Path.cwd(), tmp_path / "recordings")
+    known.keep("passes", Path(__file__), 0.5, {"rules.py": frozenset({1})})
+    known.save()
+    campaign = Campaign(Order((), 0, 1, 0, 1, 1), None, tmp_path / "recordings")
+    campaign._items["passes"] = SimpleNamespace(path=Path(__file__))  # type: ignore[assignment]
+    campaign._learn()
+    assert campaign._known.seconds == {"passes": 0.5}
+
+
+def test_a_run_that_pytest_gives_up_ends_with_an_error(tmp_path: Path) -> None:
+    """Goal: no figures of a run that was none. Method: a file of tests that does not exist."""
+    order = (
+        '{"modules": ["voting"], "part": 0, "parts": 1, "sample": 0, "seed": 1, "jobs": 1,'
+        ' "first_stage": true, "tests": ["tests/no_such_file.py"]}'
+    )
+    rows = tmp_path / "rows.json"
+    command = [sys.executable, "-m", "tests.mutation.campaign", str(rows), str(tmp_path), order]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "USAGE_ERROR" in ended.stderr
+    assert not rows.exists()
