@@ -1,4 +1,4 @@
-"""The sentences of docs/guarantees.md and docs/requirements.md, and what backs each of them.
+"""The promises of docs/guarantees.md, docs/guarantees/ and docs/requirements.md, and their backing.
 
 A promise is a paragraph that begins with a bold label (``**D1.**``, ``**630.4.**``), or one below
 it without a label of its own, and ends with a line ``Shown by:`` and its backing. So is each row of
@@ -27,11 +27,13 @@ import pytest
 from simulation.invariants.table import ALL
 from tests.evidence.record import ROOT
 
-PAGES = (ROOT / "docs" / "guarantees.md", ROOT / "docs" / "requirements.md")
+DOCS = ROOT / "docs"
+PAGES = (DOCS / "guarantees.md", *sorted(DOCS.glob("guarantees/*.md")), DOCS / "requirements.md")
 SCENARIOS = ROOT / "tests" / "scenario" / "testdata"
 DIFFERENCES = ROOT / "docs" / "reference" / "kraft-differences.md"
 _DIFFERENCES = "## Differences from KRaft"
 _LABEL = re.compile(r"^\*\*([A-Z]+\d+[a-z]?|\d{3}\.\d+)\.\*\* ", re.M)
+_UNLABELLED = "before the first label"
 _BACKED = re.compile(r"^Shown by: (.+)", re.M | re.S)
 
 
@@ -46,13 +48,13 @@ class Promise:
 def promises(text: str) -> list[Promise]:
     """All of a page, in order."""
     found: list[Promise] = []
-    name, number = "", 1
+    name, number = _UNLABELLED, 0
     for paragraph in re.split(r"\n\s*\n", text):
         label = _LABEL.match(paragraph)
         backed = _BACKED.search(paragraph)
         if label is not None:
             name, number = label[1], 1
-        elif backed is None or not name:
+        elif backed is None:
             continue
         else:
             number += 1
@@ -124,7 +126,7 @@ def node_ids(found: list[Promise]) -> list[str]:
 
 
 def all_promises() -> list[Promise]:
-    """Of both pages, and of the table of differences."""
+    """Of all pages, and of the table of differences."""
     found = [each for page in PAGES for each in promises(page.read_text(encoding="utf-8"))]
     return found + differences(DIFFERENCES.read_text(encoding="utf-8"))
 

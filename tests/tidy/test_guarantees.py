@@ -63,6 +63,14 @@ def test_a_paragraph_below_a_promise_is_held_to_its_own_backing() -> None:
     assert promises(text) == [Promise("A1a", ("a.scn",)), Promise("A1a (2)", ("b.scn",))]
 
 
+def test_a_backed_paragraph_before_the_first_label_is_checked_too() -> None:
+    text = "No claim.\n\n**Bounds.** One.\nShown by: `a.scn`\n\n**A1.** Two.\nShown by: `b.scn`"
+    assert promises(text) == [
+        Promise("before the first label", ("a.scn",)),
+        Promise("A1", ("b.scn",)),
+    ]
+
+
 def test_a_difference_from_kraft_without_backing_is_seen() -> None:
     head = "## Differences from KRaft\n| KRaft | Here | Why | Shown by |\n|---|---|---|---|\n"
     rows = "| a | b | c | `a.scn`, `rule b` |\n| d | e | f |\n"
