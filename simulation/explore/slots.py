@@ -144,7 +144,11 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
     leader.contacted.clear()
     leader.uncommitted.clear()
     leader.uncommitted_bytes = 0
-    leader.check_quorum_deadline_ms = leader.upkeep_due_ms = NEVER_MS
+    leader.upkeep_due_ms = NEVER_MS
+    # Its majority has been silent for a fetch timeout, and check quorum is not due yet. A leader
+    # with a recent majority refuses a later epoch, which is the same as a lost request.
+    config = core.config
+    leader.check_quorum_deadline_ms = NOW_MS + config.check_quorum_ms - config.fetch_timeout_ms
     for progress in (*leader.remote.values(), *leader.observers.values()):
         progress.read_round = 0
         progress.last_caught_up_ms = progress.leader_end_at_fetch = progress.compared_end = -1

@@ -26,7 +26,6 @@ from simulation.explore.search import Report, explore
 from simulation.explore.slots import DEAD, FETCH
 from simulation.explore.space import Space, State
 from simulation.invariants.violation import Violation
-from tests.simulation.every_claim import hear_every_claim
 from tests.simulation.zoo import durability, elections, membership, replicating, voting
 from tests.simulation.zoo.bug import Patch
 
@@ -204,7 +203,6 @@ def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.Monkey
     """The intact core refuses the first removal; without the barrier the story ends as it did."""
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "refused: 1 remove 4"
     membership.change_before_own_commit(monkeypatch)
-    hear_every_claim(monkeypatch)
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "leader-completeness"
 
 
@@ -249,7 +247,6 @@ def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.Monk
     intact.
     """
     _epoch_compared_once(monkeypatch)
-    hear_every_claim(monkeypatch)
     assert _clean(explore(replace(model, stale=0, late=0))).is_complete
     assert _clean(explore(replace(model, stale=0))).is_complete
     report = explore(model)
@@ -282,9 +279,8 @@ LEFT_WHILE_ASKED = """
 
 @pytest.mark.parametrize(("stale", "left"), [(0, []), (LATE_ALL, [DEAD])])
 def test_a_request_refused_while_its_sender_waits_stays_for_when_it_gives_up(
-    stale: int, left: list[int], monkeypatch: pytest.MonkeyPatch
+    stale: int, left: list[int]
 ) -> None:
-    hear_every_claim(monkeypatch)
     space = Space(replace(TWO_LEADERSHIP_TERMS, stale=stale))
     said, state = _follow(space, LEFT_WHILE_ASKED)
     assert said == "no violation"

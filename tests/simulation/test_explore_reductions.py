@@ -18,7 +18,6 @@ from simulation.explore.models import MODELS
 from simulation.explore.space import Space, State
 from simulation.explore.values import Local
 from simulation.invariants.violation import Violation
-from tests.simulation.every_claim import hear_every_claim
 
 Look: TypeAlias = Callable[[Local], object]
 """What is compared of a node."""
@@ -136,9 +135,8 @@ def test_late_requests_and_crashes_reach_the_same_states() -> None:
     assert len(missing) < len(whole) / 10
 
 
-def test_requests_that_stay_to_be_refused_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_stay_to_be_refused_change_nothing() -> None:
     """They are held against more states of their receivers, and lead to none of their own."""
-    hear_every_claim(monkeypatch)
     model = replace(MODELS["removals-stale"], removals=0, epochs=3, leadership_terms=(1, 2))
 
     def outcomes(stale: int) -> set[object]:
@@ -181,7 +179,6 @@ def test_a_reduction_that_loses_something_is_noticed(
 @pytest.mark.long
 def test_what_is_forgotten_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Votes of led epochs and the past of epochs left behind may as well be remembered."""
-    hear_every_claim(monkeypatch)
     model = replace(RECORDS, epochs=2, records=0)
 
     def outcomes() -> set[object]:
