@@ -46,6 +46,10 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
     if snapshot_id.offset < core.high_watermark:
         core.event(TruncationRefused(snapshot_id.offset, core.high_watermark))
         return f"snapshot {snapshot_id} below high watermark {core.high_watermark}"
+    committed_epoch = core.log.epochs.epoch_before(core.high_watermark)
+    if snapshot_id.epoch < committed_epoch:
+        # Epochs do not fall along a log, so its log lacks a record that is committed here.
+        return f"snapshot {snapshot_id} after a committed record of epoch {committed_epoch}"
     if not replaces_log(core.log, core.high_watermark, snapshot_id):
         return f"snapshot {snapshot_id}, a position that this log has"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,6 +187,32 @@ def test_a_read_round_only_rises_and_is_of_the_present_epoch() -> None:
     for epoch, number, echoed in ((5, 3, 3), (5, 2, 3), (4, 9, 3), (6, 9, 3), (5, 4, 4)):
         chunk(cluster, size=100, read_round=ReadRound(epoch, number))
         assert asked(cluster).read_round == ReadRound(5, echoed)
+
+
+@pytest.mark.parametrize(
+    ("committed", "named", "is_taken"),
+    [
+        ("1:a 3:b", OffsetAndEpoch(10, 2), False),
+        ("1:a 3:b", OffsetAndEpoch(2, 2), False),
+        ("1:a 3:b", OffsetAndEpoch(10, 3), True),
+        ("1:a 3:b", OffsetAndEpoch(10, 4), True),
+        ("", OffsetAndEpoch(10, 2), True),
+    ],
+)
+def test_no_checkpoint_of_an_earlier_epoch_follows_a_committed_record(
+    committed: str, named: OffsetAndEpoch, is_taken: bool
+) -> None:
+    """Epochs do not fall along a log. Only the epoch of what is committed counts: the log goes on
+    with a record of epoch 4, which its leader may lack.
+    """
+    records = committed.split()
+    disk = replace(disk_with(f"{committed} 4:c".strip()), high_watermark=len(records))
+    cluster = following(disk)
+    output = name_snapshot(cluster, named)
+    assert (BeginDownload(named) in output.persist) is is_taken
+    refused = [each.reason for each in output.events if isinstance(each, MessageIgnored)]
+    assert refused == [] if is_taken else "after a committed record of epoch 3" in refused[0]
+    assert cluster[1].log_end_offset == len(records) + 1
 
 
 def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_installed() -> None:
