@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
 
+from quorate.client.call_tasks import opened_with_tasks
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, ProtocolError, RefusedError, from_rpc
 from quorum.supervisor import Supervisor
@@ -44,6 +46,8 @@ class FoundStream:
     call: StreamCall
     accepted: StreamAccepted
     address: str
+    tasks: Set[asyncio.Task[Any]]
+    """What gRPC runs for the call until it has the call's status."""
 
 
 class LeaderSearch:
@@ -101,7 +105,7 @@ class LeaderSearch:
             await asyncio.sleep(self._rng.uniform(EAGER_BACKOFF_SECONDS[0], pause))
 
     async def _try(self, address: str) -> FoundStream | None:
-        call = self._nodes.node(address).metadata.WriteStream()
+        call, tasks = opened_with_tasks(self._nodes.node(address).metadata.WriteStream)
         accepted: StreamAccepted | None = None
         try:
             async with asyncio.timeout(GREETING_SECONDS_MAX):
@@ -124,7 +128,7 @@ class LeaderSearch:
         finally:
             if accepted is None:
                 call.cancel()
-        return None if accepted is None else FoundStream(call, accepted, address)
+        return None if accepted is None else FoundStream(call, accepted, address, tasks)
 
     def _follow(self, error: ClientError) -> None:
         if isinstance(error, RefusedError):

@@ -35,6 +35,7 @@ class LiveStream:
     ) -> None:
         self.address = found.address
         self._call = found.call
+        self._grpc_tasks = found.tasks
         self._take = take
         self._on_answers = on_answers
         self._on_lost = on_lost
@@ -66,7 +67,9 @@ class LiveStream:
             if late:
                 # Not the tasks: cancelled, they would leave their reads and writes with gRPC.
                 self._call.cancel()
-                await asyncio.wait(late, timeout=END_SECONDS_MAX)
+                # gRPC calls it over at once; its core says so later, and perhaps apart from the
+                # end of the read.
+                await asyncio.wait({*late, *self._grpc_tasks}, timeout=END_SECONDS_MAX)
         finally:
             self.close()
 
