@@ -59,9 +59,26 @@ def test_an_empty_replica_is_sent_the_snapshot_even_if_the_log_still_begins_at_z
     assert classify_fetch(whole, None, 0, 0) == Serve()
 
 
+@pytest.mark.parametrize("epoch", [0, 1, 2, 3])
+def test_whoever_has_nothing_is_served_from_the_beginning_whatever_epoch_it_names(
+    epoch: int,
+) -> None:
+    whole = view("2:a 2:b")
+    assert classify_fetch(whole, None, 0, epoch) == Serve()
+    assert classify_fetch(whole, SNAPSHOT, 0, epoch) == NeedsSnapshot(SNAPSHOT)
+
+
 def test_a_trimmed_log_without_any_snapshot_says_so() -> None:
-    """Goal: a lost checkpoint is no crash. Method: a position below the log start."""
-    assert classify_fetch(TRIMMED, None, 5, 1) == NeedsSnapshot(None)
+    """Goal: a lost checkpoint is no crash. Method: positions below the log start."""
+    for offset in (0, 5, 19):
+        assert classify_fetch(TRIMMED, None, offset, 1) == NeedsSnapshot(None)
+
+
+def test_a_log_trimmed_by_one_record_serves_only_the_epoch_of_that_record() -> None:
+    trimmed = view("2:a 2:b", OffsetAndEpoch(1, 1))
+    assert classify_fetch(trimmed, SNAPSHOT, 1, 1) == Serve()
+    assert classify_fetch(trimmed, SNAPSHOT, 1, 2) == NeedsSnapshot(SNAPSHOT)
+    assert classify_fetch(trimmed, SNAPSHOT, 2, 0) == NeedsSnapshot(SNAPSHOT)
 
 
 @st.composite

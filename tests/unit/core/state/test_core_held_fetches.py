@@ -133,3 +133,11 @@ def test_requests_that_were_answered_do_not_count_against_a_voter() -> None:
         each = fetch(3, request_id=number, is_voter=True)
         assert held.hold(each) == []
         assert held.take_all() == [each]
+
+
+def test_the_bound_of_a_voter_is_not_that_of_an_observer() -> None:
+    """The caller bounds observers, over all of them."""
+    held = HeldFetches()
+    for number in range(HELD_PER_VOTER_MAX + 1):
+        assert held.hold(fetch(3, request_id=number)) == []
+    assert len(held) == HELD_PER_VOTER_MAX + 1

@@ -154,6 +154,18 @@ def test_a_feature_at_level_0_is_asked_of_nobody() -> None:
     assert why_not_run_with(4, (), {"f": 1}).endswith("f 1 is in force, it supports no level of it")
 
 
+def test_every_level_in_force_must_be_one_that_the_replica_supports() -> None:
+    """Method: both ends of a range, and a level that it lacks behind one that it has."""
+    supported = (VersionRange("f", 2, 5), VersionRange("g", 1, 1))
+    for level, is_supported in ((1, False), (2, True), (5, True), (6, False)):
+        assert (why_not_run_with(4, supported, {"f": level}) == "") == is_supported
+    problem = why_not_run_with(4, supported, {"f": 3, "g": 2, "h": 1})
+    assert problem == (
+        "node 4 cannot take part: g 2 is in force, it supports 1 to 1; "
+        "h 1 is in force, it supports no level of it"
+    )
+
+
 def versions(cluster: CoreCluster) -> dict[NodeId, int | None]:
     """Highest level of the feature that each voter supports, as node 1 knows it."""
     return {
