@@ -3,7 +3,7 @@
 Belongs here: a batch's record section into ``Record`` values. Finding batches and checking
 their checksum is ``batch_header``'s work and comes first.
 
-See: KIP-98 (record format), KIP-82 (record headers), docs/reference/formats.md#batch.
+See: KIP-98 (record format), KIP-82 (record headers), docs/reference/batches.md#batch.
 """
 
 from __future__ import annotations

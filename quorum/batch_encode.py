@@ -3,7 +3,7 @@
 Belongs here: values into batch bytes, and placing a finished batch in the log. Which values,
 headers and positions those are is decided above.
 
-See: KIP-98 (message format v2), docs/reference/formats.md#batch.
+See: KIP-98 (message format v2), docs/reference/batches.md#batch.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ public names.
 Base offset, length and leader epoch lie outside the checksum. They are covered by
 ``scan_batches``: offsets must be contiguous, epochs must not fall, lengths must meet.
 
-See: KIP-98 (message format v2), docs/reference/formats.md#batch.
+See: KIP-98 (message format v2), docs/reference/batches.md#batch.
 """
 
 from __future__ import annotations

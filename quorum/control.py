@@ -9,7 +9,7 @@ written back, for the record itself and for each voter in it; those of the endpo
 version range inside a voter are stepped over.
 
 See: KIP-595 (leader change), KIP-630 (snapshot header and footer), KIP-853 (kraft.version and
-voters), KIP-98 (markers), docs/reference/formats.md#control-records.
+voters), KIP-98 (markers), docs/reference/batches.md#control-records.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ attributes, the batch's own timestamp and no key, so only the offset delta diffe
 takes these bytes as they are; whoever reads tests for them in one call, and parses carefully only
 what differs.
 
-See: KIP-98 (record format), docs/reference/formats.md#batch.
+See: KIP-98 (record format), docs/reference/batches.md#batch.
 """
 
 from __future__ import annotations

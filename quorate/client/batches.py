@@ -3,7 +3,7 @@
 The client depends on nothing of the server, so it has its own small reader. The checksum is
 CRC-32C by table; records compressed with anything but gzip cannot be read here.
 
-See: docs/reference/formats.md#batch.
+See: docs/reference/batches.md#batch.
 """
 
 from __future__ import annotations

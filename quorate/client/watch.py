@@ -4,7 +4,7 @@ A watch resumes where it stopped; the server proves that nothing is missing, and
 checks that batches follow one another without a gap. Only when the log no longer reaches back
 far enough does it begin again with the state.
 
-See: docs/reference/protocol.md, requirement 320.9.
+See: docs/reference/client-protocol.md, requirement 320.9.
 """
 
 from __future__ import annotations

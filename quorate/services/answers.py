@@ -3,7 +3,7 @@
 A refusal is the status of a call or stream (the reason of its ``ErrorInfo``; ``errors.py`` has the
 gRPC status of each code), the answer to one command, or a code in one part of a good answer.
 
-See: docs/reference/client-protocol.md, "What a service refuses".
+See: docs/reference/error-codes.md, "What a service refuses".
 """
 
 from __future__ import annotations

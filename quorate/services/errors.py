@@ -4,7 +4,7 @@ An ``ErrorCode`` names its gRPC status; every class of ``QuorateError`` has an `
 A status carries ``google.rpc.ErrorInfo`` (reason = the code's name, domain ``quorate``), and where
 it helps a ``LeaderHint``, ``OffsetBounds``, ``DivergenceHint`` or ``RetryInfo``.
 
-See: docs/reference/client-protocol.md (Error codes).
+See: docs/reference/error-codes.md (The codes).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each request declares the core's codes (``quorum/core/messages/refusals.py``). T
 ``OWN_CODES``, and the statuses that end calls and streams before or behind the core; those carry
 no code.
 
-See: docs/reference/client-protocol.md, "What a service refuses".
+See: docs/reference/error-codes.md, "What a service refuses".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ one second only. A refusal (another cluster, a copied disk, another node's certi
 until an operator acts. Its pause grows to some seconds and is random, so that many refused peers
 do not retry in step.
 
-See: ADR 8; docs/reference/protocol.md (The peer stream).
+See: ADR 8; docs/reference/peer-stream.md (Exchange).
 """
 
 from __future__ import annotations

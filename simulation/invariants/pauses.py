@@ -1,4 +1,4 @@
-"""Who gets no further pauses before it asks again (docs/reference/protocol.md, back-off)."""
+"""Who gets no further pauses before it asks again (docs/reference/handlers.md, back-off)."""
 
 from __future__ import annotations
 

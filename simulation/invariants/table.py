@@ -52,7 +52,7 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | subtree-reported | 630.5; ADR 27 |
 | trim-waits | 630.5 |
 | resumed-downloads | ADR 50 |
-| pauses | docs/reference/protocol.md, back-off |
+| pauses | docs/reference/handlers.md, back-off |
 | proven-changes | ADR 52 |
 | leader-replays | requirements 630.1, 595: a leader answers writes from its own image |
 

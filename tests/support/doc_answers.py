@@ -1,4 +1,4 @@
-"""Tables of docs/reference/protocol.md: what services refuse, and how."""
+"""Tables of docs/reference/error-codes.md: what services refuse, and how."""
 
 from __future__ import annotations
 

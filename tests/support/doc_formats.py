@@ -1,4 +1,4 @@
-"""Tables of docs/reference/formats.md, made from the modules that read and write the bytes."""
+"""Tables of docs/reference/formats.md and batches.md, made from what reads and writes bytes."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from quorate.client.cluster import CLUSTER_ID_KEY
@@ -65,9 +66,12 @@ def blocks(path: Path) -> Iterator[Block]:
             current = None
 
 
+FILES = ("common", "errors", "raft", "commands", "metadata", "admin")
+"""The .proto files; ``docs/reference/messages/`` shows each in one region."""
+
+
 def _files() -> list[Path]:
-    order = ("common", "errors", "raft", "commands", "metadata", "admin")
-    paths = [PROTO / f"{name}.proto" for name in order]
+    paths = [PROTO / f"{name}.proto" for name in FILES]
     assert sorted(paths) == sorted(PROTO.glob("*.proto"))
     return paths
 
@@ -86,38 +90,26 @@ def services() -> str:
     return table(["Method", "Request", "Response"], rows)
 
 
-def messages() -> str:
-    parts = []
-    for path in _files():
-        parts.append(f"## {path.name}")
-        for block in blocks(path):
-            if block.kind == "service" or block.name == "ErrorCode":
-                continue
-            parts.append(f"### {block.name}")
-            if block.comment:
-                parts.append(_cell(block.comment))
-            if not block.members:
-                parts.append("No fields.")
-            elif block.kind == "enum":
-                parts.append(
-                    table(
-                        ["No.", "Name", "Note"],
-                        [
-                            [number, f"`{name}`", _cell(note)]
-                            for number, name, _, note in block.members
-                        ],
-                    )
-                )
-            else:
-                parts.append(
-                    table(
-                        ["No.", "Field", "Type", "Note"],
-                        [
-                            [number, f"`{name}`", kind, _cell(note)]
-                            for number, name, kind, note in block.members
-                        ],
-                    )
-                )
+def messages(file: str) -> str:
+    """Every message and enum of one .proto file; the error codes have a table of their own."""
+    parts = [f"## {file}.proto"]
+    for block in blocks(PROTO / f"{file}.proto"):
+        if block.kind == "service" or block.name == "ErrorCode":
+            continue
+        parts.append(f"### {block.name}")
+        if block.comment:
+            parts.append(_cell(block.comment))
+        if not block.members:
+            parts.append("No fields.")
+        elif block.kind == "enum":
+            rows = [[number, f"`{name}`", _cell(note)] for number, name, _, note in block.members]
+            parts.append(table(["No.", "Name", "Note"], rows))
+        else:
+            rows = [
+                [number, f"`{name}`", kind, _cell(note)]
+                for number, name, kind, note in block.members
+            ]
+            parts.append(table(["No.", "Field", "Type", "Note"], rows))
     return "\n\n".join(parts)
 
 
@@ -220,7 +212,7 @@ def role_transitions() -> str:
 
 MAKERS: dict[str, Callable[[], str]] = {
     "services": services,
-    "messages": messages,
+    **{f"messages-{file}": partial(messages, file) for file in FILES},
     "error-codes": error_codes,
     "codes-without-sender": codes_without_sender,
     "call-metadata": call_metadata,

@@ -1,9 +1,10 @@
-"""The diagrams of docs/architecture.md show what the code does: roles, packages, messages."""
+"""The diagrams of the documents show what the code does: roles, packages, messages."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from quorum.core.protocol.role_transitions import TRANSITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PACKAGE_MAP = (ROOT / "docs" / "packages.md").read_text(encoding="utf-8")
 FLOWS = ("A write", "A replica that fell behind", "Bootstrap")
 PACKAGES = (
     "audit",
@@ -28,9 +30,9 @@ PACKAGES = (
 )
 
 
-def diagram(section: str) -> str:
+def diagram(section: str, text: str = TEXT) -> str:
     """The Mermaid text below the heading ``section``."""
-    return TEXT.split(f"## {section}\n")[1].split("```mermaid\n")[1].split("```")[0]
+    return text.split(f"## {section}\n")[1].split("```mermaid\n")[1].split("```")[0]
 
 
 def arrows(text: str) -> set[tuple[str, str]]:
@@ -54,7 +56,17 @@ def test_the_role_diagram_has_every_change_of_role_and_no_other() -> None:
 
 def test_the_package_map_is_what_is_imported() -> None:
     found = {(package, other) for package in PACKAGES for other in imported(package)}
-    assert arrows(diagram("Folders")) == found
+    assert arrows(diagram("Package map", PACKAGE_MAP)) == found
+
+
+def test_the_package_map_agrees_with_the_import_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["id"] == "folders")
+    floor = {name: n for n, layer in enumerate(layers) for name in layer.split(" | ")}
+    assert set(floor) == {*PACKAGES}
+    drawn = arrows(diagram("Package map", PACKAGE_MAP))
+    assert [pair for pair in sorted(drawn) if floor[pair[0]] >= floor[pair[1]]] == []
 
 
 @pytest.mark.parametrize("section", FLOWS)

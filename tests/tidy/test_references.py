@@ -12,6 +12,7 @@ from tests.support.references import problems
 ROOT = Path(__file__).resolve().parents[2]
 INVENTED = {
     "tests/gate/test_gate.py": "names of test files that it makes itself",
+    "tests/mutation/test_campaign.py": "a test file that is not there, to see a run refused",
     "tests/tidy/test_doc_commands.py": "a broken link, to see it found",
     "tests/tidy/test_guarantees.py": "a test that is not there, to see it found",
     "tests/tidy/test_references.py": "this file",

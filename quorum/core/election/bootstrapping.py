@@ -10,7 +10,7 @@ predecessor. Then it is *disqualified*: it never votes with that directory id an
 
 Voters named in ``bootstrap_without`` are not waited for; the operator has accepted that risk.
 
-See: docs/adr/0028-bootstrap-voters-agree-first.md, docs/reference/protocol.md.
+See: docs/adr/0028-bootstrap-voters-agree-first.md, docs/reference/voters.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Features are named levels: of the state machine's own (``metadata.version`` ...)
 runtime tells by ``FeatureLevels``, and ``kraft.version``, which is the quorum's. A voter that
 cannot run with a level in force would acknowledge records that it cannot apply, and could lead.
 
-See: KIP-584; KIP-853 (AddRaftVoter, UpdateRaftVoter); docs/reference/protocol.md (Releases).
+See: KIP-584; KIP-853 (AddRaftVoter, UpdateRaftVoter); docs/reference/voters.md (Releases).
 """
 
 from __future__ import annotations
