@@ -5,9 +5,11 @@ Method: tests that spin, wait and fail take the place of the real ones in the fo
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -160,13 +162,34 @@ def test_where_every_recording_is_known_nothing_is_measured(
 
 def test_a_run_that_pytest_gives_up_ends_with_an_error(tmp_path: Path) -> None:
     """Goal: no figures of a run that was none. Method: a file of tests that does not exist."""
-    order = (
-        '{"modules": ["voting"], "part": 0, "parts": 1, "sample": 0, "seed": 1, "jobs": 1,'
-        ' "first_stage": true, "tests": ["tests/no_such_file.py"]}'
-    )
+    order = {
+        "modules": ["voting"], "part": 0, "parts": 1, "sample": 0, "seed": 1, "jobs": 1,
+        "first_stage": True, "tests": [str(tmp_path / "absent.py")],
+    }  # fmt: skip
     rows = tmp_path / "rows.json"
-    command = [sys.executable, "-m", "tests.mutation.campaign", str(rows), str(tmp_path), order]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    command = [sys.executable, "-m", "tests.mutation.campaign", str(rows), str(tmp_path)]
+    ended = subprocess.run(
+        [*command, json.dumps(order)], check=False, capture_output=True, text=True
+    )
     assert ended.returncode == 1
     assert "USAGE_ERROR" in ended.stderr
     assert not rows.exists()
+
+
+def test_a_mutant_that_no_test_reaches_needs_no_control(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: one such mutant before one that a test kills."""
+    far = Mutant(MUTANT.path, "rules.far", range(9, 10), libcst.Pass(), libcst.Pass())
+    session = SimpleNamespace(items=())
+    monkeypatch.setattr(campaign, "_order", replace(campaign._order, first_stage=True))
+    monkeypatch.setattr(campaign, "_chosen", lambda: [far, MUTANT])
+    monkeypatch.setattr(campaign, "_kills_unchanged", lambda mutant, names, functions: names == [])
+    monkeypatch.setattr(campaign, "_tests", lambda mutant: ["fails"] if mutant is MUTANT else [])
+    monkeypatch.setattr(module, "Functions", lambda core: SimpleNamespace(replace=lambda *_: 1))
+    monkeypatch.setattr(module.gc, "freeze", lambda: None)
+    items = dict(campaign._items)
+    monkeypatch.setattr(campaign, "_learn", lambda: campaign._items.update(items))
+    assert campaign.pytest_runtestloop(session)  # type: ignore[arg-type]
+    assert campaign.failed == []
+    assert [row["status"] for row in campaign.rows] == ["no tests", "killed"]
