@@ -77,10 +77,8 @@ def poll_bootstrap(core: CoreState) -> None:
         bootstrap_state = BootstrapState(_draw_incarnation_id(core))
         core.save_bootstrap(bootstrap_state)
     for voter in core.voters.latest.others(core.me):
-        peer = core.bootstrap_peers.get(voter.key.id)
-        if peer is None or peer.voter != voter.key:
-            if peer is not None:
-                core.requests.close(peer)
+        # No record has been committed, so the voters stay those that the disk names.
+        if voter.key.id not in core.bootstrap_peers:
             peer = BootstrapPeer(voter.key.id, core.now_ms, voter=voter.key)
             core.bootstrap_peers[voter.key.id] = peer
     _conclude(core, bootstrap_state)
@@ -131,9 +129,9 @@ def _ask(core: CoreState, peer: BootstrapPeer) -> None:
 
 
 def _ask_soon(core: CoreState, voter_id: NodeId) -> None:
-    """Ask a voter that has not agreed, as far as known, without waiting for its back-off."""
+    """Ask a voter, unless it has agreed, without waiting for its back-off."""
     peer = core.bootstrap_peers.get(voter_id)
-    if peer is not None and not peer.request_id and not _has_agreed(core, voter_id):
+    if peer is not None and not peer.request_id:
         peer.due_ms = core.now_ms
 
 
@@ -142,7 +140,7 @@ def on_bootstrap_response(core: CoreState, sender: NodeId, response: BootstrapRe
     peer = answered(core, sender, response, Purpose.BOOTSTRAP)
     if not isinstance(peer, BootstrapPeer):
         return
-    if not learn_from_response(core, sender, response) or not core.is_bootstrapping:
+    if not learn_from_response(core, sender, response):
         return
     if response.error == ErrorCode.NONE and response.incarnation_id != ZERO_UUID:
         peer.incarnation_id, peer.voter_list = response.incarnation_id, response.voter_list
@@ -209,7 +207,7 @@ def on_bootstrap_request(core: CoreState, sender: NodeId, request: BootstrapRequ
     endpoint (ADR 52).
     """
     error = _refusal_of(core, request)
-    if error is None and core.is_bootstrapping and request.voter_list:
+    if error is None and request.voter_list:
         _ask_soon(core, request.sender.id)
     bootstrap_state = core.election.bootstrap_state
     if error is not None or bootstrap_state is None:
@@ -239,6 +237,6 @@ def _refusal_of(core: CoreState, request: BootstrapRequest) -> ErrorCode | None:
         return error
     if not is_addressed_to(core, request.voter) or not core.voters.latest.contains(request.sender):
         return ErrorCode.INVALID_VOTER_KEY
-    if core.election.disqualified or not core.is_voter:
+    if not core.is_voter:
         return ErrorCode.INELIGIBLE_REPLICA
     return None

@@ -72,13 +72,11 @@ def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
 def campaign_now(core: CoreState, *, reason: str) -> None:
     """Campaign without a pre-vote at the leader's request: there is no live leader to protect.
 
-    Precondition: ``why_not_campaign`` is empty. Does nothing unless the node is ``Follower`` or
-    ``Prospective``.
+    Precondition: ``why_not_campaign`` is empty, and the node is ``Follower`` or ``Prospective``.
     """
     if isinstance(core.role, Follower):
         become_prospective(core, fail_fast=True, reason=reason)
-    if isinstance(core.role, Prospective):
-        become_candidate(core, fail_fast=True, reason=reason)
+    become_candidate(core, fail_fast=True, reason=reason)
 
 
 def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) -> None:

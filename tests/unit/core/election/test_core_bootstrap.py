@@ -191,6 +191,8 @@ def test_a_voter_list_without_this_life_bars(change: str, words: str) -> None:
     assert words in event.reason
     assert not cluster[1].is_voter
     assert why_not_vote(core(cluster, 1)).startswith("disqualified")
+    receive(cluster, 1, 2, request(cluster))
+    assert answer(cluster, 1).error is ErrorCode.INELIGIBLE_REPLICA
     cluster.crash(1)
     cluster.restart(1)
     cluster.advance(20_000)
@@ -312,6 +314,12 @@ def test_once_bootstrapped_no_question_is_open() -> None:
     receive(cluster, 1, 3, late)
     assert len(events(cluster, 1, MessageIgnored)) == 1
     assert cluster[1].epoch == 0
+    assert known_of_others(cluster) == []
+    before = len(cluster.sent_by(1, BootstrapRequest))
+    receive(cluster, 1, 2, request(cluster, voter_list=whole_voter_list(cluster)))
+    cluster.persist(1)
+    assert answer(cluster, 1).voter_list == whole_voter_list(cluster)
+    assert len(cluster.sent_by(1, BootstrapRequest)) == before
 
 
 def test_an_answer_without_a_life_or_with_an_error_counts_for_nobody() -> None:
