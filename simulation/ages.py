@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from quorum.core.liveness.freshness import Freshness
+from quorum.core.contract.freshness import Freshness
 from quorum.types import NodeId
 from simulation.invariants.violation import Violation
 

@@ -233,7 +233,7 @@ class Stranger:
         number, leader = asked.request_id, self._members[asked.leader.id].replica
         if leader is None or self._rng.random() < 0.2:
             return BeginQuorumEpochResponse(number, ErrorCode.NONE, to, self._epoch(asked.epoch))
-        supported = leader.node._core.versions.supported  # noqa: SLF001
+        supported = leader.node._core.process.versions.supported  # noqa: SLF001
         return BeginQuorumEpochResponse(
             number, ErrorCode.NONE, asked.leader.id, asked.epoch, supported=supported
         )

@@ -26,8 +26,8 @@ from quorum.types import Endpoint, NodeId
 
 if TYPE_CHECKING:
     from quorate.replica.replica import Replica
+    from quorum.core.contract.freshness import Freshness
     from quorum.core.contract.output import RequestSettled
-    from quorum.core.liveness.freshness import Freshness
     from quorum.ports import Clock
     from quorum.runtime.driver import OperatorRequest
     from statemachine.commands import Command, FeatureRange

@@ -138,7 +138,7 @@ class Locals:
     def _again(self, core: Any, peer: NodeId, number: int) -> None:
         """The peer crashed before it answered: ask it again."""
         if number < slots.BALLOT:
-            core.in_flight = None
+            core.requests.in_flight = None
             return
         if isinstance(core.role, Leader):
             core.requests.close(core.role.remote[peer].begin)
@@ -171,8 +171,8 @@ class Locals:
         for _ in range(2):
             self._skip_pre_vote(node)
             # Back-offs end, as they do while time passes.
-            node.core.peers.reset()
-            node.core.raises_until_ms = 0
+            node.core.following.peers.reset()
+            node.core.rate_limits.raises_until_ms = 0
             slots.forget_search(node.core)
             node.take(raft.tick(now))
         self._skip_pre_vote(node)

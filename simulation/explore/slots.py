@@ -12,20 +12,22 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.output import LeadershipChanged, Output
+from quorum.core.contract.freshness import NEVER_KNOWN
+from quorum.core.contract.output import Output
 from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
+from quorum.core.state.known_leader import NO_LEADER
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.peers import PeerTable
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.core.state.upstream import Upstream
 from quorum.core.state.waiting_reads import WaitingReads
-from quorum.types import NO_NODE
 
 NOW_MS = 1_000
 """Time stands still; a timer that fires is set to this."""
@@ -43,8 +45,9 @@ RAW_FROM = 1_000
 def slots_of(core: CoreState) -> Iterator[tuple[PeerRequest, int]]:
     """Everything that waits for an answer: the object with its ``request_id``, its number."""
     role = core.role
-    if core.in_flight is not None:
-        yield core.in_flight, FETCH + (core.in_flight.purpose is Purpose.FETCH_SNAPSHOT)
+    flight = core.requests.in_flight
+    if flight is not None:
+        yield flight, FETCH + (flight.purpose is Purpose.FETCH_SNAPSHOT)
     match role:
         case Prospective() | Candidate():
             base = BALLOT if isinstance(role, Candidate) else PRE_BALLOT
@@ -72,7 +75,7 @@ def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
             if progress.begin.request_id:
                 names[progress.begin.request_id] = _BEGIN + peer
                 core.requests.open(progress.begin, _BEGIN + peer)
-    core._last_request_id = RAW_FROM
+    core.requests.last_id = RAW_FROM
     return names
 
 
@@ -87,18 +90,18 @@ def live_numbers(core: CoreState) -> frozenset[int]:
 
 def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     """Set to one value what no decision of a model depends on."""
-    core.watermark_store_due_ms = NEVER_MS
-    core.current_as_of_ms = core.current_end = -1
+    core.disk.watermark_store_due_ms = NEVER_MS
+    core.freshness = NEVER_KNOWN
     core.log.cuts = 0
-    core.entry_basis, core.self_registration_problem = None, ""
+    core.registration.basis, core.registration.problem = None, ""
     core.requests.close_all(Purpose.LEADER_SEARCH)
     chain = core.chain
     chain.equal = chain.different = chain.too_early = chain.unknown = 0
     role = core.role
-    flight = core.in_flight
+    flight = core.requests.in_flight
     if flight is not None:
         is_to_leader = isinstance(role, Follower) and flight.peer == role.leader_id
-        core.in_flight = None if not is_to_leader else flight
+        core.requests.in_flight = None if not is_to_leader else flight
         flight.behind = None
     if isinstance(role, Unattached):
         role.discover_at_ms = 0
@@ -114,28 +117,32 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
         _forget_of_leader(core, role)
 
 
-_IDLE = (
-    "config", "rng", "out", "peers", "upstream", "disk", "forwarded", "timers_fired", "_announced",
+_IDLE: tuple[tuple[str, ...], ...] = (
+    ("config",), ("rng",), ("out",), ("following", "peers"), ("following", "upstream"),
+    ("disk", "watch"), ("forwarded",), ("timers_fired",), ("known_leader", "announced"),
 )  # fmt: skip
 """Parts of a core that are alike in all states of a model: time stands still and nobody reads."""
 
 
 def set_aside(core: CoreState) -> None:
     """Take out what is alike in all states; ``bring_back`` makes it anew."""
-    for name in _IDLE:
-        setattr(core, name, None)
+    for *groups, name in _IDLE:
+        owner: Any = core
+        for group in groups:
+            owner = getattr(owner, group)
+        setattr(owner, name, None)
 
 
 def bring_back(core: CoreState, config: QuorumConfig, rng: random.Random) -> None:
     """Undo ``set_aside``."""
     core.config, core.rng = config, rng
     core.out = Output()
-    core.peers = PeerTable(config)
-    core.upstream = Upstream(())
-    core.disk = DiskWatch(config.disk_stall_ms)
+    core.following.peers = PeerTable(config)
+    core.following.upstream = Upstream(())
+    core.disk.watch = DiskWatch(config.disk_stall_ms)
     core.forwarded = WaitingReads()
     core.timers_fired = Counter()
-    core._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
+    core.known_leader.announced = NO_LEADER
 
 
 def _forget_of_leader(core: CoreState, leader: Leader) -> None:
@@ -167,28 +174,30 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
 
 def shift_tickets(core: CoreState) -> int:
     """Count tickets from the last durable one; returns by how much they fell."""
-    base = core.durable_ticket
+    disk = core.disk
+    base = disk.durable_ticket
     if base == 0:
         return 0
-    core.durable_ticket = 0
-    core.last_ticket -= base
-    core.election_ticket = max(0, core.election_ticket - base)
+    disk.durable_ticket = 0
+    disk.last_ticket -= base
+    disk.election_ticket = max(0, disk.election_ticket - base)
     core.log.ticket = max(0, core.log.ticket - base)
     core.log._pending = type(core.log._pending)(
         (max(0, ticket - base), end) for ticket, end in core.log._pending
     )
     if isinstance(core.role, Leader):
         core.role.durable_with = max(0, core.role.durable_with - base)
-    if core.in_flight is not None:
-        core.in_flight.ticket = max(0, core.in_flight.ticket - base)
-    if core.download is not None:
-        unwritten = core.download.unwritten
-        core.download.unwritten = type(unwritten)(max(0, each - base) for each in unwritten)
+    flight, download = core.requests.in_flight, core.following.download
+    if flight is not None:
+        flight.ticket = max(0, flight.ticket - base)
+    if download is not None:
+        unwritten = download.unwritten
+        download.unwritten = type(unwritten)(max(0, each - base) for each in unwritten)
     return base
 
 
 def forget_search(core: CoreState) -> None:
     """A question to a peer that only may know who leads stands in nobody's way."""
-    flight, role = core.in_flight, core.role
+    flight, role = core.requests.in_flight, core.role
     if flight is not None and not (isinstance(role, Follower) and flight.peer == role.leader_id):
-        core.in_flight = None
+        core.requests.in_flight = None

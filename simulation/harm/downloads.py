@@ -89,7 +89,7 @@ def _part_file(member: Member) -> Path | None:
     """Where the checkpoint lies that a running node downloads."""
     replica = member.replica
     # The node itself says only whether it downloads.
-    download = None if replica is None else replica.node._core.download  # noqa: SLF001
+    download = None if replica is None else replica.node._core.following.download  # noqa: SLF001
     if download is None:
         return None
     return file_path(partition_directory(DATA_DIR), download.snapshot_id, FileState.PART)

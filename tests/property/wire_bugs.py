@@ -12,8 +12,7 @@ from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Response
 from quorum.core.replication import fetch_serving
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peer_requests import Purpose
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight, Purpose
 from quorum.errors import ErrorCode
 from quorum.transport import snapshots
 from quorum.types import NodeId
@@ -49,7 +48,7 @@ def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, Purpose], bool]) -
     ) -> InFlight | None:
         if not is_taken(core, response, purpose):
             return original(core, sender, response, purpose)
-        core.in_flight = None
+        core.requests.in_flight = None
         return InFlight(sender, purpose, core.now_ms, response.request_id, ticket=0)
 
     original = fetching.take_in_flight
@@ -67,7 +66,7 @@ def stale_number_accepted(patch: Patch) -> None:
     _taking(
         patch,
         lambda core, response, purpose: (
-            core.in_flight is not None and core.in_flight.purpose is purpose
+            core.requests.in_flight is not None and core.requests.in_flight.purpose is purpose
         ),
     )
 

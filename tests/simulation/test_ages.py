@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.core.liveness.freshness import Freshness
+from quorum.core.contract.freshness import Freshness
 from simulation.ages import Ages
 from simulation.invariants.violation import Violation
 

@@ -10,7 +10,7 @@ from quorum.core.election import voting
 from quorum.core.following import fetching, leader_search
 from quorum.core.node import deadlines
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight
 from quorum.types import NodeId
 from simulation import silent_death
 from simulation.silent_death import SITUATIONS, Death, Report, Situation, main, measured, problems
@@ -50,7 +50,7 @@ def test_a_search_that_gives_way_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 
     def drop(core: CoreState, flight: InFlight) -> None:
         del flight
-        core.in_flight = None
+        core.requests.in_flight = None
 
     monkeypatch.setattr(fetching, "set_search_aside", drop)
     assert _misses_an_observer()
@@ -60,7 +60,7 @@ def test_bootstrap_servers_that_are_no_more_are_noticed(monkeypatch: pytest.Monk
     """Break it: the voters of the own log are not asked beside the bootstrap servers."""
 
     def bootstrap_only(core: CoreState) -> tuple[NodeId, ...]:
-        return core.bootstrap or core.voters.latest.ids
+        return core.following.bootstrap_servers or core.voters.latest.ids
 
     for module in (leader_search, deadlines):
         monkeypatch.setattr(module, "discovery_peers", bootstrap_only)

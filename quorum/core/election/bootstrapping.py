@@ -28,7 +28,7 @@ from quorum.core.protocol.refusals import (
 )
 from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
-from quorum.core.state.bootstrap_peer import BootstrapPeer, VoterList, without
+from quorum.core.state.bootstrap_peer import BootstrapPeer, VoterList
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.peer_requests import Purpose
 from quorum.errors import ErrorCode
@@ -42,7 +42,7 @@ def why_not_bootstrapped(core: CoreState) -> str:
     waiting = [
         voter.key.id
         for voter in core.voters.latest.others(core.me)
-        if voter.key.id not in core.bootstrap_without and not _has_agreed(core, voter.key.id)
+        if voter.key.id not in core.bootstrap.without and not _has_agreed(core, voter.key.id)
     ]
     return f"bootstrap voters {waiting} have not all said that they are freshly formatted"
 
@@ -57,11 +57,8 @@ def why_not_vote(core: CoreState) -> str:
 
 
 def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
-    bootstrap_state, peer = core.election.bootstrap_state, core.bootstrap_peers.get(voter_id)
-    if bootstrap_state is None or peer is None or not peer.voter_list:
-        return False
-    missing = core.bootstrap_without
-    return without(peer.voter_list, missing) == without(bootstrap_state.voter_list, missing)
+    own = core.election.bootstrap_state
+    return own is not None and core.bootstrap.has_agreed(voter_id, own.voter_list)
 
 
 # Asking.
@@ -78,9 +75,9 @@ def poll_bootstrap(core: CoreState) -> None:
         core.save_bootstrap(bootstrap_state)
     for voter in core.voters.latest.others(core.me):
         # No record has been committed, so the voters stay those that the disk names.
-        if voter.key.id not in core.bootstrap_peers:
+        if voter.key.id not in core.bootstrap.peers:
             peer = BootstrapPeer(voter.key.id, core.now_ms, voter=voter.key)
-            core.bootstrap_peers[voter.key.id] = peer
+            core.bootstrap.peers[voter.key.id] = peer
     _conclude(core, bootstrap_state)
     if core.is_bootstrapping:
         for peer in _waited_for(core):
@@ -90,7 +87,7 @@ def poll_bootstrap(core: CoreState) -> None:
 
 def _forget_peers(core: CoreState) -> None:
     core.requests.close_all(Purpose.BOOTSTRAP)
-    core.bootstrap_peers.clear()
+    core.bootstrap.peers.clear()
 
 
 def bootstrap_deadlines(core: CoreState) -> Iterator[int]:
@@ -101,7 +98,7 @@ def bootstrap_deadlines(core: CoreState) -> Iterator[int]:
 
 
 def _waited_for(core: CoreState) -> Iterator[BootstrapPeer]:
-    for voter_id, peer in core.bootstrap_peers.items():
+    for voter_id, peer in core.bootstrap.peers.items():
         if not _has_agreed(core, voter_id):
             yield peer
 
@@ -130,7 +127,7 @@ def _ask(core: CoreState, peer: BootstrapPeer) -> None:
 
 def _ask_soon(core: CoreState, voter_id: NodeId) -> None:
     """Ask a voter, unless it has agreed, without waiting for its back-off."""
-    peer = core.bootstrap_peers.get(voter_id)
+    peer = core.bootstrap.peers.get(voter_id)
     if peer is not None and not peer.request_id:
         peer.due_ms = core.now_ms
 
@@ -152,11 +149,11 @@ def _conclude(core: CoreState, bootstrap_state: BootstrapState) -> None:
     """Agree to a voter list when every incarnation id is known; complete the bootstrap when all
     required voters have agreed.
     """
-    required = [key for key in core.bootstrap_peers if key not in core.bootstrap_without]
+    required = core.bootstrap.required
     if not bootstrap_state.voter_list:
-        if any(core.bootstrap_peers[key].incarnation_id == ZERO_UUID for key in required):
+        if any(core.bootstrap.peers[key].incarnation_id == ZERO_UUID for key in required):
             return
-        known = {key: each.incarnation_id for key, each in core.bootstrap_peers.items()}
+        known = {key: each.incarnation_id for key, each in core.bootstrap.peers.items()}
         known[core.me.id] = bootstrap_state.incarnation_id
         voter_list = tuple((key, known[key]) for key in sorted(known) if known[key] != ZERO_UUID)
         _agree(core, bootstrap_state, voter_list)
@@ -169,7 +166,7 @@ def _conclude(core: CoreState, bootstrap_state: BootstrapState) -> None:
 def _agree(core: CoreState, bootstrap_state: BootstrapState, voter_list: VoterList) -> None:
     core.save_bootstrap(replace(bootstrap_state, voter_list=voter_list))
     core.event(BootstrapVotersAgreed(tuple(key for key, _ in voter_list)))
-    for peer in core.bootstrap_peers.values():
+    for peer in core.bootstrap.peers.values():
         # The others may be waiting for exactly this agreement.
         if not peer.request_id:
             peer.due_ms, peer.failures = core.now_ms, 0
@@ -190,7 +187,7 @@ def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
             f"freshly formatted, and voter {peer} has agreed to found the quorum {which}"
         )
     elif not bootstrap_state.voter_list and incarnation_ids.keys() <= set(core.voters.latest.ids):
-        needed = set(core.voters.latest.ids) - core.bootstrap_without
+        needed = set(core.voters.latest.ids) - core.bootstrap.without
         if needed <= incarnation_ids.keys():
             _agree(core, bootstrap_state, voter_list)
 

@@ -43,14 +43,14 @@ def why_not_campaign(core: CoreState) -> str:
     unfounded = why_not_bootstrapped(core)
     if unfounded:
         return unfounded
-    if core.is_shutting_down:
+    if core.process.is_shutting_down:
         return "shutting down"
-    if core.disk.is_stalled:
+    if core.disk.watch.is_stalled:
         return "the disk does not complete its writes"
     if core.chain.quarantined_log:
         return "its log is quarantined"
-    if core.replay_stopped:
-        return f"replay has stopped: {core.replay_stopped}"
+    if core.process.replay_stopped:
+        return core.process.replay_problem
     if core.epoch >= EPOCH_MAX:
         return f"no epoch above {core.epoch} is left"
     floor = core.election.vote_floor
@@ -135,8 +135,8 @@ def _return_from_prospective(core: CoreState, reason: str) -> None:
         become_unattached(core, core.epoch, reason=reason)
         return
     # Not enough voters confirmed in time that the leader is gone.
-    core.lost_leader = None
-    become_follower(core, leader_id, core.epoch, core.leader_endpoints, reason=reason)
+    core.known_leader.lost = None
+    become_follower(core, leader_id, core.epoch, core.known_leader.endpoints, reason=reason)
     if isinstance(core.role, Follower):
         core.role.has_campaigned = True
 

@@ -121,7 +121,7 @@ def _campaign_in_its_place(core: CoreState) -> None:
     """
     role = core.role
     if isinstance(role, Follower):
-        if core.lost_leader is not None:
+        if core.known_leader.lost is not None:
             role.campaign_at_ms = core.now_ms
         elif role.has_campaigned:
             role.fetch_deadline_ms = core.now_ms
@@ -152,7 +152,7 @@ def why_not_grant(core: CoreState, request: VoteRequest) -> str:
         return "its log is quarantined"
     if isinstance(role, Leader):
         return "leads this epoch"
-    if core.disk.is_stalled:
+    if core.disk.watch.is_stalled:
         # No vote could follow such a pre-vote, so it would only raise epochs.
         return "the disk does not complete its writes"
     if not request.pre_vote:

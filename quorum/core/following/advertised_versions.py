@@ -10,7 +10,7 @@ See: KIP-584; KIP-853 (UpdateRaftVoter).
 from __future__ import annotations
 
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight
 from quorum.core.state.roles import Follower
 from quorum.types import NodeId, VersionRange
 
@@ -20,7 +20,7 @@ def versions_to_advertise(core: CoreState, peer: NodeId) -> tuple[VersionRange, 
 
     Empty if the peer is not our leader or already has our versions.
     """
-    role, versions = core.role, core.versions
+    role, versions = core.role, core.process.versions
     if (
         isinstance(role, Follower)
         and role.advertised_versions != versions.supported

@@ -1,8 +1,8 @@
 """The FetchSnapshot requests of one download that are under way at once.
 
-The first is ``core.in_flight``, the others hang behind it in file order and continue it. A peer's
-stream keeps order, so answers come in that order; one that does not costs its chunk a second
-request and nothing else.
+The first is ``requests.in_flight``. The others hang behind it in file order and continue it. A
+peer's stream keeps order, so answers come in that order; one that does not costs its chunk a
+second request and nothing else.
 
 See: KIP-630 (630.9).
 """
@@ -14,15 +14,14 @@ from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.positions.download import Download
 from quorum.core.protocol.requests import response_due_ms
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peer_requests import Purpose
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight, Purpose
 from quorum.core.state.roles import Follower
 from quorum.types import NodeId
 
 
 def unwritten_chunks(core: CoreState, download: Download) -> int:
     """How many chunks received wait for the disk."""
-    while download.unwritten and download.unwritten[0] <= core.durable_ticket:
+    while download.unwritten and download.unwritten[0] <= core.disk.durable_ticket:
         download.unwritten.popleft()
     return len(download.unwritten)
 
@@ -32,8 +31,8 @@ def request_chunk(
 ) -> InFlight:
     """Ask ``peer`` for at most ``max_bytes`` of the file from ``position`` on."""
     role = core.role
-    request_id = core.next_request_id()
-    ticket = core.election_ticket
+    request_id = core.requests.next_id()
+    ticket = core.disk.election_ticket
     core.send(
         peer,
         FetchSnapshotRequest(
@@ -63,7 +62,7 @@ def ask_ahead(core: CoreState, download: Download) -> None:
 
     Only once a first chunk has told how long the file and its chunks are.
     """
-    last = core.in_flight
+    last = core.requests.in_flight
     if (
         last is None
         or last.purpose is not Purpose.FETCH_SNAPSHOT
@@ -94,7 +93,7 @@ def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> No
     """After a chunk was taken, wait for the one behind it if that continues the file."""
     following = answered.behind
     if following is not None and following.position == download.position:
-        core.in_flight = following
+        core.requests.in_flight = following
 
 
 def forget_chunk(core: CoreState, request_id: int) -> None:
@@ -103,7 +102,7 @@ def forget_chunk(core: CoreState, request_id: int) -> None:
     They are asked for again after the one in flight: where that one's answer is lost, every answer
     to those behind it comes too early and would cost the next request at once.
     """
-    first = flight = core.in_flight
+    first = flight = core.requests.in_flight
     while first is not None and flight is not None:
         if flight.behind is not None and flight.behind.request_id == request_id:
             flight.behind = None

@@ -53,8 +53,7 @@ from quorum.core.replication.durability import lift_vote_floor_at_leaders_end
 from quorum.core.replication.trimming import follow_log_start
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peer_requests import Purpose
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight, Purpose
 from quorum.core.state.roles import Follower, Unattached
 from quorum.core.state.timers import Timer
 from quorum.core.voters.voter_set import VoterSet
@@ -84,10 +83,11 @@ def poll_fetch(core: CoreState) -> None:
         set_search_aside(core, flight)
     if core.chain.quarantined_log:
         return
-    if core.in_flight is None:
+    if core.requests.in_flight is None:
         _ask(core)
-    if core.in_flight is not None and core.download is not None:
-        ask_ahead(core, core.download)
+    download = core.following.download
+    if download is not None and core.requests.in_flight is not None:
+        ask_ahead(core, download)
 
 
 def poll_search(core: CoreState) -> None:
@@ -96,18 +96,18 @@ def poll_search(core: CoreState) -> None:
         return
     server = server_to_ask(core)
     if server is not None:
-        if core.peers.ready_ms(server):
+        if core.following.peers.ready_ms(server):
             core.fired(Timer.RETRY_BACKOFF, Purpose.FETCH)
         _fetch_from(core, server)
 
 
 def _fail_late_request(core: CoreState) -> InFlight | None:
     """The request in flight; one whose time is over has failed, and is not in flight any more."""
-    flight = core.in_flight
+    flight = core.requests.in_flight
     if flight is None or core.now_ms < flight.due_ms:
         return flight
     core.fired(Timer.REQUEST_TIMEOUT, flight.purpose)
-    core.in_flight = None
+    core.requests.in_flight = None
     core.peer_failed(flight.peer)
     return None
 
@@ -123,11 +123,11 @@ def _ask(core: CoreState) -> None:
 
 def _count_pauses(core: CoreState, peer: NodeId) -> None:
     """``peer`` is about to be asked: count what kept it from being asked before."""
-    role, upstream = core.role, core.upstream
+    role, upstream = core.role, core.following.upstream
     if isinstance(role, Unattached) and role.discover_at_ms:
         core.fired(Timer.DISCOVERY)
         role.discover_at_ms = 0
-    if core.peers.ready_ms(peer):
+    if core.following.peers.ready_ms(peer):
         core.fired(Timer.RETRY_BACKOFF, Purpose.FETCH)
     if upstream.is_relay(peer):
         if upstream.is_direct:
@@ -138,9 +138,10 @@ def _count_pauses(core: CoreState, peer: NodeId) -> None:
 
 def _fetch_from(core: CoreState, peer: NodeId) -> None:
     role, log, config = core.role, core.log, core.config
-    if not core.upstream.is_relay(peer):
-        core.upstream.go_direct(core.now_ms, config)
-    request_id = core.next_request_id()
+    upstream = core.following.upstream
+    if not upstream.is_relay(peer):
+        upstream.go_direct(core.now_ms, config)
+    request_id = core.requests.next_id()
     supported = versions_to_advertise(core, peer)
     ticket = core.acknowledge(
         peer,
@@ -161,7 +162,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             supported=supported,
         ),
     )
-    core.in_flight = InFlight(
+    core.requests.in_flight = InFlight(
         peer,
         Purpose.FETCH,
         response_due_ms(core, ticket),
@@ -243,7 +244,7 @@ def _detect_disowned_epoch(core: CoreState, flight: InFlight, response: FetchRes
         and flight.peer == role.leader_id
         and response.epoch == core.epoch
         and response.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        and core.lost_leader is None
+        and core.known_leader.lost is None
     ):
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 

@@ -17,8 +17,7 @@ from quorum.core.following.relaying import may_go_direct, relay_to_ask
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peer_requests import Purpose
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight, Purpose
 from quorum.core.state.roles import Follower, Unattached
 from quorum.core.state.timers import Timer
 from quorum.types import NodeId
@@ -31,7 +30,7 @@ def whom_to_ask(core: CoreState) -> NodeId | None:
     a peer, also where a relay could be tried again. Of a silent relay and a silent leader one is
     always ready for the next Fetch, so the observer would never hear of a newer epoch.
     """
-    if core.upstream.is_direct and _is_leader_left_alone(core):
+    if core.following.upstream.is_direct and _is_leader_left_alone(core):
         peer = _peer_to_search(core)
         if peer is not None:
             return peer
@@ -48,8 +47,8 @@ def whom_to_ask(core: CoreState) -> NodeId | None:
 
 def _is_leader_left_alone(core: CoreState) -> bool:
     """Whether this replica has a leader that failed so recently that it may not be asked yet."""
-    role = core.role
-    return isinstance(role, Follower) and core.now_ms < core.peers.ready_ms(role.leader_id)
+    role, peers = core.role, core.following.peers
+    return isinstance(role, Follower) and core.now_ms < peers.ready_ms(role.leader_id)
 
 
 def _peer_to_search(core: CoreState) -> NodeId | None:
@@ -69,27 +68,29 @@ def server_to_ask(core: CoreState) -> NodeId | None:
     The voters of its own log say who leads when they answer its vote requests. If all of them were
     replaced while it was away, only a bootstrap server knows.
     """
-    return _one_of(core, core.bootstrap)
+    return _one_of(core, core.following.bootstrap_servers)
 
 
 def _one_of(core: CoreState, peers: Sequence[NodeId]) -> NodeId | None:
-    ready = [peer for peer in peers if core.now_ms >= core.peers.ready_ms(peer)]
+    table = core.following.peers
+    ready = [peer for peer in peers if core.now_ms >= table.ready_ms(peer)]
     if not ready:
         return None
-    least = min(core.peers.failures(peer) for peer in ready)
-    return core.rng.choice([peer for peer in ready if core.peers.failures(peer) == least])
+    least = min(table.failures(peer) for peer in ready)
+    return core.rng.choice([peer for peer in ready if table.failures(peer) == least])
 
 
 def discovery_peers(core: CoreState) -> tuple[NodeId, ...]:
     """Who may know the leader: the bootstrap servers and the voters of the own log."""
     # A voter of our own number, on another disk, is nobody whom we could ask.
-    known = {*core.bootstrap, core.me.id}
-    return (*core.bootstrap, *(each for each in core.voters.latest.ids if each not in known))
+    servers = core.following.bootstrap_servers
+    known = {*servers, core.me.id}
+    return (*servers, *(each for each in core.voters.latest.ids if each not in known))
 
 
 def is_search(core: CoreState, flight: InFlight, leader_id: NodeId) -> bool:
     """Whether a request went to a peer that can only tell who leads."""
-    return flight.peer != leader_id and not core.upstream.is_relay(flight.peer)
+    return flight.peer != leader_id and not core.following.upstream.is_relay(flight.peer)
 
 
 def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
@@ -98,7 +99,7 @@ def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
     return (
         isinstance(role, Follower)
         and is_search(core, flight, role.leader_id)
-        and core.now_ms >= core.peers.ready_ms(role.leader_id)
+        and core.now_ms >= core.following.peers.ready_ms(role.leader_id)
     )
 
 
@@ -106,7 +107,7 @@ def set_search_aside(core: CoreState, flight: InFlight) -> None:
     """Make room for a Fetch to the leader; the next search goes to somebody else."""
     core.fired(Timer.SEARCH_END)
     request_id = flight.request_id
-    core.in_flight = None
+    core.requests.in_flight = None
     core.requests.close_all(Purpose.LEADER_SEARCH)
     flight.purpose = Purpose.LEADER_SEARCH
     core.requests.open(flight, request_id)

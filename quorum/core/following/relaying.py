@@ -17,14 +17,14 @@ from quorum.core.contract.events import UpstreamChanged
 from quorum.core.messages.fetch_messages import FetchResponse, Subtree
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight
 from quorum.core.state.replica_table import reported_subtree
 from quorum.types import NO_NODE, NodeId
 
 
 def uses_relays(core: CoreState) -> bool:
     """Whether this node may fetch from a relay at all: no voter, and none that wants to be one."""
-    return bool(core.upstream.relays) and not core.is_voter and not core.config.auto_join
+    return bool(core.following.upstream.relays) and not core.is_voter and not core.config.auto_join
 
 
 def relay_to_ask(core: CoreState) -> NodeId | None:
@@ -36,29 +36,30 @@ def relay_to_ask(core: CoreState) -> NodeId | None:
     None as well once the patience is over: of two silent relays one is always ready for the next
     Fetch while the other one is left alone, and the leader's turn would never come.
     """
-    upstream = core.upstream
+    upstream = core.following.upstream
     not_before_ms = upstream.retry_ms if upstream.is_direct else 0
     until_ms = NEVER_MS if upstream.is_direct else upstream.direct_from_ms
     if not uses_relays(core) or not not_before_ms <= core.now_ms < until_ms:
         return None
-    ready = [each for each in upstream.in_order() if core.now_ms >= core.peers.ready_ms(each)]
-    return min(ready, key=core.peers.ready_ms, default=None)
+    peers = core.following.peers
+    ready = [each for each in upstream.in_order() if core.now_ms >= peers.ready_ms(each)]
+    return min(ready, key=peers.ready_ms, default=None)
 
 
 def may_go_direct(core: CoreState) -> bool:
     """Whether the leader, or somebody who may know it, can be asked now."""
-    upstream = core.upstream
+    upstream = core.following.upstream
     return not uses_relays(core) or upstream.is_direct or core.now_ms >= upstream.direct_from_ms
 
 
 def relay_times(core: CoreState) -> Iterator[int]:
     """When, without a Fetch under way, something about relays is due."""
-    upstream = core.upstream
+    upstream = core.following.upstream
     if not uses_relays(core):
         return
     not_before = upstream.retry_ms if upstream.is_direct else 0
     for peer in upstream.relays:
-        yield max(not_before, core.peers.ready_ms(peer))
+        yield max(not_before, core.following.peers.ready_ms(peer))
     if not upstream.is_direct and upstream.direct_from_ms < NEVER_MS:
         yield upstream.direct_from_ms
 
@@ -90,7 +91,7 @@ def note_route(core: CoreState, flight: InFlight, response: FetchResponse) -> No
     runs faster than ours, in which case it is so by the difference over one answer.
     """
     asked_ms = flight.due_ms - core.config.request_timeout_ms
-    upstream = core.upstream
+    upstream = core.following.upstream
     if upstream.relays and (upstream.epoch == 0 or upstream.path != response.path):
         core.event(UpstreamChanged(flight.peer, tuple(key.id for key in response.path)))
     if core.relay is not None:
@@ -102,10 +103,10 @@ def note_route(core: CoreState, flight: InFlight, response: FetchResponse) -> No
 
 def source_of_records(core: CoreState) -> NodeId:
     """Whom this follower gets its records and snapshots from: a relay or the leader."""
-    current = core.upstream.current
-    if uses_relays(core) and core.upstream.is_relay(current) and not core.upstream.is_direct:
-        return current
-    return core.leader_id if core.leader_id != NO_NODE else current
+    upstream = core.following.upstream
+    if uses_relays(core) and upstream.is_relay(upstream.current) and not upstream.is_direct:
+        return upstream.current
+    return core.leader_id if core.leader_id != NO_NODE else upstream.current
 
 
 def subtree_report(core: CoreState) -> Subtree | None:

@@ -28,9 +28,7 @@ def on_snapshot_sealed(core: CoreState, local_event: SnapshotSealed) -> None:
     newer than the log must be installed before this node stands on the strength of it.
     """
     snapshot_id = local_event.snapshot_id
-    download = core.download
-    if download is not None and download.snapshot_id == snapshot_id:
-        core.download = None
+    core.following.end_download(snapshot_id)
     if not replaces_log(core.log, core.high_watermark, snapshot_id):
         core.snapshots.add(snapshot_id, local_event.size, now_ms=core.now_ms)
         core.event(DownloadEnded(snapshot_id, DownloadOutcome.NOT_NEEDED))
@@ -41,7 +39,8 @@ def on_snapshot_sealed(core: CoreState, local_event: SnapshotSealed) -> None:
         core.event(DownloadEnded(snapshot_id, DownloadOutcome.UNUSABLE_VOTERS, str(error)))
         core.peer_failed(source_of_records(core))
         return
-    core.sealed_snapshot = SealedSnapshot(snapshot_id, local_event.voters, local_event.size)
+    sealed = SealedSnapshot(snapshot_id, local_event.voters, local_event.size)
+    core.following.sealed_snapshot = sealed
 
 
 def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None:
@@ -50,12 +49,11 @@ def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None
     At once where its beginning was found at start: that need not be the sender's fault. The next
     one begins at byte 0, so there is one such download without a pause per process run at most.
     """
-    download = core.download
-    if download is not None and download.snapshot_id == local_event.snapshot_id:
-        core.download = None
-        flight = core.in_flight
+    download = core.following.end_download(local_event.snapshot_id)
+    if download is not None:
+        flight = core.requests.in_flight
         if flight is not None and flight.purpose is Purpose.FETCH_SNAPSHOT:
-            core.in_flight = None
+            core.requests.in_flight = None
         core.event(
             DownloadEnded(local_event.snapshot_id, DownloadOutcome.REJECTED, local_event.reason)
         )
@@ -69,10 +67,11 @@ def install_if_ready(core: CoreState) -> None:
     Not while this node asks for votes or leads: its position could fall below the one it
     asked with. The snapshot then waits for the next time it does not.
     """
-    frozen = core.sealed_snapshot
+    following = core.following
+    frozen = following.sealed_snapshot
     if frozen is None or isinstance(core.role, Candidate | Leader | Resigned):
         return
-    core.sealed_snapshot = None
+    following.sealed_snapshot = None
     core.snapshots.add(frozen.snapshot_id, frozen.size, now_ms=core.now_ms)
     if not replaces_log(core.log, core.high_watermark, frozen.snapshot_id):
         core.event(DownloadEnded(frozen.snapshot_id, DownloadOutcome.NOT_NEEDED))
@@ -87,7 +86,7 @@ def install_if_ready(core: CoreState) -> None:
 def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:
     """Start the log anew at a frozen snapshot: everything below it is committed."""
     core.log.replace_with(snapshot_id, core.effect(ReplaceLogWith(snapshot_id)))
-    core.in_flight = None
+    core.requests.in_flight = None
     core.progress(SnapshotInstalled(snapshot_id))
     core.raise_high_watermark(snapshot_id.offset)
     if voters:

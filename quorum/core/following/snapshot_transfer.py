@@ -57,42 +57,42 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
 
 def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
     """Start to fetch a snapshot, or go on with the one begun under an earlier leader or process."""
-    download = core.download
+    download = core.following.download
     if download is not None and download.snapshot_id == snapshot_id:
         download.epoch = core.epoch
         if download.is_unconfirmed:
             core.event(DownloadStarted(snapshot_id, source, download.position))
         return
     abandon_download(core, DownloadOutcome.SUPERSEDED, str(snapshot_id))
-    core.download = Download(snapshot_id, core.epoch)
+    core.following.download = Download(snapshot_id, core.epoch)
     core.effect(BeginDownload(snapshot_id))
     core.event(DownloadStarted(snapshot_id, source))
 
 
 def take_up_download(core: CoreState, found: PartialDownload) -> None:
     """At start: keep what an earlier process run downloaded, if the log may still need it."""
-    core.download = Download.found(found)
+    core.following.download = Download.found(found)
     if not replaces_log(core.log, core.high_watermark, found.snapshot_id):
         abandon_download(core, DownloadOutcome.NOT_NEEDED)
 
 
 def abandon_download(core: CoreState, outcome: DownloadOutcome, detail: str = "") -> None:
     """Drop the download if there is one."""
-    download = core.download
+    download = core.following.download
     if download is not None:
-        core.download = None
+        core.following.download = None
         core.effect(AbandonDownload(download.snapshot_id))
         core.event(DownloadEnded(download.snapshot_id, outcome, detail))
 
 
 def is_downloading(core: CoreState, peer: NodeId) -> bool:
     """Whether a download of this epoch goes on with ``peer``, the leader or a relay."""
-    role, download = core.role, core.download
+    role, download = core.role, core.following.download
     return (
         download is not None
         and download.epoch == core.epoch
         and isinstance(role, Follower)
-        and (role.leader_id == peer or core.upstream.is_relay(peer))
+        and (role.leader_id == peer or core.following.upstream.is_relay(peer))
     )
 
 
@@ -107,7 +107,7 @@ def poll_download(core: CoreState, peer: NodeId) -> bool:
     That is a sign of life now and then while a complete file is being verified: it
     acknowledges only what this log already held.
     """
-    download = core.download
+    download = core.following.download
     if download is None:
         return True
     if download.is_complete:
@@ -118,7 +118,7 @@ def poll_download(core: CoreState, peer: NodeId) -> bool:
         return True
     if is_waiting_for_disk(core, download):
         return False
-    core.in_flight = request_chunk(
+    core.requests.in_flight = request_chunk(
         core, peer, download, download.position, core.config.snapshot_chunk_bytes
     )
     return False
@@ -139,7 +139,7 @@ def on_fetch_snapshot_response(
         return
     epoch = core.epoch
     is_current = learn_from_response(core, sender, response)
-    role, download = core.role, core.download
+    role, download = core.role, core.following.download
     if core.epoch != epoch or not isinstance(role, Follower) or download is None:
         return
     if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):

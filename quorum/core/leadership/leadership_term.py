@@ -42,7 +42,7 @@ KRAFT_VERSION_WITH_VOTERS = 1
 
 def leadership_is_durable(core: CoreState, leader: Leader) -> bool:
     """Whether "leader = self in this epoch" is on this node's disk."""
-    return core.durable_ticket >= leader.durable_with
+    return core.disk.durable_ticket >= leader.durable_with
 
 
 def establish(core: CoreState, leader: Leader) -> None:
@@ -53,9 +53,10 @@ def establish(core: CoreState, leader: Leader) -> None:
     leader.established = True
     build_remote(core, leader)
     leader.check_quorum_deadline_ms = check_quorum_deadline(core)
-    if core.download is not None:
-        core.effect(AbandonDownload(core.download.snapshot_id))
-        core.download = None
+    download = core.following.download
+    if download is not None:
+        core.effect(AbandonDownload(download.snapshot_id))
+        core.following.download = None
     core.announce_leadership()
     controls = opening_records(core, leader)
     base_offset = core.log.end_offset
@@ -124,8 +125,9 @@ def resign(core: CoreState, leader: Leader, reason: str) -> None:
 def resign_if_replay_stopped(core: CoreState) -> None:
     """Give leadership up if this replica applies nothing any more: it could answer no write."""
     role = core.role
-    if core.replay_stopped and isinstance(role, Leader):
-        resign(core, role, f"replay has stopped: {core.replay_stopped}")
+    problem = core.process.replay_problem
+    if problem and isinstance(role, Leader):
+        resign(core, role, problem)
 
 
 def _upkeep(core: CoreState, leader: Leader) -> None:
@@ -230,7 +232,7 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
             core.leader_id,
             core.epoch,
             core.answering_endpoints(),
-            core.versions.supported,
+            core.process.versions.supported,
         ),
     )
 
@@ -261,8 +263,8 @@ def hear_leader(
     if isinstance(role, Prospective):
         if request.is_unproven:
             return True
-        core.lost_leader = None
+        core.known_leader.lost = None
         become_follower(core, leader_id, epoch, request.leader_endpoints, reason=reason)
     elif isinstance(role, Follower):
-        core.peers.succeeded(leader_id)
+        core.following.peers.succeeded(leader_id)
     return True

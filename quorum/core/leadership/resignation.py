@@ -128,7 +128,7 @@ def poll_resigned(core: CoreState, role: Resigned) -> None:
     Leaving raises the epoch, so that no answer names this node the leader of it again. A node
     that is shutting down stays and waits for another leader.
     """
-    if core.now_ms >= role.election_deadline_ms and not core.is_shutting_down:
+    if core.now_ms >= role.election_deadline_ms and not core.process.is_shutting_down:
         core.fired(Timer.RESIGNATION)
         become_unattached(core, core.epoch + 1, reason="leaves the epoch it resigned")
         return

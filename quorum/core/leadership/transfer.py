@@ -171,7 +171,7 @@ def _give_up(
     core: CoreState, leader: Leader, error: ErrorCode, outcome: TransferOutcome, detail: str = ""
 ) -> None:
     end_transfer(core, leader, error, outcome, detail)
-    if core.is_shutting_down:
+    if core.process.is_shutting_down:
         resign(core, leader, "shutting down")
 
 

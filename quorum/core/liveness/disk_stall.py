@@ -21,13 +21,13 @@ from quorum.core.state.timers import Timer
 
 def watch(core: CoreState) -> None:
     """Check whether the disk still completes its writes; a leader resigns if it does not."""
-    if core.now_ms < core.disk.check_due_ms:
+    if core.now_ms < core.disk.watch.check_due_ms:
         return
-    if not core.disk.check(core.now_ms):
+    if not core.disk.watch.check(core.now_ms):
         core.fired(Timer.DISK_SUSPECTED)
         return
     core.fired(Timer.DISK_STALLED)
-    waited_ms = core.now_ms - core.disk.since_ms
+    waited_ms = core.now_ms - core.disk.watch.since_ms
     core.event(DiskStalled(waited_ms))
     role = core.role
     if isinstance(role, Leader) and not core.is_lone_voter:
@@ -37,11 +37,8 @@ def watch(core: CoreState) -> None:
 
 def note_progress(core: CoreState) -> None:
     """The disk has completed a ticket."""
-    disk = core.disk
-    if disk.is_stalled:
-        disk.is_stalled = False
-        core.event(DiskRecovered(core.now_ms - disk.since_ms))
-    if core.durable_ticket < core.last_ticket:
-        disk.begin(core.now_ms)
-    else:
-        disk.end()
+    watch = core.disk.watch
+    if watch.is_stalled:
+        watch.is_stalled = False
+        core.event(DiskRecovered(core.now_ms - watch.since_ms))
+    core.disk.restart_watch(core.now_ms)

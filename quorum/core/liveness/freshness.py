@@ -12,17 +12,9 @@ See: ADR 9; docs/reference/client-protocol.md (Reading).
 
 from __future__ import annotations
 
+from quorum.core.contract.freshness import Freshness
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
-from quorum.values import value
-
-
-@value
-class Freshness:
-    """Everything acknowledged before ``as_of_ms`` lies below ``end_offset``. -1: never known."""
-
-    as_of_ms: int
-    end_offset: int
 
 
 def leader_age_ms(core: CoreState, leader: Leader) -> int:
@@ -42,16 +34,14 @@ def note_answered_fetch(core: CoreState, sent_ms: int, age_ms: int, high_waterma
     """The leader has answered a Fetch with records, or with none, and they are in the log."""
     if age_ms >= 0 and high_watermark <= core.high_watermark:
         as_of_ms = sent_ms - age_ms
-        if as_of_ms > core.current_as_of_ms:
-            core.current_as_of_ms = as_of_ms
-            core.current_end = high_watermark
+        if as_of_ms > core.freshness.as_of_ms:
+            core.freshness = Freshness(as_of_ms, high_watermark)
 
 
 def note_confirmed_round(core: CoreState, leader: Leader) -> None:
     """A majority has followed this leader since the round began."""
-    if leader.can_write and leader.reads.as_of_ms > core.current_as_of_ms:
-        core.current_as_of_ms = leader.reads.as_of_ms
-        core.current_end = core.high_watermark
+    if leader.can_write and leader.reads.as_of_ms > core.freshness.as_of_ms:
+        core.freshness = Freshness(leader.reads.as_of_ms, core.high_watermark)
 
 
 def freshness(core: CoreState, now_ms: int) -> Freshness:
@@ -59,4 +49,4 @@ def freshness(core: CoreState, now_ms: int) -> Freshness:
     leader = core.role
     if isinstance(leader, Leader) and leader.can_write and core.is_lone_voter:
         return Freshness(now_ms, core.high_watermark)
-    return Freshness(core.current_as_of_ms, core.current_end)
+    return core.freshness

@@ -20,7 +20,7 @@ _GRACE_DIVISOR = 4
 
 def excuse_others(core: CoreState, late_ms: int) -> None:
     """Give the peers that this node waits for a quarter of the fetch timeout from now on."""
-    if core.now_ms < core.next_grace_ms:
+    if core.now_ms < core.rate_limits.next_grace_ms:
         return
     role = core.role
     until_ms = core.now_ms + core.config.fetch_timeout_ms // _GRACE_DIVISOR
@@ -30,5 +30,5 @@ def excuse_others(core: CoreState, late_ms: int) -> None:
         role.fetch_deadline_ms = max(role.fetch_deadline_ms, until_ms)
     else:
         return
-    core.next_grace_ms = until_ms + core.config.fetch_timeout_ms
+    core.rate_limits.next_grace_ms = until_ms + core.config.fetch_timeout_ms
     core.event(ProcessPaused(late_ms))

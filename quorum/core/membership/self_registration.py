@@ -56,13 +56,14 @@ SELF_REGISTRATION_FETCH_TIMEOUTS = 2
 def refresh(core: CoreState) -> None:
     """Find out again what is to be asked for, if the voter set or our endpoints have changed."""
     voters = core.voters.latest
-    if core.entry_basis is voters:
+    need = core.registration
+    if need.basis is voters:
         return
-    core.entry_basis = voters
-    core.entry_wish = _wish(core)
+    need.basis = voters
+    need.change = _wish(core)
     reason = _why_not_voting(core)
-    if reason != core.self_registration_problem:
-        core.self_registration_problem = reason
+    if reason != need.problem:
+        need.problem = reason
         if reason:
             core.event(VotesNoMore(core.me, reason))
 
@@ -97,7 +98,7 @@ def _self_registration(core: CoreState, known: Voter) -> Voter:
     """What our entry should say; where we do not know our endpoints they stay as they are."""
     listener = default_listener(core)
     reached_at = tuple(
-        each for each in core.own_endpoints if each.name == listener and each.port > 0
+        each for each in core.process.endpoints if each.name == listener and each.port > 0
     )
     return Voter(
         core.me,
@@ -114,7 +115,8 @@ def _self_registration(core: CoreState, known: Voter) -> Voter:
 def poll_self_registration(core: CoreState, role: Follower) -> None:
     """Ask the leader for what is wished for, every few fetch timeouts."""
     refresh(core)
-    if core.entry_wish is None:
+    change = core.registration.change
+    if change is None:
         role.registration.due_ms = 0
         return
     pause_ms = SELF_REGISTRATION_FETCH_TIMEOUTS * core.config.fetch_timeout_ms
@@ -122,16 +124,16 @@ def poll_self_registration(core: CoreState, role: Follower) -> None:
         role.registration.due_ms = core.now_ms + pause_ms
     if core.now_ms < role.registration.due_ms:
         return
-    core.fired(Timer.SELF_REGISTRATION if core.entry_wish is ChangeKind.UPDATE else Timer.AUTO_JOIN)
-    request = _request(core, core.entry_wish, next_attempt(core, role.registration))
+    core.fired(Timer.SELF_REGISTRATION if change is ChangeKind.UPDATE else Timer.AUTO_JOIN)
+    request = _request(core, change, next_attempt(core, role.registration))
     role.registration.due_ms = core.now_ms + pause_ms
-    core.event(SelfRegistrationAsked(core.entry_wish.value, role.leader_id))
+    core.event(SelfRegistrationAsked(change.value, role.leader_id))
     core.send(role.leader_id, request)
 
 
 def self_registration_due_ms(core: CoreState, role: Follower) -> int:
     """When ``poll_self_registration`` has something to do next."""
-    return NEVER_MS if core.entry_wish is None else role.registration.due_ms
+    return NEVER_MS if core.registration.change is None else role.registration.due_ms
 
 
 def _request(core: CoreState, wish: ChangeKind, request_id: int) -> Request:
@@ -163,7 +165,8 @@ def poll_as_leader(core: CoreState, leader: Leader) -> None:
     known = core.voters.latest.get(core.me.id)
     is_free = leader.takes_writes and leader.change is None
     is_settled = core.voters.latest_offset < core.high_watermark
-    if core.entry_wish is ChangeKind.UPDATE and known is not None and is_free and is_settled:
+    needs_update = core.registration.change is ChangeKind.UPDATE
+    if needs_update and known is not None and is_free and is_settled:
         entry = _self_registration(core, known)
         voter_changes.begin(
             core, PendingChange(ChangeKind.UPDATE, entry, None, ack_when_committed=False)

@@ -186,7 +186,7 @@ def why_not_supported(
             f"node {voter.key.id} supports kraft.version {kraft.lowest} to {kraft.highest}, not "
             f"{asked[0]} to {asked[1]} as the request says",
         )
-    problem = why_not_run_with(voter.key.id, supported, core.versions.in_force)
+    problem = why_not_run_with(voter.key.id, supported, core.process.versions.in_force)
     return (ErrorCode.UNSUPPORTED_VERSION, problem) if problem else None
 
 

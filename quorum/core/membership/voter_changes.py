@@ -82,7 +82,7 @@ def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
     if not isinstance(leader, Leader) or not leader.established:
         end(core, change, ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead")
         return
-    if core.is_shutting_down:
+    if core.process.is_shutting_down:
         end(core, change, ErrorCode.BROKER_NOT_AVAILABLE, "this leader is shutting down")
         return
     _end_if_over(core, leader)

@@ -18,7 +18,7 @@ from quorum.core.replication.read_forwarding import reads_due_ms
 from quorum.core.replication.relay_serving import relay_deadline
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight
 from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorum.types import NodeId
 
@@ -47,9 +47,9 @@ def next_deadline(core: CoreState) -> int | None:
 def common_deadline(core: CoreState) -> int:
     """When something is due that no role has for itself."""
     # Asked after every call, so compared one by one, here and below.
-    earliest = core.watermark_store_due_ms
-    if core.disk.check_due_ms < earliest:
-        earliest = core.disk.check_due_ms
+    earliest = core.disk.watermark_store_due_ms
+    if core.disk.watch.check_due_ms < earliest:
+        earliest = core.disk.watch.check_due_ms
     if core.chain.due_ms < earliest:
         earliest = core.chain.due_ms
     return earliest
@@ -79,14 +79,14 @@ def _of_follower(core: CoreState, role: Follower) -> int:
             earliest = role.fetch_deadline_ms
         if role.campaign_at_ms < earliest:
             earliest = role.campaign_at_ms
-    flight = core.in_flight
+    flight = core.requests.in_flight
     if flight is None:
         return min(earliest, min(_of_fetching(core), default=NEVER_MS))
     if flight.has_left:
         if flight.due_ms < earliest:
             earliest = flight.due_ms
         if is_search(core, flight, role.leader_id):
-            earliest = min(earliest, core.peers.ready_ms(role.leader_id))
+            earliest = min(earliest, core.following.peers.ready_ms(role.leader_id))
     return earliest
 
 
@@ -107,7 +107,7 @@ def _of_others(core: CoreState) -> Iterator[int]:
         case Prospective() | Candidate():
             yield from _of_campaign(core, role)
         case Resigned():
-            if not core.is_shutting_down:
+            if not core.process.is_shutting_down:
                 yield role.election_deadline_ms
             for end_epoch in role.end_epochs.values():
                 yield end_epoch.due_ms
@@ -128,32 +128,32 @@ def _of_campaign(core: CoreState, role: Prospective | Candidate) -> Iterator[int
 
 
 def _of_search(core: CoreState) -> Iterator[int]:
-    flight = core.in_flight
+    flight = core.requests.in_flight
     if flight is None:
-        for server in core.bootstrap:
-            yield core.peers.ready_ms(server)
+        for server in core.following.bootstrap_servers:
+            yield core.following.peers.ready_ms(server)
     else:
         yield flight.due_ms
 
 
 def _of_fetching(core: CoreState) -> Iterator[int]:
-    flight, role = core.in_flight, core.role
+    flight, role = core.requests.in_flight, core.role
     leader_id = role.leader_id if isinstance(role, Follower) else None
     if flight is not None:
         yield from _of_flight(core, flight, leader_id)
         return
     if uses_relays(core):
-        wait_ms = _download_wait(core, core.upstream.relays[0])
+        wait_ms = _download_wait(core, core.following.upstream.relays[0])
         yield from (max(wait_ms, each) for each in relay_times(core))
         if not may_go_direct(core):
             return
     not_before = role.discover_at_ms if isinstance(role, Unattached) else 0
     if leader_id is not None:
-        yield max(_download_wait(core, leader_id), core.peers.ready_ms(leader_id))
-    if leader_id is None or core.now_ms < core.peers.ready_ms(leader_id):
+        yield max(_download_wait(core, leader_id), core.following.peers.ready_ms(leader_id))
+    if leader_id is None or core.now_ms < core.following.peers.ready_ms(leader_id):
         for peer in discovery_peers(core):
             if peer != leader_id:
-                yield max(not_before, core.peers.ready_ms(peer))
+                yield max(not_before, core.following.peers.ready_ms(peer))
 
 
 def _of_flight(core: CoreState, flight: InFlight, leader_id: NodeId | None) -> Iterator[int]:
@@ -161,12 +161,12 @@ def _of_flight(core: CoreState, flight: InFlight, leader_id: NodeId | None) -> I
         return
     yield flight.due_ms
     if leader_id is not None and is_search(core, flight, leader_id):
-        yield core.peers.ready_ms(leader_id)
+        yield core.following.peers.ready_ms(leader_id)
 
 
 def _download_wait(core: CoreState, peer: NodeId) -> int:
     """From when on a download lets ``peer`` be asked; 0 without one."""
-    download = core.download
+    download = core.following.download
     if download is None or not is_downloading(core, peer):
         return 0
     if download.is_complete:

@@ -81,14 +81,14 @@ def on_local_event(core: CoreState, fact: LocalEvent) -> None:
 def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels | ReplayStopped) -> None:
     match fact:
         case ListenerEndpoints():
-            core.own_endpoints = fact.endpoints
-            core.entry_basis = None
+            core.process.endpoints = fact.endpoints
+            core.registration.forget()
         case FeatureLevels():
-            core.versions = Versions(
+            core.process.versions = Versions(
                 with_kraft_version(fact.supported), fact.in_force, is_advertised=True
             )
         case ReplayStopped():
-            core.replay_stopped = fact.reason
+            core.process.replay_stopped = fact.reason
             leadership_term.resign_if_replay_stopped(core)
 
 
@@ -119,7 +119,7 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
         return
     match request.purpose:
         case Purpose.FETCH | Purpose.FETCH_SNAPSHOT:
-            core.in_flight = None
+            core.requests.in_flight = None
             core.peer_failed(peer)
         case Purpose.BEGIN_EPOCH:
             leadership_term.on_begin_failed(core, request)
@@ -158,6 +158,6 @@ def _on_leadership_request(core: CoreState, fact: ShutDown | Resign | TransferLe
         case Resign() if isinstance(role, Leader):
             leadership_term.resign(core, role, fact.reason)
         case ShutDown():
-            core.is_shutting_down = True
+            core.process.is_shutting_down = True
             if isinstance(role, Leader):
                 transfer.transfer_leadership(core, role)

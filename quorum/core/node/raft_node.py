@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from quorum.config import QuorumConfig
+from quorum.core.contract.freshness import Freshness
 from quorum.core.contract.local_events import DurableState, LocalEvent
 from quorum.core.contract.output import Output
 from quorum.core.election import bootstrapping, campaign
@@ -21,7 +22,7 @@ from quorum.core.following import fetching, snapshot_install
 from quorum.core.integrity import divergence_resolution
 from quorum.core.leadership import leadership_term, resignation, transfer
 from quorum.core.liveness import disk_stall, process_pause
-from quorum.core.liveness.freshness import Freshness, freshness
+from quorum.core.liveness.freshness import freshness
 from quorum.core.membership import self_registration, voter_changes
 from quorum.core.messages.message_types import Incoming
 from quorum.core.node import startup
@@ -186,7 +187,7 @@ class RaftNode:
     @property
     def is_downloading(self) -> bool:
         """Whether a snapshot is being fetched, so that the log is about to be replaced."""
-        return self._core.download is not None
+        return self._core.following.download is not None
 
     @property
     def awaits_leader(self) -> bool:
@@ -224,8 +225,8 @@ class RaftNode:
     @property
     def disk_stalled_ms(self) -> int:
         """For how long the disk has not completed a write, once that is too long; else 0."""
-        disk = self._core.disk
-        return self._core.now_ms - disk.since_ms if disk.is_stalled else 0
+        watch = self._core.disk.watch
+        return self._core.now_ms - watch.since_ms if watch.is_stalled else 0
 
     @property
     def is_voter(self) -> bool:
@@ -356,7 +357,7 @@ class RaftNode:
                 break
         if not isinstance(core.role, Leader):
             read_forwarding.poll_reads(core)
-        if core.now_ms >= core.watermark_store_due_ms:
+        if core.now_ms >= core.disk.watermark_store_due_ms:
             store_high_watermark(core)
         core.out.next_deadline_ms = next_deadline(core)
         return core.out

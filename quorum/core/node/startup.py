@@ -65,7 +65,7 @@ def start(core: CoreState, state: DurableState) -> None:
         state.snapshots, state.snapshot_sizes, state.snapshot_ages_ms, now_ms=core.now_ms
     )
     core.voters = VoterHistory.of(state.voters)
-    core.bootstrap_without = frozenset(state.bootstrap_without)
+    core.bootstrap.without = frozenset(state.bootstrap_without)
     core.voters_changed()
     if state.election.disqualified:
         core.event(VoterDisqualified(core.me, core.epoch, state.election.disqualified))

@@ -45,7 +45,8 @@ def has_leader_contact(core: CoreState, role: Follower) -> bool:
     it has not received may have made it a voter. The others then need its pre-vote to elect the
     replica with that record. See: ADR 35; Raft dissertation sections 4.1, 4.2.3 and 9.6.
     """
-    return role.has_fetched and core.lost_leader is None and core.now_ms < role.fetch_deadline_ms
+    is_lost = core.known_leader.lost is not None
+    return role.has_fetched and not is_lost and core.now_ms < role.fetch_deadline_ms
 
 
 def live_leader(core: CoreState) -> NodeId:
@@ -82,17 +83,12 @@ def _why_not_raise(core: CoreState, epoch: Epoch) -> str:
 
 
 def _why_not_so_far(core: CoreState, epoch: Epoch) -> str:
-    """Charge the jump to ``epoch`` to the budget; return the reason if too little is left.
-
-    ``CoreState.raises_until_ms`` is the time at which elections would have reached the epochs that
-    requests have reached.
-    """
+    """Charge the jump to ``epoch`` to the budget; return the reason if too little is left."""
     period_ms = core.config.election_timeout_ms
-    spent_until_ms = max(core.raises_until_ms, core.now_ms) + (epoch - core.epoch) * period_ms
-    if spent_until_ms - core.now_ms > RAISES_MAX * period_ms:
-        return f"epoch {epoch} is further from {core.epoch} than elections can have come"
-    core.raises_until_ms = spent_until_ms
-    return ""
+    cost_ms, budget_ms = (epoch - core.epoch) * period_ms, RAISES_MAX * period_ms
+    if core.rate_limits.charge_raise(core.now_ms, cost_ms, budget_ms):
+        return ""
+    return f"epoch {epoch} is further from {core.epoch} than elections can have come"
 
 
 def is_out_of_reach(core: CoreState, epoch: Epoch) -> bool:

@@ -39,7 +39,7 @@ def has_timed_out(core: CoreState, request: PeerRequest) -> bool:
 
 def next_attempt(core: CoreState, request: PeerRequest) -> int:
     """Begin to wait for an answer to ``request``; return the request id to send it with."""
-    request_id = core.next_request_id()
+    request_id = core.requests.next_id()
     core.requests.open(request, request_id)
     request.due_ms = core.now_ms + core.config.request_timeout_ms
     return request_id
@@ -78,5 +78,5 @@ def response_due_ms(core: CoreState, ticket: int) -> int:
 
     ``NEVER_MS`` while the request has not left.
     """
-    has_left = ticket <= core.durable_ticket
+    has_left = ticket <= core.disk.durable_ticket
     return core.now_ms + core.config.request_timeout_ms if has_left else NEVER_MS

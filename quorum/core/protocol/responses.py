@@ -13,8 +13,7 @@ from quorum.core.protocol.requests import find_request
 from quorum.core.protocol.role_transitions import follow_hint, learn_endpoints
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peer_requests import Purpose
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight, Purpose
 from quorum.core.state.roles import Follower
 from quorum.types import NodeId
 
@@ -71,7 +70,7 @@ def take_in_flight(
     if not flight.has_left:
         ignore(core, sender, response, "never asked for, or no longer")
         return None
-    core.in_flight = None
+    core.requests.in_flight = None
     return flight
 
 
@@ -83,8 +82,9 @@ def note_leader_contact(
     role.has_campaigned = False
     role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
     role.campaign_at_ms = NEVER_MS
-    core.lost_leader = None
-    core.peers.succeeded(peer)
-    core.upstream.succeeded(peer)
+    core.known_leader.lost = None
+    following = core.following
+    following.peers.succeeded(peer)
+    following.upstream.succeeded(peer)
     if read_round.epoch == core.epoch and read_round.number > role.read_round.number:
         role.read_round = read_round

@@ -151,7 +151,7 @@ def become_follower(
         ),
         reason,
     )
-    core.peers.reset()
+    core.following.peers.reset()
     learn_endpoints(core, endpoints)
 
 
@@ -163,8 +163,9 @@ def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
     recorded = core.voters.endpoints_of(core.leader_id)
     names = [each.name for each in recorded]
     known = recorded + tuple(each for each in endpoints if each.name not in names)
-    if known and known != core.leader_endpoints and len(known) >= len(core.leader_endpoints):
-        core.leader_endpoints = known
+    before = core.known_leader.endpoints
+    if known and known != before and len(known) >= len(before):
+        core.known_leader.endpoints = known
         leader = core.voters.latest.get(core.leader_id)
         key = leader.key if leader is not None else ReplicaKey(core.leader_id)
         core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
@@ -212,7 +213,7 @@ def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
         ElectionState(state.epoch, core.me.id, state.voted, state.vote_floor),
         "a majority granted its vote",
     )
-    role.durable_with = core.election_ticket
+    role.durable_with = core.disk.election_ticket
 
 
 def become_resigned(core: CoreState, successors: tuple[ReplicaKey, ...], *, reason: str) -> None:
@@ -247,12 +248,11 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
     core.role = role
     core.save_election(state)
     core.requests.close_of_role()
-    core.in_flight = None
+    core.requests.in_flight = None
     core.forwarded.recall()
     if rises or state.leader_id != leader_id:
         # These belong to another leader, perhaps one wrongly named for this epoch.
-        core.lost_leader = None
-        core.leader_endpoints = ()
+        core.known_leader.forget()
     core.event(
         RoleChanged(
             type(before).__name__, type(role).__name__, state.epoch, state.leader_id, reason
@@ -393,6 +393,6 @@ def lose_leader(core: CoreState, wait_ms: int) -> None:
     role = core.role
     if not isinstance(role, Follower):
         return
-    core.lost_leader = LeaderAndEpoch(role.leader_id, core.epoch)
+    core.known_leader.lost = LeaderAndEpoch(role.leader_id, core.epoch)
     role.campaign_at_ms = min(role.campaign_at_ms, core.now_ms + wait_ms)
     core.event(LeaderLost(role.leader_id, core.epoch))

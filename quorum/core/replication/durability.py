@@ -23,17 +23,18 @@ def on_durable(core: CoreState, ticket: int) -> None:
     Raises:
         QuorumUsageError: No such ticket was ever given.
     """
-    if ticket > core.last_ticket:
-        raise QuorumUsageError(f"ticket {ticket} was never given, the last is {core.last_ticket}")
-    if ticket <= core.durable_ticket:
+    disk = core.disk
+    if ticket > disk.last_ticket:
+        raise QuorumUsageError(f"ticket {ticket} was never given, the last is {disk.last_ticket}")
+    if ticket <= disk.durable_ticket:
         return
-    core.durable_ticket = ticket
+    disk.durable_ticket = ticket
     disk_stall.note_progress(core)
     has_flushed = core.log.mark_durable(ticket)
-    if has_flushed and core.watermark_store_due_ms == NEVER_MS:
+    if has_flushed:
         # What was flushed may be acknowledged: the mark that tells it from a torn tail follows.
-        core.watermark_store_due_ms = core.now_ms + core.config.high_watermark_store_ms
-    flight = core.in_flight
+        disk.store_watermark_at(core.now_ms + core.config.high_watermark_store_ms)
+    flight = core.requests.in_flight
     if flight is not None and not flight.has_left and flight.ticket <= ticket:
         # It leaves only now, so its time begins now.
         flight.due_ms = core.now_ms + core.config.request_timeout_ms
@@ -78,5 +79,5 @@ def _forget_vote_floor(core: CoreState, floor: OffsetAndEpoch, reached: OffsetAn
 def store_high_watermark(core: CoreState) -> None:
     """Write the lower bound of the high watermark; after a crash no more than that is flushed."""
     core.fired(Timer.WATERMARK_STORE)
-    core.watermark_store_due_ms = NEVER_MS
+    core.disk.watermark_store_due_ms = NEVER_MS
     core.effect(StoreHighWatermark(min(core.high_watermark, core.log.flushed_end)))

@@ -132,20 +132,19 @@ def is_serving(core: CoreState) -> bool:
 
     While a snapshot replaces its log it has nothing to serve.
     """
-    role, upstream = core.role, core.upstream
+    role, following = core.role, core.following
     return (
         isinstance(role, Follower)
         and role.has_fetched
-        and core.download is None
-        and core.sealed_snapshot is None
-        and upstream.epoch == core.epoch
+        and not following.is_replacing_log
+        and following.upstream.epoch == core.epoch
         and not _is_out_of_age(core)
     )
 
 
 def _is_out_of_age(core: CoreState) -> bool:
     """Whether the leader is not known to have led for so long that nobody may be served."""
-    return core.now_ms - core.upstream.confirmed_ms > core.config.relay_age_max_ms
+    return core.now_ms - core.following.upstream.confirmed_ms > core.config.relay_age_max_ms
 
 
 def _refusal_of_replica(core: CoreState, relay: Relay, key: ReplicaKey) -> ErrorCode | None:
@@ -156,7 +155,7 @@ def _refusal_of_replica(core: CoreState, relay: Relay, key: ReplicaKey) -> Error
     """
     if key.id == NO_NODE:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    path = core.upstream.path
+    path = core.following.upstream.path
     if (
         core.voters.latest.contains(key)
         or any(each.matches(key) for each in path)
@@ -220,7 +219,7 @@ def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) ->
 
 def path_of(core: CoreState) -> tuple[ReplicaKey, ...]:
     """The relays that an answer of this one comes through: itself first."""
-    return (core.me, *core.upstream.path)
+    return (core.me, *core.following.upstream.path)
 
 
 def _answer(
@@ -230,7 +229,8 @@ def _answer(
     content: ServeRecords | Diverging | OfferSnapshot | None,
 ) -> None:
     # What the asker may take over: all acknowledged before is below our high watermark, too.
-    leader_age_ms = core.now_ms - core.current_as_of_ms if core.current_as_of_ms >= 0 else -1
+    as_of_ms = core.freshness.as_of_ms
+    leader_age_ms = core.now_ms - as_of_ms if as_of_ms >= 0 else -1
     core.send(
         sender,
         FetchDecision(
@@ -240,10 +240,10 @@ def _answer(
             core.epoch,
             core.high_watermark,
             core.log.start.offset,
-            leader_endpoints=core.leader_endpoints,
+            leader_endpoints=core.known_leader.endpoints,
             leader_age_ms=leader_age_ms,
             path=path_of(core),
-            contact_age_ms=max(0, core.now_ms - core.upstream.confirmed_ms),
+            contact_age_ms=max(0, core.now_ms - core.following.upstream.confirmed_ms),
         ),
     )
 
@@ -304,5 +304,6 @@ def relay_deadline(core: CoreState, relay: Relay) -> int:
     """When a relay has something to do again: a held Fetch is due, or nobody may be served."""
     earliest = relay.held.earliest_ms
     if len(relay.held):
-        earliest = min(earliest, core.upstream.confirmed_ms + core.config.relay_age_max_ms + 1)
+        confirmed_ms = core.following.upstream.confirmed_ms
+        earliest = min(earliest, confirmed_ms + core.config.relay_age_max_ms + 1)
     return min(earliest, relay.upkeep_due_ms) if relay.subtree is not None else earliest

@@ -1,11 +1,11 @@
-"""What a bootstrap voter knows of another one before epoch 1.
+"""What a bootstrap voter knows of the others before epoch 1.
 
-See: ``bootstrapping`` for the protocol.
+See: ``quorum.core.election.bootstrapping`` for the protocol.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from quorum.core.state.peer_requests import PeerRequest, Purpose
@@ -28,6 +28,28 @@ class BootstrapPeer(PeerRequest):
     voter_list: VoterList = ()
 
 
+@dataclass(slots=True)
+class BootstrapProgress:
+    """How far the agreement of the bootstrap voters has come, as this voter knows it."""
+
+    peers: dict[NodeId, BootstrapPeer] = field(default_factory=dict)
+    """The other bootstrap voters; empty once the quorum is bootstrapped."""
+    without: frozenset[NodeId] = frozenset()
+    """Voters that the operator does not wait for, at the operator's own risk."""
+
+    @property
+    def required(self) -> list[NodeId]:
+        """Return the voters that have to agree before epoch 1."""
+        return [voter_id for voter_id in self.peers if voter_id not in self.without]
+
+    def has_agreed(self, voter_id: NodeId, voter_list: VoterList) -> bool:
+        """Return whether ``voter_id`` has agreed to ``voter_list``, missing voters aside."""
+        peer = self.peers.get(voter_id)
+        if peer is None or not peer.voter_list:
+            return False
+        return without(peer.voter_list, self.without) == without(voter_list, self.without)
+
+
 def without(voter_list: VoterList, missing: frozenset[NodeId]) -> VoterList:
-    """``voter_list`` without the voters that may be missing."""
+    """Return ``voter_list`` without the voters that may be missing."""
     return tuple(entry for entry in voter_list if entry[0] not in missing)

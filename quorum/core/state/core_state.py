@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import Event, VoterDisqualified, VoterSetChanged, WatermarkMoved
+from quorum.core.contract.freshness import NEVER_KNOWN
 from quorum.core.contract.output import (
     Effect,
     HighWatermarkAdvanced,
@@ -37,23 +38,26 @@ from quorum.core.contract.output import (
     VotersChanged,
 )
 from quorum.core.messages.message_types import Message, Outgoing
-from quorum.core.positions.download import Download, SealedSnapshot
 from quorum.core.positions.log_view import LogView
 from quorum.core.positions.snapshot_index import SnapshotIndex
-from quorum.core.state.bootstrap_peer import BootstrapPeer
+from quorum.core.state.bootstrap_peer import BootstrapProgress
 from quorum.core.state.chain_state import ChainState
+from quorum.core.state.disk_progress import DiskProgress
 from quorum.core.state.disk_watch import DiskWatch
+from quorum.core.state.following import Following
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.known_leader import KnownLeader
 from quorum.core.state.peer_requests import PendingRequests, Purpose
-from quorum.core.state.peers import InFlight, PeerTable
-from quorum.core.state.pending_change import ChangeKind
+from quorum.core.state.peers import PeerTable
+from quorum.core.state.process_state import ProcessState
+from quorum.core.state.rate_limits import RateLimits
+from quorum.core.state.registration_need import RegistrationNeed
 from quorum.core.state.relay_table import Relay
 from quorum.core.state.roles import Leader, Resigned, Role, Unattached
 from quorum.core.state.timers import FiredTimer, Timer
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan, Upstream
 from quorum.core.state.waiting_reads import WaitingReads
-from quorum.core.voters.versions import Versions
-from quorum.core.voters.voter_set import VoterHistory, VoterSet
+from quorum.core.voters.voter_set import VoterHistory
 from quorum.errors import invariant
 from quorum.types import (
     LOG_BEGINNING,
@@ -61,7 +65,6 @@ from quorum.types import (
     BootstrapState,
     ElectionState,
     Endpoint,
-    LeaderAndEpoch,
     NodeId,
     OffsetAndEpoch,
     ReplicaKey,
@@ -73,6 +76,13 @@ if TYPE_CHECKING:
 
 class CoreState:
     """The state of one replica. Owned by its ``RaftNode``; single-threaded."""
+
+    __slots__ = (
+        "bootstrap", "chain", "cluster_id", "config", "disk", "election", "epoch",
+        "following", "forwarded", "freshness", "high_watermark", "is_voter", "known_leader",
+        "log", "me", "now_ms", "out", "process", "rate_limits", "registration", "relay",
+        "requests", "rng", "role", "snapshots", "timers_fired", "voters",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -88,54 +98,33 @@ class CoreState:
         self.cluster_id = cluster_id
         self.me = me
         self.rng = rng
-        self.bootstrap = tuple(peer for peer in bootstrap if peer != me.id)
         # The epoch is that of ``election``; only ``adopt_election`` sets either.
-        self.epoch = self.now_ms = self.next_grace_ms = self.high_watermark = 0
+        self.epoch = self.now_ms = self.high_watermark = 0
         self.out = Output()
         self.role: Role = Unattached(election_deadline_ms=NEVER_MS)
         self.election = ElectionState()
+        self.known_leader = KnownLeader()
         self.log = LogView(LOG_BEGINNING, LOG_BEGINNING, ())
-        self.watermark_store_due_ms = NEVER_MS
+        self.disk = DiskProgress(DiskWatch(config.disk_stall_ms))
         self.snapshots = SnapshotIndex()
         self.voters = VoterHistory()
-        self.is_voter = self.is_shutting_down = False
-        self.last_ticket = self.durable_ticket = self.raises_until_ms = 0
-        self.disk = DiskWatch(config.disk_stall_ms)
-        self.election_ticket = 0
-        """Ticket of the last ``SaveElectionState``."""
-        self._in_flight: InFlight | None = None
-        self.peers, self.requests = PeerTable(config), PendingRequests()
+        self.is_voter = False
+        self.bootstrap = BootstrapProgress()
+        self.requests = PendingRequests(rng.getrandbits(40))
+        self.following = Following(
+            tuple(peer for peer in bootstrap if peer != me.id),
+            PeerTable(config),
+            Upstream(relays.fetch_from),
+        )
         self.forwarded = WaitingReads()
-        self.current_as_of_ms = self.current_end = -1
-        """See ``freshness``: this log holds all that was acknowledged before, below this end."""
-        self.upstream = Upstream(relays.fetch_from)
+        self.freshness = NEVER_KNOWN
         self.relay = Relay(me.id) if relays.serves else None
         """The observers that fetch from this one; None for a node that is no relay."""
-        self.download: Download | None = None
-        self.sealed_snapshot: SealedSnapshot | None = None
-        """A downloaded and verified snapshot that has to replace the log."""
-        self.bootstrap_peers: dict[NodeId, BootstrapPeer] = {}
-        """The other bootstrap voters, before epoch 1 (``bootstrapping``)."""
-        self.versions = Versions()
-        self.bootstrap_without: frozenset[NodeId] = frozenset()
-        """Bootstrap voters that the operator does not wait for, at his own risk."""
-        self.lost_leader: LeaderAndEpoch | None = None
-        """The leader of this epoch that is known to be gone (ADR 8)."""
-        self.leader_endpoints: tuple[Endpoint, ...] = ()
-        self.own_endpoints: tuple[Endpoint, ...] = ()
         self.chain = ChainState()
-        self.entry_basis: VoterSet | None = None
-        """The voter set that the next two were found out from; None to find them out again."""
-        self.entry_wish: ChangeKind | None = None
-        """What is to be asked of the leader about this node's self registration."""
-        self.self_registration_problem = self.replay_stopped = ""
-        """Why this disk does not vote, as last told; why committed records are no longer applied
-        here, empty while they are.
-        """
+        self.registration = RegistrationNeed()
+        self.rate_limits = RateLimits()
+        self.process = ProcessState()
         self.timers_fired: Counter[FiredTimer] = Counter()
-        self._announced = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
-        # A response to a previous life's request must not pass for one of this life's.
-        self._last_request_id = rng.getrandbits(40)
 
     # What it knows.
 
@@ -198,30 +187,11 @@ class CoreState:
         bootstrap_state = self.election.bootstrap_state
         return bootstrap_state is None or not bootstrap_state.is_complete
 
-    @property
-    def in_flight(self) -> InFlight | None:
-        """The one Fetch or FetchSnapshot that may be under way; a pending request while it is."""
-        return self._in_flight
-
-    @in_flight.setter
-    def in_flight(self, flight: InFlight | None) -> None:
-        request_id = 0 if flight is None else flight.request_id
-        if self._in_flight is not None:
-            self.requests.close(self._in_flight)
-        self._in_flight = flight
-        if flight is not None:
-            self.requests.open(flight, request_id)
-
     def answering_endpoints(self) -> tuple[Endpoint, ...]:
         """Where the leader named in an answer can be reached, as far as known."""
         if self.leader_id == self.me.id:
-            return self.own_endpoints or self.voters.latest.endpoints_of(self.me.id)
-        return self.leader_endpoints
-
-    def next_request_id(self) -> int:
-        """A number no earlier request of this process carried."""
-        self._last_request_id += 1
-        return self._last_request_id
+            return self.process.endpoints or self.voters.latest.endpoints_of(self.me.id)
+        return self.known_leader.endpoints
 
     def random_election_deadline(self) -> int:
         """Now plus a fresh election timeout, uniform in [E, 2E)."""
@@ -236,35 +206,32 @@ class CoreState:
 
     def peer_failed(self, peer: NodeId) -> None:
         """No useful answer to a Fetch or FetchSnapshot: leave that peer alone for a while."""
-        self.peers.failed(peer, self.now_ms)
-        self.upstream.failed(peer, self.now_ms, self.config, self.rng)
+        self.following.peer_failed(peer, self.now_ms, self.config, self.rng)
 
     def effect(self, effect: Effect) -> int:
         """Hand ``effect`` to the disk; the ticket it becomes durable with."""
         out = self.out
         if out.ticket == 0:
-            if self.last_ticket == self.durable_ticket:
-                self.disk.begin(self.now_ms)
-            self.last_ticket += 1
-            out.ticket = self.last_ticket
+            out.ticket = self.disk.next_ticket(self.now_ms)
         out.persist.append(effect)
         return out.ticket
 
     def send(self, to: NodeId, message: Outgoing) -> None:
         """Send once the election state that the message speaks of is durable."""
-        if self.election_ticket > self.durable_ticket:
-            self.out.after_persist.append(Promise(self.election_ticket, to, message))
+        disk = self.disk
+        if disk.election_ticket > disk.durable_ticket:
+            self.out.after_persist.append(Promise(disk.election_ticket, to, message))
         else:
             self.out.immediate.append(Send(to, message))
 
     def acknowledgement_ticket(self) -> int:
         """What must be durable before the log's end may be acknowledged."""
-        return max(self.election_ticket, self.log.ticket)
+        return max(self.disk.election_ticket, self.log.ticket)
 
     def acknowledge(self, to: NodeId, message: Message) -> int:
         """Send once the log and the election state are durable; returns the ticket waited for."""
         ticket = self.acknowledgement_ticket()
-        if ticket > self.durable_ticket:
+        if ticket > self.disk.durable_ticket:
             self.out.after_persist.append(Promise(ticket, to, message))
         else:
             self.out.immediate.append(Send(to, message))
@@ -342,11 +309,11 @@ class CoreState:
 
     def _store_election(self, state: ElectionState) -> None:
         self.adopt_election(state)
-        self.election_ticket = self.effect(SaveElectionState(state))
+        self.disk.election_ticket = self.effect(SaveElectionState(state))
 
     def _report_disqualified(self) -> None:
         self.is_voter = False
-        self.entry_basis = None
+        self.registration.forget()
         self.event(VoterDisqualified(self.me, self.election.epoch, self.election.disqualified))
 
     def raise_high_watermark(self, high_watermark: int) -> bool:
@@ -365,8 +332,7 @@ class CoreState:
             log_end=self.log.end_offset,
         )
         self.high_watermark = high_watermark
-        if self.watermark_store_due_ms == NEVER_MS:
-            self.watermark_store_due_ms = self.now_ms + self.config.high_watermark_store_ms
+        self.disk.store_watermark_at(self.now_ms + self.config.high_watermark_store_ms)
         out = self.out
         out.progress.append(HighWatermarkAdvanced(high_watermark))
         out.events.append(WatermarkMoved(before, high_watermark))
@@ -388,6 +354,5 @@ class CoreState:
             is_leader=isinstance(role, Leader) and role.established,
             can_write=isinstance(role, Leader) and role.can_write,
         )
-        if change != self._announced:
-            self._announced = change
+        if self.known_leader.announce(change):
             self.progress(change)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from quorum.types import NodeId
+from quorum.core.state.held_fetches import NEVER_MS
+from quorum.types import NodeId, VersionRange
 
 
 class PurposeKind(NamedTuple):
@@ -75,19 +76,73 @@ class PeerRequest:
         )
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class InFlight(PeerRequest):
+    """A Fetch or FetchSnapshot that is under way or waits for the disk before it leaves.
+
+    It is not retried itself: a failure is the peer's (``PeerTable``), and the next one may go
+    elsewhere. It is due, which means given up, at ``NEVER_MS`` while it has not left.
+    """
+
+    ticket: int
+    """Leaves when this is durable."""
+    position: int = 0
+    """Where the chunk begins that FetchSnapshot asks for."""
+    supported: tuple[VersionRange, ...] = ()
+    """What a Fetch advertises of this release (``FetchRequest.supported``)."""
+    asks_ahead: bool = True
+    """Whether chunks behind this one may be asked for; not again once one of them was lost."""
+    behind: InFlight | None = None
+    """The request for the next chunk, sent ahead. It is worth nothing without this one, and is no
+    pending request before this one is answered."""
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it was sent."""
+        return self.due_ms < NEVER_MS
+
+
 class PendingRequests:
     """The requests that wait for an answer, by request id.
 
-    Invariant: a request is in here, once, exactly while its ``request_id`` is not 0.
+    Invariants:
+        1. A request is in here, once, exactly while its ``request_id`` is not 0.
+        2. At most one Fetch or FetchSnapshot is ``in_flight``, and it is in here.
     """
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "_in_flight", "last_id")
 
-    def __init__(self) -> None:
+    def __init__(self, last_id: int) -> None:
+        """Number requests from ``last_id`` + 1 on.
+
+        It is random: a response to a request of an earlier process run must not match one of this
+        process run.
+        """
+        self.last_id = last_id
         self._by_id: dict[int, PeerRequest] = {}
+        self._in_flight: InFlight | None = None
 
     def __iter__(self) -> Iterator[PeerRequest]:
         return iter(tuple(self._by_id.values()))
+
+    @property
+    def in_flight(self) -> InFlight | None:
+        """The one Fetch or FetchSnapshot that is under way or waits for the disk, or None."""
+        return self._in_flight
+
+    @in_flight.setter
+    def in_flight(self, flight: InFlight | None) -> None:
+        request_id = 0 if flight is None else flight.request_id
+        if self._in_flight is not None:
+            self.close(self._in_flight)
+        self._in_flight = flight
+        if flight is not None:
+            self.open(flight, request_id)
+
+    def next_id(self) -> int:
+        """Return a request id that no earlier request of this process run carried."""
+        self.last_id += 1
+        return self.last_id
 
     def get(self, request_id: int) -> PeerRequest | None:
         """The request that ``request_id`` was given to; None once it was closed."""

@@ -130,7 +130,7 @@ def replica_views(core: CoreState) -> tuple[ReplicaView, ...]:
     ]
     now_ms = core.now_ms
     itself = ReplicaView(core.me, leader.counts_itself, core.log.end_offset, now_ms, now_ms)
-    views.append(replace(itself, supported=core.versions.supported))
+    views.append(replace(itself, supported=core.process.versions.supported))
     return tuple(sorted(views, key=lambda each: (not each.is_voter, each.key.id)))
 
 
@@ -154,7 +154,7 @@ def tree_view(core: CoreState) -> TreeView:
     reported = reported_subtree(core)
     below = relay.downstream.values() if relay is not None else ()
     return TreeView(
-        core.upstream.path if isinstance(core.role, Follower) else (),
+        core.following.upstream.path if isinstance(core.role, Follower) else (),
         tuple(sorted(map(_view, below), key=lambda each: each.key.id)),
         reported.low if reported is not None else -1,
         reported is not None and reported.is_provisional,

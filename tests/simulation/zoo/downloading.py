@@ -24,7 +24,7 @@ def download_resumed_under_another_id(patch: Patch) -> None:
     begin_download = snapshot_transfer.begin_download
 
     def go_on(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
-        download = core.download
+        download = core.following.download
         if download is not None and download.is_unconfirmed:
             download.snapshot_id = snapshot_id
         begin_download(core, source, snapshot_id)

@@ -18,7 +18,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 def acknowledge_before_flush(patch: Patch) -> None:
     """A Fetch waits for the election state only, not for the records it acknowledges."""
-    patch.setattr(CoreState, "acknowledgement_ticket", lambda core: core.election_ticket)
+    patch.setattr(CoreState, "acknowledgement_ticket", lambda core: core.disk.election_ticket)
 
 
 def vote_not_persisted(patch: Patch) -> None:
@@ -37,7 +37,7 @@ def leadership_before_durable(patch: Patch) -> None:
 
     def become_leader_now(core: CoreState, granting: tuple[int, ...]) -> None:
         become_leader(core, granting)
-        core.election_ticket = core.durable_ticket
+        core.disk.election_ticket = core.disk.durable_ticket
 
     def is_durable(core: CoreState, leader: Leader) -> bool:
         return True

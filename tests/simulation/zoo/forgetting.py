@@ -11,7 +11,7 @@ from quorum.core.following.snapshot_transfer import begin_download
 from quorum.core.protocol import epoch_claims, refusals
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight
 from quorum.core.state.roles import Follower
 from quorum.log import epoch_file, retention, segmented_log, side_file
 from quorum.ports import FileSystem
@@ -57,9 +57,9 @@ def bootstrap_server_waited_for(patch: Patch) -> None:
 
     def fetch_and_wait(core: CoreState, peer: NodeId) -> None:
         fetch_from(core, peer)
-        if peer < 0 and core.in_flight is not None:
-            core.in_flight.due_ms = NEVER_MS
-            core.in_flight.ticket = 1 << 62
+        if peer < 0 and core.requests.in_flight is not None:
+            core.requests.in_flight.due_ms = NEVER_MS
+            core.requests.in_flight.ticket = 1 << 62
 
     patch.setattr(fetching, "_fetch_from", fetch_and_wait)
 

@@ -89,10 +89,11 @@ def silent_relays_asked_by_turns(patch: Patch) -> None:
     """An observer goes on asking silent relays by turns, and never the leader."""
 
     def by_turns(core: CoreState) -> NodeId | None:
-        upstream = core.upstream
+        upstream = core.following.upstream
         if not uses_relays(core) or (upstream.is_direct and core.now_ms < upstream.retry_ms):
             return None
-        ready = (each for each in upstream.in_order() if core.now_ms >= core.peers.ready_ms(each))
+        peers = core.following.peers
+        ready = (each for each in upstream.in_order() if core.now_ms >= peers.ready_ms(each))
         return next(ready, None)
 
     patch.setattr(leader_search, "relay_to_ask", by_turns)

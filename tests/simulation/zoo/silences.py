@@ -6,7 +6,7 @@ from quorum.core.election import voting
 from quorum.core.following import fetching, leader_search
 from quorum.core.node import deadlines
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peers import InFlight
+from quorum.core.state.peer_requests import InFlight
 from quorum.types import NodeId
 from tests.simulation.experiments.silence import DISTANT_OBSERVERS, FAR_APART
 from tests.simulation.zoo.bug import Bug, Patch
@@ -23,7 +23,7 @@ def search_gives_way_to_the_leader(patch: Patch) -> None:
 
     def drop(core: CoreState, flight: InFlight) -> None:
         del flight
-        core.in_flight = None
+        core.requests.in_flight = None
 
     patch.setattr(fetching, "set_search_aside", drop)
 
@@ -32,7 +32,7 @@ def bootstrap_servers_only(patch: Patch) -> None:
     """An observer asks its bootstrap servers who leads, and never the voters of its own log."""
 
     def peers(core: CoreState) -> tuple[NodeId, ...]:
-        return core.bootstrap or core.voters.latest.ids
+        return core.following.bootstrap_servers or core.voters.latest.ids
 
     for module in (leader_search, deadlines):
         patch.setattr(module, "discovery_peers", peers)

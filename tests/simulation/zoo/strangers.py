@@ -43,8 +43,8 @@ def endpoints_from_messages(patch: Patch) -> None:
 
     def learn(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
         known = endpoints or core.voters.endpoints_of(core.leader_id)
-        if known and known != core.leader_endpoints:
-            core.leader_endpoints = known
+        if known and known != core.known_leader.endpoints:
+            core.known_leader.endpoints = known
             key = ReplicaKey(core.leader_id)
             core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
 

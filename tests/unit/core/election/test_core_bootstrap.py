@@ -275,7 +275,7 @@ def test_a_question_without_an_answer_is_asked_again_after_growing_pauses() -> N
 
 def known_of_others(cluster: CoreCluster) -> list[tuple[bytes, VoterList]]:
     """Incarnation id and voter list of every other bootstrap voter, as node 1 knows them."""
-    peers = core(cluster, 1).bootstrap_peers.values()
+    peers = core(cluster, 1).bootstrap.peers.values()
     return [(each.incarnation_id, each.voter_list) for each in peers]
 
 
@@ -305,7 +305,7 @@ def test_an_answer_that_was_not_asked_for_is_ignored(which: str) -> None:
 def test_once_bootstrapped_no_question_is_open() -> None:
     """Node 3 is not waited for. What it answers late is of an epoch that it may have made up."""
     cluster = fresh()
-    core(cluster, 1).bootstrap_without = frozenset({3})
+    core(cluster, 1).bootstrap.without = frozenset({3})
     asked = question(cluster, 1, 3)
     cluster.slow_disks.add(1)
     notify(cluster, 2, whole_voter_list(cluster))

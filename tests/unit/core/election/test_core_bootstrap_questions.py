@@ -49,7 +49,7 @@ def pass_time(cluster: CoreCluster, ms: int) -> None:
 def test_only_those_are_named_that_are_waited_for() -> None:
     """Not one that has agreed, and not one that the operator does without."""
     cluster = fresh((1, 2, 3, 4))
-    core(cluster, 1).bootstrap_without = frozenset({4})
+    core(cluster, 1).bootstrap.without = frozenset({4})
     assert "[2, 3]" in why_not_bootstrapped(core(cluster, 1))
     notify(cluster, 2, whole_voter_list(cluster))
     assert "[3]" in why_not_bootstrapped(core(cluster, 1))
@@ -105,7 +105,7 @@ def test_an_answer_to_nothing_tells_nothing() -> None:
     )
     receive(cluster, 1, 2, response)
     assert bootstrap_state(cluster, 1).voter_list == ()
-    assert core(cluster, 1).bootstrap_peers[2].incarnation_id == ZERO_UUID
+    assert core(cluster, 1).bootstrap.peers[2].incarnation_id == ZERO_UUID
 
 
 def test_a_voter_list_without_the_life_of_its_sender_is_not_looked_at() -> None:

@@ -251,15 +251,15 @@ def test_relays_are_tried_again_in_turn() -> None:
         config=CONFIG, cluster_id=CLUSTER, me=key(5), rng=random.Random(1), bootstrap=(),
         relays=RelayPlan(fetch_from=(7, 8, 9)),
     )  # fmt: skip
-    core.upstream.go_direct(core.now_ms, CONFIG)
+    core.following.upstream.go_direct(core.now_ms, CONFIG)
     asked = []
     for _ in range(6):
-        core.now_ms = core.upstream.retry_ms
+        core.now_ms = core.following.upstream.retry_ms
         relay = relay_to_ask(core)
         assert relay is not None
         asked.append(relay)
         core.peer_failed(relay)
     assert asked == [7, 8, 9, 7, 8, 9]
-    core.peers.succeeded(8)
-    core.upstream.succeeded(8)
+    core.following.peers.succeeded(8)
+    core.following.upstream.succeeded(8)
     assert relay_to_ask(core) == 8

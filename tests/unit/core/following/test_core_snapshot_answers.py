@@ -36,7 +36,7 @@ def begun(*, slices: int = 1) -> CoreCluster:
     cluster = following(slices=slices, unwritten=10)
     name_snapshot(cluster)
     chunk(cluster)
-    assert core_of(cluster).download is not None
+    assert core_of(cluster).following.download is not None
     return cluster
 
 
@@ -219,7 +219,7 @@ def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_inst
     """It waited for the end of a campaign; the log would lose what it has beyond that file."""
     cluster = following(disk_with("1:a 1:b 1:c"))
     reached = OffsetAndEpoch(2, 1)
-    core_of(cluster).sealed_snapshot = SealedSnapshot(reached, (), 10)
+    core_of(cluster).following.sealed_snapshot = SealedSnapshot(reached, (), 10)
     cluster.tick(1)
     assert DownloadEnded(reached, DownloadOutcome.NOT_NEEDED) in cluster.members[1].events
     assert (cluster[1].log_end_offset, cluster[1].snapshots) == (3, (reached,))

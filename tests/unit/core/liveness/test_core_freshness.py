@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.core.liveness.freshness import Freshness
+from quorum.core.contract.freshness import Freshness
 from tests.support.core_cluster import CoreCluster
 
 

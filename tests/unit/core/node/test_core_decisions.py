@@ -17,6 +17,7 @@ from quorum.core.positions.snapshot_index import SnapshotIndex
 from quorum.core.protocol.epoch_claims import _is_called_voter
 from quorum.core.state.peers import PeerTable, backoff_ms
 from quorum.core.state.pending_change import ChangeKind
+from quorum.core.state.process_state import ProcessState
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.voters.versions import KRAFT_VERSION_NAME, why_not_run_with
 from quorum.types import (
@@ -98,7 +99,7 @@ def test_a_replica_must_run_with_the_kraft_version_in_force(
     lowest: int, highest: int, is_supported: bool
 ) -> None:
     change: Any = SimpleNamespace(voter=Voter(key(4)), kind=ChangeKind.ADD)
-    core = core_with(versions=SimpleNamespace(in_force={}))
+    core = core_with(process=ProcessState())
     supported = (VersionRange(KRAFT_VERSION_NAME, lowest, highest),)
     assert (why_not_supported(core, change, supported) is None) is is_supported
 

@@ -243,7 +243,7 @@ def observer(**plan: Any) -> CoreState:
         relays=RelayPlan(**{"fetch_from": (7, 8), **plan}),
     )  # fmt: skip
     core.adopt_election(replace(core.election, epoch=1, leader_id=1))
-    core.upstream.current = 7
+    core.following.upstream.current = 7
     return core
 
 
@@ -273,10 +273,10 @@ def test_a_relays_answer_to_who_asks_the_leader_only_is_none() -> None:
 def test_records_come_from_the_relay_while_it_is_used_and_else_from_the_leader() -> None:
     core = observer()
     assert source_of_records(core) == 7
-    core.upstream.go_direct(core.now_ms, CONFIG)
+    core.following.upstream.go_direct(core.now_ms, CONFIG)
     assert source_of_records(core) == 1
-    core.upstream.current = 2
+    core.following.upstream.current = 2
     assert source_of_records(observer(fetch_from=())) == 1
     known_of = observer()
-    known_of.upstream.current = 2
+    known_of.following.upstream.current = 2
     assert source_of_records(known_of) == 1, "2 is a voter that was asked who leads"

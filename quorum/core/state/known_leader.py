@@ -1,0 +1,37 @@
+"""What a replica knows of the leader of its epoch, besides the id in ``ElectionState``.
+
+Invariant: ``lost`` and ``endpoints`` are about the leader that the election state names. ``forget``
+clears them when another leader, or none, takes its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorum.core.contract.output import LeadershipChanged
+from quorum.types import NO_NODE, Endpoint, LeaderAndEpoch
+
+NO_LEADER = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
+
+
+@dataclass(slots=True)
+class KnownLeader:
+    """Whether the leader is gone, where it is reached, and what was announced about it."""
+
+    lost: LeaderAndEpoch | None = None
+    """The leader, once it is known to be gone (ADR 8)."""
+    endpoints: tuple[Endpoint, ...] = ()
+    announced: LeadershipChanged = NO_LEADER
+    """The newest ``LeadershipChanged`` that the runtime was given."""
+
+    def forget(self) -> None:
+        """Drop what is known of the former leader; it may have been named wrongly."""
+        self.lost = None
+        self.endpoints = ()
+
+    def announce(self, change: LeadershipChanged) -> bool:
+        """Remember ``change`` as announced; return whether it is news."""
+        if change == self.announced:
+            return False
+        self.announced = change
+        return True
