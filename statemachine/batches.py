@@ -1,7 +1,7 @@
-"""From a data batch's bytes to records that replay may take.
+"""Decode a data batch into records for replay.
 
-Decodes a whole batch before anything of it is replayed, so that a record this release does not
-know stops replay in front of its batch, with the state untouched.
+A batch is decoded whole before replay starts, so that an unknown record stops replay in front of
+its batch, with the state untouched.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def decode_batch(
 ) -> DecodedBatch:
     """Decode a data batch that ``scan_batches`` found in ``data``.
 
-    Of the record headers those of the first record are read, which is all that replay looks at.
-    ``decode`` knows the record types of a release, this one's unless told otherwise.
+    Only the record headers of the first record are read; replay needs no others. ``decode``
+    defines the known record types, by default those of this release.
 
     Raises:
         UnknownRecordError: A type, version or derivation this release does not know; names

@@ -1,15 +1,15 @@
 """How much of the latest checkpoint is out of date: the ratio of requirement 630.4.
 
-Counted exactly, by record key (``sections.tracking``): a key counts once as soon as what it
-says is changed or deleted after it existed, whether it was in the checkpoint or was added since,
-and whether the change stands in the log or was derived from an event. Records that were only
-added do not count, nor does one that restates what is so already.
+Counted exactly, by record key (``sections.tracking``). A key counts once when its record is
+changed or deleted after it existed. It does not matter whether the record was in the checkpoint
+or was added since, nor whether the change is in the log or was derived from an event. Records
+that were only added, or that restate the current state, do not count.
 
-A log record that states nothing, a NoOpRecord, was added and is gone at once, so each counts as
-one. Without that the log of an idle cluster, which holds nothing else, would never be trimmed.
+A record without state, a NoOpRecord, counts as one record added and deleted. Otherwise the log of
+an idle cluster, which holds nothing else, would never be trimmed.
 
-A checkpoint is written while changes go on, so counting for the coming one begins when its
-image is captured and takes over when its file is complete.
+Changes continue while a checkpoint is written. So its counting starts when its image is captured,
+and takes over when its file is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ChangeCounter:
 
     def __init__(self) -> None:
         self.snapshot_records = 0
-        """Data records in the latest checkpoint; 0 also when there is none."""
+        """Data records in the latest checkpoint; 0 also if there is none."""
         self._changed: set[RecordKey] = set()
         self._empty = 0
         self._since_capture: set[RecordKey] | None = None
@@ -45,7 +45,7 @@ class ChangeCounter:
         return self.changed_records / self.snapshot_records
 
     def absorb(self, keys: Iterable[RecordKey], empty_records: int = 0) -> None:
-        """Take in what an applied delta touched, and how many of its records state nothing."""
+        """Add the keys that an applied delta touched, and its number of records without state."""
         self._changed.update(keys)
         self._empty += empty_records
         if self._since_capture is not None:
@@ -53,10 +53,10 @@ class ChangeCounter:
             self._empty_since_capture += empty_records
 
     def capture(self) -> None:
-        """A checkpoint of the image as applied now is being written.
+        """Start counting for a checkpoint of the image as applied now.
 
         Raises:
-            QuorumUsageError: One is under way already.
+            QuorumUsageError: A capture is under way already.
         """
         if self._since_capture is not None:
             raise QuorumUsageError("a checkpoint capture is under way already")
@@ -64,7 +64,7 @@ class ChangeCounter:
         self._empty_since_capture = 0
 
     def complete(self, snapshot_records: int) -> None:
-        """The captured checkpoint is on disk and has that many data records.
+        """Finish the capture: the checkpoint is on disk, with that many data records.
 
         Raises:
             QuorumUsageError: Nothing was captured.
@@ -76,11 +76,11 @@ class ChangeCounter:
         self.snapshot_records = snapshot_records
 
     def abandon(self) -> None:
-        """The captured checkpoint will not be; counting goes on as if it had not begun."""
+        """Give up the captured checkpoint; counting continues as if it had not begun."""
         self._since_capture = None
 
     def start_over(self, snapshot_records: int) -> None:
-        """A checkpoint was loaded: nothing has changed since. Ends a capture under way."""
+        """Reset after loading a checkpoint: nothing has changed since. Ends a capture."""
         self._changed = set()
         self._empty = 0
         self._since_capture = None

@@ -1,8 +1,8 @@
-"""Records to bytes and back: the front of both codecs.
+"""Encode and decode records: the common entry of both codecs.
 
-Which codec wrote a value shows in its first byte: a msgpack array begins with 0x90 to 0x9f,
-0xdc or 0xdd, Kafka's framing with its frame version, 0x01. Readers take either; which one a
-cluster writes is part of its configuration.
+The first byte of a value identifies its codec: a msgpack array begins with 0x90 to 0x9f, 0xdc or
+0xdd, Kafka's framing with its frame version, 0x01. Readers accept both; the cluster's
+configuration decides which one it writes.
 
 Guarantee: for any bytes, decoding returns a record or raises ``RecordCodecError`` or
 ``UnknownRecordError``, and nothing else.
@@ -25,16 +25,16 @@ from statemachine.codec_native import decode_native, encode_native
 from statemachine.records import MetadataRecord, lowest_version
 
 DecodeRecord: TypeAlias = Callable[[bytes], MetadataRecord]
-"""From a value to a record, raising as ``decode_record`` does."""
+"""Decoder of one value; raises as ``decode_record`` does."""
 
 _ARRAY_FIRST_BYTES = frozenset((*range(0x90, 0xA0), 0xDC, 0xDD))
 
 
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
-    """The record in the native codec; by default in the lowest version that carries it.
+    """Encode a record in the native codec; by default in the lowest version that carries it.
 
     Raises:
-        UnknownRecordError: There is no such version of this type.
+            UnknownRecordError: This type has no such version.
         RecordCodecError: A field does not fit its type or the version.
     """
     return encode_native(record, lowest_version(record) if version is None else version)
@@ -43,13 +43,13 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
 def encode_kafka(
     record: MetadataRecord, version: int | None = None, headers: RecordHeaders = ()
 ) -> bytes:
-    """The record in Kafka's framing; by default in the lowest version that carries it.
+    """Encode a record in Kafka's framing; by default in the lowest version that carries it.
 
-    ``headers`` are the record headers of the batch that it begins: Kafka's readers refuse real
-    ones.
+    ``headers`` are the record headers of the batch that it begins. They go into the value,
+    because Kafka's readers refuse real record headers.
 
     Raises:
-        UnknownRecordError: There is no such version of this type.
+            UnknownRecordError: This type has no such version.
         RecordCodecError: A field does not fit, or the record is a broker event.
     """
     version = lowest_version(record) if version is None else version
@@ -57,7 +57,7 @@ def encode_kafka(
 
 
 def batch_headers(headers: RecordHeaders, value: bytes | None) -> RecordHeaders:
-    """The headers of a batch, given those of its first record and that record's value.
+    """Return the headers of a batch, given its first record's headers and value.
 
     Raises:
         UnknownRecordError: A type or version this release does not know.
@@ -69,12 +69,12 @@ def batch_headers(headers: RecordHeaders, value: bytes | None) -> RecordHeaders:
 
 
 def is_kafka_value(value: bytes) -> bool:
-    """Whether a record, which is not empty, is in Kafka's framing rather than the native codec."""
+    """Whether a record (not empty) is in Kafka's framing rather than the native codec."""
     return value[0] == FRAME_VERSION
 
 
 def decode_record(value: bytes) -> MetadataRecord:
-    """The record in either codec, told apart by the first byte.
+    """Decode a record of either codec, which the first byte identifies.
 
     Raises:
         UnknownRecordError: A type or version this release does not know.

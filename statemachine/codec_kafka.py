@@ -2,13 +2,13 @@
 
 ``uvarint frame version (1) | uvarint api key | uvarint record version | fields | tagged fields``
 
-Driven by the table of record types, so that every tool of ours reads a real Kafka metadata log
+The table of record types drives it, so that every tool of ours reads a real Kafka metadata log
 or checkpoint. Unknown tagged fields are kept as ``extra`` and written back.
 
-Kafka's readers refuse foreign record types and record headers, and ignore tagged fields that they
-do not know. So one of our own records is the tagged field ``TAG_RECORD`` of a NoOpRecord, and
-what the native codec says in record headers is the tagged field ``TAG_HEADERS`` of a batch's
-first record. Neither reaches an image as ``extra``.
+Kafka's readers refuse foreign record types and record headers, and ignore unknown tagged fields.
+So one of our own records is the tagged field ``TAG_RECORD`` of a NoOpRecord. A batch's record
+headers are the tagged field ``TAG_HEADERS`` of its first record. Neither reaches an image as
+``extra``.
 
 See: docs/reference/formats.md; ADR 41; KIP-482, KIP-631.
 """
@@ -59,13 +59,13 @@ STRING_BYTES_MAX = INT16_MAX
 """Kafka refuses longer strings in metadata records."""
 
 TAG_TRAILING = OWN_API_KEY_MIN
-"""Tag that carries what a native record had behind its last known field, as msgpack."""
+"""Tag with the values after a native record's last known field, as msgpack."""
 
 TAG_RECORD = OWN_API_KEY_MIN + 1
-"""Tag of a NoOpRecord that carries a record of one of our own types, in the native codec."""
+"""Tag of a NoOpRecord that contains one of our own records, in the native codec."""
 
 TAG_HEADERS = OWN_API_KEY_MIN + 2
-"""Tag of a batch's first record that carries its record headers: msgpack ``[[name, value], …]``."""
+"""Tag of a batch's first record with its record headers: msgpack ``[[name, value], …]``."""
 
 _DERIVING_TYPES = frozenset({BrokerFencedEvent, BrokerUnfencedEvent, BrokerShutdownEvent})
 _CARRIED_TAGS = frozenset({TAG_RECORD, TAG_HEADERS})
@@ -91,10 +91,10 @@ _MALFORMED = (ValueError, TypeError, OverflowError, struct.error)
 
 
 def encode_kafka_frame(record: MetadataRecord, version: int, headers: RecordHeaders = ()) -> bytes:
-    """The record in Kafka's framing; ``headers`` are those of the batch that it begins.
+    """Encode a record in Kafka's framing; ``headers`` are those of the batch that it begins.
 
     Raises:
-        UnknownRecordError: There is no such version of this type.
+        UnknownRecordError: This type has no such version.
         RecordCodecError: A field does not fit, or the record is a broker event.
     """
     carried: list[tuple[int, bytes]] = []
@@ -102,7 +102,7 @@ def encode_kafka_frame(record: MetadataRecord, version: int, headers: RecordHead
         if type(record) in _DERIVING_TYPES:
             raise RecordCodecError(
                 f"{type(record).__name__} implies changes that Kafka's readers could not see: only "
-                "the native codec has it"
+                "the native codec can write it"
             )
         carried.append((TAG_RECORD, encode_native(record, version)))
         record, version = NoOpRecord(), 0
@@ -125,7 +125,7 @@ def encode_kafka_frame(record: MetadataRecord, version: int, headers: RecordHead
 
 
 def decode_kafka_frame(value: bytes) -> MetadataRecord:
-    """The record in Kafka's framing, or the one of our own that it carries.
+    """Decode a record in Kafka's framing, or our own record that it contains.
 
     Raises:
         UnknownRecordError: A type or version this release does not know.
@@ -137,7 +137,7 @@ def decode_kafka_frame(value: bytes) -> MetadataRecord:
 
 
 def carried_headers(value: bytes) -> RecordHeaders:
-    """The record headers that the first record of a batch carries; empty for none.
+    """Return the record headers that a batch's first record contains; empty for none.
 
     ``value`` is in Kafka's framing.
 
@@ -150,7 +150,7 @@ def carried_headers(value: bytes) -> RecordHeaders:
 
 
 def carried_record(value: bytes) -> bytes | None:
-    """The native bytes of the record of our own that a value in Kafka's framing carries, if any.
+    """Return the native bytes of our own record that a value in Kafka's framing contains, if any.
 
     Raises:
         UnknownRecordError, RecordCodecError: As ``decode_kafka_frame``.
@@ -187,7 +187,7 @@ def _is_header(pair: Any) -> bool:
 
 
 def _decode_frame(value: bytes) -> tuple[MetadataRecord, dict[int, bytes]]:
-    """A record of Kafka's type, and what it carries of ours by tag."""
+    """Return a record of Kafka's type, and our own tagged fields by tag."""
     try:
         end = len(value)
         frame, position = read_uvarint(value, 0, end)
@@ -287,9 +287,9 @@ def _decode_fields(
     specs: tuple[FieldSpec, ...],
     carried: dict[int, bytes] | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Field values by name, ``extra`` included, and the position behind them.
+    """Return field values by name, ``extra`` included, and the position behind them.
 
-    What is ours by its tag goes into ``carried``, where given.
+    Our own tagged fields go into ``carried``, if given.
     """
     values: dict[str, Any] = {}
     tagged: dict[int, FieldSpec] = {}

@@ -1,12 +1,11 @@
 """The native codec: a record as the msgpack array ``[api key, version, field, ...]``.
 
-Fields stand by position, tagged or not; a nested structure is an array of its fields. What
-follows the last known field is kept as the record's ``extra`` and written back.
+Fields are identified by position, tagged or not; a nested structure is an array of its fields.
+Values after the last known field are kept as the record's ``extra`` and written back.
 
-The leader encodes and every replica decodes each record, so the work for one record version is
-compiled once into a straight function from the table of record types, as ``dataclasses`` does
-for ``__init__``. No text from outside reaches that source: it consists of our own field names
-and numbers.
+The leader encodes and every replica decodes each record. So the code for each record version is
+compiled once from the table of record types, as ``dataclasses`` does for ``__init__``. No outside
+text reaches that source: it consists of our own field names and numbers.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ EXT_TAGS = 75
 """msgpack extension type that carries a Kafka record's unknown tagged fields."""
 
 EXTRA_DEPTH_MAX = 32
-"""Unknown values nested deeper are refused: what is taken in must be comparable, and writable
-into the next checkpoint, without meeting a recursion limit."""
+"""Deeper unknown values are refused: it must be possible to compare them, and to write them into
+the next checkpoint, without reaching a recursion limit."""
 
 _BUFFER_BYTES = 1024
 
 _MALFORMED = (ValueError, TypeError, OverflowError)
-"""What msgpack raises for bytes that are not one well-formed, bounded object."""
+"""Exceptions of msgpack for bytes that are not one well-formed, bounded object."""
 
 _encoders: dict[tuple[int, int], Encoder] = {}
 _decoders: dict[tuple[int, int], Decoder] = {}
 
 
 def encode_native(record: MetadataRecord, version: int) -> bytes:
-    """The record as msgpack.
+    """Encode a record as msgpack.
 
     Raises:
-        UnknownRecordError: There is no such version of this type.
-        RecordCodecError: A field holds a value of the wrong type or out of range, or one that
-            the version has no place for.
+        UnknownRecordError: This type has no such version.
+        RecordCodecError: A field has a value of the wrong type or out of range, or one that
+            the version cannot carry.
     """
     encoder = _encoders.get((record.API_KEY, version))
     if encoder is None:
@@ -68,7 +67,7 @@ def encode_native(record: MetadataRecord, version: int) -> bytes:
 
 
 def decode_native(value: bytes) -> MetadataRecord:
-    """The record that ``encode_native`` made the bytes from.
+    """Decode the bytes that ``encode_native`` made.
 
     Raises:
         UnknownRecordError: A type or version this release does not know.
@@ -80,7 +79,7 @@ def decode_native(value: bytes) -> MetadataRecord:
         raise RecordCodecError(f"not a msgpack record: {error!r}") from error
     key = values[:2] if type(values) is tuple else ()
     if len(key) != 2 or type(key[0]) is not int or type(key[1]) is not int:
-        raise RecordCodecError("a native record begins with its api key and version")
+        raise RecordCodecError("a native record must begin with its api key and version")
     decoder = _decoders.get(key)
     if decoder is None:
         decoder = _decoders[key] = _compile_decoder(_known(*key), key[1])
@@ -108,7 +107,7 @@ def _packb(values: tuple[Any, ...]) -> bytes:
 
 
 class _Source:
-    """Python source being written, with the objects its names stand for."""
+    """Python source under construction, with the objects that its names refer to."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -129,19 +128,19 @@ class _Source:
         return name
 
     def check(self, indent: int, where: str, spec: FieldSpec) -> None:
-        """Code that refuses the local variable named after the field unless it fits."""
+        """Add code that rejects a field's local variable if its value does not fit."""
         wrong = self.misfit(spec.name, spec.kind)
         if spec.nullable:
             wrong = f"{spec.name} is not None and ({wrong})"
         self.add(indent, f"if {wrong}: bad({where!r}, {spec.name!r}, {spec.name})")
 
     def function(self, name: str) -> Any:
-        # The source is made of our own field names and numbers alone; see the module's text.
+        # The source consists of our own field names and numbers; see the module docstring.
         exec("\n".join(self.lines), self.names)  # noqa: S102
         return self.names[name]
 
     def misfit(self, value: str, kind: Kind) -> str:
-        """An expression that is true when ``value`` is not of that kind."""
+        """Return an expression that is true if ``value`` is not of that kind."""
         if isinstance(kind, ArrayOf):
             test = self.bind("misfits", _element_test(kind.element))
             return f"type({value}) is not tuple or {value} and {test}({value})"
@@ -157,7 +156,7 @@ class _Source:
 
 
 def _element_test(kind: Kind) -> Callable[[tuple[Any, ...]], bool]:
-    """A function that is true when any element of a tuple is not of that kind."""
+    """Return a function that is true if any element of a tuple is not of that kind."""
     source = _Source()
     source.add(0, "def misfits(values):")
     source.add(1, "for value in values:")
@@ -187,7 +186,7 @@ def _compile_encoder(record_type: RecordType, version: int) -> Encoder:
 
 
 def _write_fields(source: _Source, owner: str, specs: tuple[FieldSpec, ...], version: int) -> None:
-    """Code that loads, checks and converts every field of ``record`` for writing."""
+    """Add code that loads, checks and converts every field of ``record`` for writing."""
     for spec in specs:
         source.add(1, f"{spec.name} = record.{spec.name}")
         if spec.since > version:
@@ -245,7 +244,7 @@ def _compile_struct_decoder(kind: StructOf) -> Callable[[Any], WireStruct]:
 def _read_fields(
     source: _Source, name: str, owner: str, specs: tuple[FieldSpec, ...], *, skipped: int
 ) -> None:
-    """Code of a function that unpacks, checks and converts ``values`` into local variables."""
+    """Add a function that unpacks, checks and converts ``values`` into local variables."""
     count = skipped + len(specs)
     source.add(0, f"def {name}(values):")
     source.add(1, f"if type(values) is not tuple: bad({owner!r}, 'array', values)")
@@ -294,7 +293,7 @@ def _to_extra(owner: str, trailing: tuple[Any, ...]) -> Extra:
 
 
 def pack_trailing(trailing: tuple[Any, ...]) -> bytes:
-    """Unknown values as msgpack.
+    """Encode unknown values as msgpack.
 
     Raises:
         ValueError: They cannot be written, or are nested deeper than ``EXTRA_DEPTH_MAX``.

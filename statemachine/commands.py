@@ -1,10 +1,9 @@
-"""What clients may ask of the metadata: one plain value per command.
+"""Metadata commands that clients may send: one plain value per command.
 
-A command is an intention. ``statemachine.prepare`` evaluates it against an image and answers
-with the records that state what happened. One command is one atomic batch and one sequence
-number (ADR 10); a request that names several topics is several commands.
-Nothing here is validated on construction: a client's nonsense is refused by ``prepare`` with
-a protocol code and leaves no trace.
+A command is an intention. ``statemachine.prepare`` evaluates it against an image and returns
+the records of the result. One command is one atomic batch and one sequence number (ADR 10); a
+request that names several topics is several commands. Construction validates nothing:
+``prepare`` refuses invalid commands with a protocol code, and they leave no trace.
 
 See: DESIGN.md, KIP-631, KIP-455, KIP-584.
 """
@@ -20,11 +19,11 @@ from statemachine.import_state import NO_CHECKPOINT, SourcePosition
 from statemachine.sections.configs import ResourceType as ResourceType
 
 DEFAULT_COUNT = -1
-"""A partition count or replication factor left to the cluster's default."""
+"""A partition count or replication factor that the cluster's default decides."""
 
 
 class ConfigOperation(IntEnum):
-    """What to do with one key (KIP-339). APPEND and SUBTRACT are for list values only."""
+    """Operation on one key (KIP-339). APPEND and SUBTRACT are for list values only."""
 
     SET = 0
     DELETE = 1
@@ -33,7 +32,7 @@ class ConfigOperation(IntEnum):
 
 
 class UpgradeType(IntEnum):
-    """How far a feature update may go (KIP-584)."""
+    """Changes that a feature update allows (KIP-584)."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -41,7 +40,7 @@ class UpgradeType(IntEnum):
 
 
 class ElectionType(IntEnum):
-    """Which replica an asked-for election may choose (KIP-460)."""
+    """Replicas that a requested election may choose (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -113,7 +112,7 @@ class CreatePartitions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecords:
-    """Asked for by clients that treat the metadata log as a topic. Always refused (630.7)."""
+    """Delete records of a topic. Always refused for the metadata log (630.7)."""
 
     topic: str
     partition: int = 0
@@ -123,7 +122,7 @@ class DeleteRecords:
 
 @dataclass(frozen=True, slots=True)
 class IsrMember:
-    """A replica the leader wants in the ISR. Epoch -1 skips the check of its generation."""
+    """A replica proposed for the ISR. Epoch -1 skips the check of its registration."""
 
     broker_id: NodeId
     broker_epoch: int = -1
@@ -131,7 +130,7 @@ class IsrMember:
 
 @dataclass(frozen=True, slots=True)
 class PartitionAlteration:
-    """What the leader of one partition asks for, and the state it decided from."""
+    """A change that a partition's leader requests, and the epochs it was decided from."""
 
     partition: int
     leader_epoch: int
@@ -160,7 +159,7 @@ class AlterPartition:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where a broker can be reached under one listener name."""
+    """Address of a broker under one listener name."""
 
     name: str
     host: str
@@ -179,7 +178,7 @@ class FeatureRange:
 
 @dataclass(frozen=True, slots=True)
 class RegisterBroker:
-    """A broker process announces itself; ``incarnation_id`` is new at every process start."""
+    """Register a broker process; ``incarnation_id`` is new at every process start."""
 
     broker_id: NodeId
     cluster_id: str
@@ -190,15 +189,15 @@ class RegisterBroker:
     log_dirs: tuple[Uuid, ...] = ()
     is_migrating_zk_broker: bool = False
     previous_broker_epoch: int = -1
-    """The epoch remembered at its last clean shutdown; -1 after an unclean one."""
+    """The epoch stored at its last clean shutdown; -1 after an unclean one."""
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeat:
-    """A broker is alive, has the metadata up to an offset, and may want something.
+    """Report that a broker is alive and how far it has applied the metadata; request changes.
 
-    ``want_shutdown`` is how a controlled shutdown is asked for (380.4). ``metadata_offset`` is
+    ``want_shutdown`` requests a controlled shutdown (380.4). ``metadata_offset`` is
     the last offset the broker has applied (inclusive, as in Kafka's request).
     """
 
@@ -213,7 +212,7 @@ class BrokerHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterBroker:
-    """Forget a broker's registration."""
+    """Remove a broker's registration."""
 
     broker_id: NodeId
     dry_run: bool = False
@@ -221,7 +220,7 @@ class UnregisterBroker:
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
-    """The level one feature shall have; 0 removes it."""
+    """The new level of one feature; 0 removes it."""
 
     name: str
     level: int
@@ -238,7 +237,7 @@ class UpdateFeatures:
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIds:
-    """A broker asks for a block of producer ids for its own clients."""
+    """Request a block of producer ids for a broker's own clients."""
 
     broker_id: NodeId
     broker_epoch: int
@@ -247,11 +246,11 @@ class AllocateProducerIds:
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """A writer of metadata asks for an identity, or for a new epoch of it (KIP-360).
+    """Request a producer identity, or a new epoch of it (KIP-360).
 
-    ``transactional_id`` is a name that keeps its producer id over restarts, None an anonymous
-    writer, which gets a fresh id each time. ``producer_id`` and ``producer_epoch`` are the
-    present identity, both -1 when there is none. The timeout is a named writer's.
+    A ``transactional_id`` keeps its producer id over restarts; None requests a fresh id each
+    time. ``producer_id`` and ``producer_epoch`` are the present identity, both -1 for none. The
+    timeout applies to a named producer.
     """
 
     transactional_id: str | None = None
@@ -275,9 +274,9 @@ class ElectLeaders:
 class ImportBatch:
     """Copy one range of another cluster's metadata: from ``begin`` to ``end``, exclusive.
 
-    ``records`` are encoded metadata records, of Kafka's types and in either codec. The first
-    command begins the import: an empty range at the beginning of the source's log, or of the
-    checkpoint that it starts from and that all of them name. The last one ends it.
+    ``records`` are encoded metadata records of Kafka's types, in either codec. The first command
+    begins the import with an empty range: at the beginning of the source's log or checkpoint.
+    Every command names the same checkpoint. The last one ends the import.
     """
 
     source_cluster_id: str

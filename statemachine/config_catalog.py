@@ -1,8 +1,7 @@
-"""The configuration keys that resources may carry: their types, ranges and defaults.
+"""Known configuration keys of resources: their types, ranges and defaults.
 
-Belongs here: which names exist and which values they take. Who may change them and whether a
-change is a change at all is ``statemachine.prepare.configs``. Names mirror Kafka's; values are
-stored as the text the client gave, because the log keeps what was said.
+It defines which keys exist and which values they accept; ``statemachine.prepare.configs``
+evaluates changes. Names mirror Kafka's. Values are stored as the client's text, unchanged.
 
 ``cleanup.policy`` of the metadata topic itself is not stored anywhere: it is always
 ``snapshot`` and read-only (requirement 630.7).
@@ -23,7 +22,7 @@ VALUE_LENGTH_MAX = 32_767
 """Characters of one configuration value."""
 
 METADATA_TOPIC_CONFIGS: Mapping[str, str] = MappingProxyType({"cleanup.policy": "snapshot"})
-"""What describing the metadata topic answers; every change of it is refused."""
+"""Result of describing the metadata topic; every change of it is refused."""
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
@@ -36,12 +35,12 @@ _REPLICA_LIST = re.compile(r"\*|([0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?")
 _LOG_LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 
 Check = Callable[[str], str | None]
-"""A value's problem in words, None when it has none."""
+"""Returns a value's problem in words, None for a valid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One known key. ``default`` is text as a client would write it, None for "not set"."""
+    """One known key. ``default`` is the text a client would write, None for "not set"."""
 
     name: str
     type_name: str
@@ -94,7 +93,7 @@ def _any_text(value: str) -> str | None:  # noqa: ARG001 - every text passes
 
 
 def split_list(value: str) -> list[str]:
-    """The items of a list value; empty for an empty text."""
+    """Return the items of a list value; empty for an empty text."""
     return [item.strip() for item in value.split(",")] if value else []
 
 
@@ -116,7 +115,7 @@ def _list_key(name: str, default: str, check: Check) -> ConfigKey:
 
 _COMPRESSION = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _NOTE = ConfigKey("quorate.note", "string", None, _any_text)
-"""Ours: free text that operators keep with a resource."""
+"""Our own key: free text that operators keep with a resource."""
 
 _TOPIC_KEYS = (
     _NOTE,
@@ -217,11 +216,11 @@ CATALOG: Mapping[int, Mapping[str, ConfigKey]] = MappingProxyType(
         int(ResourceType.GROUP): {key.name: key for key in _GROUP_KEYS},
     }
 )
-"""Known keys by resource type and name. Broker loggers take any logger's name."""
+"""Known keys by resource type and name. For broker loggers every name is valid."""
 
 
 def find_key(resource_type: int, name: str) -> ConfigKey:
-    """The key of that name.
+    """Return the key of that name.
 
     Raises:
         CommandError: INVALID_CONFIG for an unknown name, with the closest known ones.
@@ -246,10 +245,10 @@ def find_key(resource_type: int, name: str) -> ConfigKey:
 
 
 def check_value(key: ConfigKey, name: str, value: str) -> None:
-    """Refuse a value that the key does not take.
+    """Refuse a value that is invalid for the key.
 
     Raises:
-        CommandError: INVALID_CONFIG, saying which value, and what would be allowed.
+        CommandError: INVALID_CONFIG with the value and the valid range.
     """
     if len(value) > VALUE_LENGTH_MAX:
         raise CommandError(

@@ -1,12 +1,12 @@
 """``ImageDelta``: changes on top of an image, applied batch by batch; single use.
 
-The leader builds one over its newest image to evaluate commands against what is not yet committed;
-every replica builds one to apply committed batches. The section attributes (``features``,
-``cluster``, ``topics``, ``configs``, ``security``, ``producers``) answer the same lookups as
-those of ``MetadataImage``: they are the base's sections until a record first changes one.
+The leader builds one over its newest image to evaluate commands against uncommitted state. Every
+replica builds one to apply committed batches. The section attributes (``features``, ``cluster``,
+``topics``, ``configs``, ``security``, ``producers``) answer the same lookups as those of
+``MetadataImage``: they are the base's sections until a record first changes one.
 
-Metadata transactions (KIP-868): while one is open, ``view`` shows its effects, because later
-records build on them, but ``finish`` refuses. An abort returns to the state at its begin.
+Metadata transactions (KIP-868): while one is open, ``view`` includes its effects, because later
+records build on them, but ``finish`` refuses. An abort restores the state at its begin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from statemachine.replay import REPLAY
 
 
 class ImageDelta(OpenImage):
-    """Changes over one base image. Owned by one thread; spoiled once it raised."""
+    """Changes over one base image. Owned by one thread; unusable after it raised."""
 
     __slots__ = ()
 
@@ -34,14 +34,14 @@ class ImageDelta(OpenImage):
         records: Sequence[MetadataRecord],
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
-        """Apply one data batch and what its header says about its producer.
+        """Apply one data batch and the producer state in its header.
 
-        The batch must begin where the delta ends. ``headers`` are the record headers of its
+        The batch must begin at ``end_offset``. ``headers`` are the record headers of its
         first record.
 
         Raises:
             ReplayError: A record contradicts the state. The delta must be dropped.
-            QuorumUsageError: The batch does not follow; nothing has changed.
+            QuorumUsageError: The batch begins elsewhere; nothing has changed.
         """
         self._expect(header)
         self.timestamp_ms = header.max_timestamp
@@ -65,10 +65,10 @@ class ImageDelta(OpenImage):
         self.epoch = header.epoch
 
     def skip_batch(self, header: BatchPosition) -> None:
-        """Move past a control batch, which changes the position only.
+        """Advance past a control batch, which changes the position only.
 
         Raises:
-            QuorumUsageError: The batch does not follow.
+            QuorumUsageError: The batch does not begin at ``end_offset``.
         """
         self._expect(header)
         self.timestamp_ms = header.max_timestamp
@@ -76,7 +76,7 @@ class ImageDelta(OpenImage):
         self.epoch = header.epoch
 
     def replay(self, record: MetadataRecord) -> None:
-        """Apply one record outside any batch, as when loading a checkpoint.
+        """Apply one record outside any batch, for loading a checkpoint.
 
         Raises:
             ReplayError: The record contradicts the state. The delta must be dropped.
@@ -84,13 +84,13 @@ class ImageDelta(OpenImage):
         REPLAY[type(record)](self, record)
 
     def finish(self, provenance: Provenance | None = None) -> MetadataImage:
-        """The resulting image; the delta is used up.
+        """Return the resulting image; the delta cannot be used afterwards.
 
-        It represents ``provenance``, by default the position behind the last batch replayed.
-        Where its content was imported from follows from the records in either case.
+        The image is at ``provenance``, by default the position behind the last batch replayed.
+        Its import source follows from the records in either case.
 
         Raises:
-            QuorumUsageError: It was finished before, or a transaction is open.
+            QuorumUsageError: The delta was finished before, or a transaction is open.
         """
         if self.finished is not None:
             raise QuorumUsageError("this delta was finished before")
@@ -103,7 +103,7 @@ class ImageDelta(OpenImage):
         return self.finished
 
     def fork(self) -> ImageDelta:
-        """An independent delta in the same state, open transaction included."""
+        """Return an independent delta in the same state, open transaction included."""
         copy = ImageDelta(self.base)
         copy.take_content(self.view())
         copy.tracker.revert(self.tracker.touched, self.tracker.extras.settle())

@@ -1,13 +1,13 @@
-"""From one broker event to the partition changes that follow from it; frozen and versioned.
+"""Derive partition changes from a broker event; frozen and versioned.
 
 A broker with 30,000 partitions goes offline as one record; every replica, and the exporter,
-derives the same partition changes from it (630.17). So these rules may never change: a new
-idea gets a new version beside the old one, and the event names the version it was evaluated by.
-They read the image alone: no configuration, no clock, no set or hash order.
+derives the same partition changes from it (630.17). So these rules must never change: a change
+is a new version beside the old one, and each event names its version. The rules read the image
+alone: no configuration, no clock, no set or hash order.
 
-Deliberately independent of ``statemachine.election``, whose rules may develop; a test compares
-both for as long as they are meant to agree. Not derived: Kafka's records 7, 8 and 17, whose
-partition changes stand in the log themselves.
+They share no code with ``statemachine.election``, whose rules may change; a test compares both
+as long as they are meant to agree. Kafka's records 7, 8 and 17 derive nothing: their log contains
+the partition changes.
 
 Rules of version 1: statemachine/DESIGN.md (fence, unfence, controlled shutdown),
 KIP-455 for completing a reassignment, KIP-966 for ELR.
@@ -38,7 +38,7 @@ from statemachine.sections.partitions import PartitionState
 from statemachine.sections.topics import TopicsView
 
 DERIVATION_VERSION = 1
-"""The version new events name."""
+"""The version that new events name."""
 
 DERIVATION_VERSIONS = frozenset({1})
 
@@ -86,7 +86,7 @@ def check_derivable(record: MetadataRecord) -> None:
 
 
 def derive(view: DerivationView, event: BrokerEvent) -> list[PartitionChangeRecord]:
-    """The partition changes that follow from ``event``, sorted by topic id and partition.
+    """Return the partition changes that follow from ``event``, by topic id and partition.
 
     ``view`` is the state before the event.
 
@@ -125,7 +125,7 @@ def _affected(topics: TopicsView, event: BrokerEvent) -> list[PartitionKey]:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a partition shall become; filled in step by step."""
+    """The new state of a partition, filled in step by step."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -138,7 +138,7 @@ class _Outcome:
 
 
 class _RulesV1:
-    """Derivation version 1 over one view and event. Frozen: correct only by a new version."""
+    """Derivation version 1 over one view and event. Frozen: a fix needs a new version."""
 
     def __init__(self, view: DerivationView, event: BrokerEvent) -> None:
         self._view = view
@@ -153,7 +153,7 @@ class _RulesV1:
     def change(
         self, topic_id: Uuid, index: int, state: PartitionState
     ) -> PartitionChangeRecord | None:
-        """The change of one partition, None when there is none."""
+        """Return the change of one partition, or None if there is none."""
         min_isr, unclean_allowed = self._settings(topic_id)
         outcome = _Outcome(
             state.replicas,
@@ -177,7 +177,7 @@ class _RulesV1:
         return self._difference(topic_id, index, state, outcome)
 
     def _settings(self, topic_id: Uuid) -> tuple[int, bool]:
-        """min.insync.replicas and whether unclean election is allowed, from the image."""
+        """Return min.insync.replicas and whether unclean election is allowed, from the image."""
         found = self._topic_settings.get(topic_id)
         if found is None:
             name = self._view.topics.name_of(topic_id) or ""

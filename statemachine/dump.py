@@ -40,9 +40,9 @@ DIGEST_BYTES = 16
 
 
 def dump_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """The image as records: what a checkpoint of it contains, in order.
+    """Yield the image as the records of its checkpoint, in order.
 
-    The last record, if any, says what was imported: provenance, and no part of the state digest.
+    After an import the last record is its progress: provenance, not part of the state digest.
     """
     if not image.extras:
         yield from _plain_records(image)
@@ -55,7 +55,7 @@ def dump_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def dump_values(image: MetadataImage, *, kafka: bool = False) -> Iterator[bytes]:
-    """The image as encoded records, in the native codec or in Kafka's."""
+    """Yield the image as encoded records, in the native codec or in Kafka's."""
     level = image.features.metadata_version
     encode = encode_kafka_frame if kafka else encode_native
     for record in dump_records(image):
@@ -63,7 +63,7 @@ def dump_values(image: MetadataImage, *, kafka: bool = False) -> Iterator[bytes]
 
 
 def count_records(image: MetadataImage) -> int:
-    """How many records ``dump_records`` yields, without making them."""
+    """Return how many records ``dump_records`` yields, without making them."""
     topics, producer_state = image.topics, image.producers
     return (
         len(image.features.levels)
@@ -86,7 +86,7 @@ def count_records(image: MetadataImage) -> int:
 
 
 def state_digest(image: MetadataImage) -> bytes:
-    """BLAKE2b-128 over the canonical dump in the native codec; provenance plays no part."""
+    """Return the BLAKE2b-128 of the canonical native dump, without the provenance."""
     digest = StateDigest()
     for value in dump_values(image.at(Provenance())):
         digest.update(value)
@@ -94,7 +94,7 @@ def state_digest(image: MetadataImage) -> bytes:
 
 
 class StateDigest:
-    """The state digest, value by value, for whoever has the encoded dump in hands anyway."""
+    """The state digest, computed value by value by a caller that has the encoded dump anyway."""
 
     __slots__ = ("_hash",)
 
@@ -107,14 +107,14 @@ class StateDigest:
         self._hash.update(value)
 
     def value(self) -> bytes:
-        """The digest of everything added so far, ``DIGEST_BYTES`` long."""
+        """Return the digest of everything added so far, ``DIGEST_BYTES`` long."""
         return self._hash.digest()
 
 
 class DigestedValues:
-    """A checkpoint's values, digested on their way to the file.
+    """A checkpoint's values, digested while they are written.
 
-    Iterate once; ``digest`` is right when the iteration has ended. In the kafka codec the
+    Iterate once; ``digest`` is valid when the iteration has ended. In the kafka codec the
     digest is still that of the native dump, and costs a second pass.
     """
 
@@ -137,7 +137,7 @@ class DigestedValues:
             yield encode_native(record, 0)
 
     def digest(self) -> bytes:
-        """``state_digest`` of the image."""
+        """Return the ``state_digest`` of the image."""
         return state_digest(self._image) if self._kafka else self._digest.value()
 
 
@@ -165,7 +165,7 @@ def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
-    """The record that states a controller's registration."""
+    """Return the full record of a controller's registration."""
     return RegisterControllerRecord(
         controller.id,
         controller.incarnation_id,
@@ -176,7 +176,7 @@ def controller_record(controller: ControllerRegistration) -> RegisterControllerR
 
 
 def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
-    """The record that states a broker's registration."""
+    """Return the full record of a broker's registration."""
     return RegisterBrokerRecord(
         broker.id,
         broker.is_migrating,

@@ -1,8 +1,8 @@
-"""Who leads a partition after a change, and the one record that says so.
+"""Elect a partition's leader after a change, and build the record of the change.
 
-Every command that touches a partition goes through ``build_change``: it takes the partition
-as it is and what shall be different, elects, keeps the ELR, and answers with the smallest
-``PartitionChangeRecord`` that gets there, or None when nothing changes. Pure.
+Every command that changes a partition calls ``build_change``. It takes the partition and the
+wanted change, elects a leader and updates the ELR. It returns the smallest
+``PartitionChangeRecord`` with that result, or None if nothing changes. Pure.
 
 Rules: statemachine/DESIGN.md; KIP-455 (reassignment), KIP-966 (ELR).
 
@@ -25,7 +25,7 @@ from statemachine.sections.partitions import PartitionState
 
 
 class Election(Enum):
-    """What may be preferred when a leader is chosen."""
+    """Preference when a leader is chosen."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -34,7 +34,7 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ElectionRules:
-    """What the cluster demands of leaders and in-sync replicas."""
+    """The cluster's requirements for leaders and in-sync replicas."""
 
     is_acceptable: Callable[[NodeId, Uuid | None], bool]
     """Whether a broker may lead with a replica in that directory (None: not recorded):
@@ -47,7 +47,7 @@ class ElectionRules:
 
 @dataclass(frozen=True, slots=True)
 class WantedChange:
-    """What shall be different. None keeps the partition's value."""
+    """The wanted values of a partition. None keeps the present value."""
 
     isr: tuple[NodeId, ...] | None = None
     replicas: tuple[NodeId, ...] | None = None
@@ -61,7 +61,7 @@ class WantedChange:
 
 @dataclass(slots=True)
 class _Target:
-    """The partition as it shall become; filled in step by step."""
+    """The new state of a partition, filled in step by step."""
 
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
@@ -82,10 +82,10 @@ def build_change(
     topic_id: Uuid,
     partition_id: int,
 ) -> PartitionChangeRecord | None:
-    """The record that brings ``partition`` to the wanted state, None when it is there already.
+    """Return the record that brings ``partition`` to the wanted state; None if it is there.
 
-    A ``leader`` in the record bumps the leader epoch when it is replayed, also when it names
-    the present leader; that is used to fence replicas that were removed.
+    A ``leader`` in the record raises the leader epoch on replay, also if it names the present
+    leader. This fences removed replicas.
     """
     target = _Target(
         replicas=partition.replicas if wanted.replicas is None else wanted.replicas,
@@ -117,7 +117,7 @@ def _without(brokers: tuple[NodeId, ...], gone: Iterable[NodeId]) -> tuple[NodeI
 
 
 def _complete_reassignment(target: _Target) -> None:
-    """Drop what is being removed once everything that is being added has caught up."""
+    """Drop the replicas to remove once all replicas to add are in the ISR."""
     if not target.adding and not target.removing:
         return
     isr = _without(target.isr, target.removing)
@@ -181,7 +181,7 @@ def _elect(
 def _elect_unclean(
     partition: PartitionState, target: _Target, rules: ElectionRules, wanted: WantedChange
 ) -> NodeId:
-    """A leader that may lack records: the last known one, or, where allowed, any replica."""
+    """Return a leader that may lack records: the last known one, or any replica if allowed."""
     last_known = partition.last_known_elr
     if (
         rules.is_elr_enabled
@@ -205,7 +205,7 @@ def _elect_unclean(
 
 
 def _remember_last_leader(partition: PartitionState, target: _Target, rules: ElectionRules) -> None:
-    """Keep who led when the partition became leaderless, for the last resort above."""
+    """Keep the last leader of a partition that became leaderless, for ``_elect_unclean``."""
     if not rules.is_elr_enabled:
         return
     if target.leader != NO_NODE:
@@ -225,7 +225,7 @@ def _difference(
     change = PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id)
     if _bumps_leader_epoch(partition, target, rules):
         change.leader = target.leader
-    # Order says nothing in an ISR: the same members are no change.
+    # The order of an ISR has no meaning: equal members are no change.
     if set(target.isr) != set(partition.isr):
         change.isr = target.isr
     if target.elr != partition.elr:
@@ -249,12 +249,12 @@ def _difference(
 
 
 def _bumps_leader_epoch(partition: PartitionState, target: _Target, rules: ElectionRules) -> bool:
-    """Whether the record must carry the leader, which raises the leader epoch on replay."""
+    """Whether the record must contain the leader, which raises the leader epoch on replay."""
     if target.leader != partition.leader:
         return True
     if not set(partition.replicas) <= set(target.replicas):
         return True
-    # An unclean winner may be the leader of before; its log may differ all the same.
+    # An uncleanly elected leader may be the former leader, but its log may differ.
     if target.is_unclean:
         return True
     return rules.isr_shrink_bumps_leader_epoch and not set(partition.isr) <= set(target.isr)

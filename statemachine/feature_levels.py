@@ -1,9 +1,8 @@
-"""Kafka's feature levels, each with the release it belongs to, up to Kafka 4.4.0.
+"""Kafka's feature levels up to Kafka 4.4.0, each with the release it belongs to.
 
-The one table: what is supported here, what a new cluster starts at, what an import takes, and what
-the documents list follow from it. A level belongs to the release whose metadata.version made it the
-level of new clusters; some could be asked for one release earlier.
-
+The only table of levels: supported ranges, the levels of a new cluster, the levels an import
+accepts and the lists in the documents follow from it. A level belongs to the release whose
+metadata.version made it the level of new clusters; some could be requested one release earlier.
 Source: ``MetadataVersion`` and the feature enumerations of kafka-server-common 4.0.2 to 4.4.0,
 production levels only; KIP-584.
 """
@@ -44,15 +43,15 @@ RELEASES: Mapping[str, Mapping[int, str]] = MappingProxyType(
         "transaction.version": MappingProxyType({1: "4.0", 2: "4.0"}),
     }
 )
-"""Kafka's release by feature and level. Level 0, a feature that is not in use, is in all."""
+"""Kafka's release by feature and level. Level 0, an unused feature, is in all releases."""
 
 
 def supported_range(name: str) -> tuple[int, int]:
-    """The lowest and the highest level of a feature that this release can run with, inclusive.
+    """Return the lowest and highest level (inclusive) of a feature that this release supports.
 
     Raises:
         KeyError: There is no such feature.
     """
     levels = RELEASES[name]
-    # Below 3.3 there is no KRaft in production; every other feature may be out of use.
+    # Below 3.3 KRaft is not for production; every other feature may be unused (level 0).
     return min(levels) if name == METADATA_VERSION else 0, max(levels)

@@ -1,11 +1,11 @@
-"""Digests that stand for a command's content and for whoever sent it.
+"""Digests of a command's content and of the principal that sent it.
 
-Leaders compute them and the log keeps them, so that any later leader tells a repeat of a command
-from another command under the same sequence number (ADR 42).
+The leader computes them and the log keeps them. Any later leader can so distinguish a retry from
+another command under the same sequence number (ADR 42).
 
 Guarantee: equal commands have equal fingerprints in every process and release, as long as the
-fields that differ from their defaults are the same. Fields and commands are named in it, so a new
-field with a default changes no old fingerprint.
+fields that differ from their defaults are the same. The input contains the names of command and
+fields, so a new field with a default changes no old fingerprint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgpack
 from statemachine.commands import Command
 
 FINGERPRINT_BYTES = 16
-"""Too many for anybody to find two commands with the same one (2^64 tries)."""
+"""128 bits: a collision takes about 2^64 tries."""
 
 _OWNERS_CACHED_MAX = 1024
 _BUFFER_BYTES = 1024
@@ -29,7 +29,7 @@ _BUFFER_BYTES = 1024
 def command_fingerprint(command: Command) -> bytes:
     """Return the digest of a command's type and content, ``FINGERPRINT_BYTES`` long.
 
-    Who sent it, when, why and under which number plays no part.
+    Sender, time, reason and sequence number are not part of it.
     """
     packer = msgpack.Packer(default=_plain, unicode_errors="surrogatepass", buf_size=_BUFFER_BYTES)
     return hashlib.blake2b(packer.pack(command), digest_size=FINGERPRINT_BYTES).digest()
@@ -46,7 +46,7 @@ def owner_digest(principal: str) -> bytes:
 
 
 def _plain(value: Any) -> list[Any]:
-    """A dataclass as its name and the fields that differ from their defaults."""
+    """Return a dataclass as its name and the fields that differ from their defaults."""
     kind: Any = type(value)
     found: list[Any] = [kind.__name__]
     for name, default in _defaults(kind):
@@ -62,5 +62,5 @@ def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _default_of(default: Any) -> Any:
-    # No content equals an object of its own: a field without a default is always written.
+    # No content equals a fresh object: a field without a default is always written.
     return object() if default is MISSING else default

@@ -1,8 +1,7 @@
 """``MetadataImage``: the cluster's metadata at exactly one position of the log.
 
-Immutable and sharing structure: an image keeps what it was built from alive only where nothing
-changed, holding one costs nothing, and any thread may read it. Images are made by
-``statemachine.delta`` alone.
+Images are immutable and share structure: an image shares every unchanged part with its base.
+Holding one costs nothing, and any thread may read it. Only ``statemachine.delta`` makes images.
 
 Invariant: an image ends on a batch boundary and outside any metadata transaction.
 """
@@ -32,11 +31,11 @@ from statemachine.sections.tracking import RecordKey
 
 @value
 class Provenance:
-    """The position an image represents, and where its content came from.
+    """Log position of an image, and the import that its content came from.
 
-    ``end_offset`` is exclusive, ``epoch`` and ``timestamp_ms`` (append time, milliseconds since
+    ``end_offset`` is exclusive. ``epoch`` and ``timestamp_ms`` (append time, milliseconds since
     1970) are those of the last batch below it; 0, 0 and -1 before the first. ``source`` is the
-    position in another cluster's metadata, for content that was imported.
+    position in the other cluster's metadata if the content was imported.
     """
 
     end_offset: int = 0
@@ -49,7 +48,7 @@ class Provenance:
 class MetadataImage:
     """All metadata at ``provenance``; one attribute per section.
 
-    The lookups live on the sections and work alike on an ``ImageDelta``.
+    The sections hold the lookups, which work alike on an ``ImageDelta``.
     """
 
     provenance: Provenance = field(default_factory=Provenance)
@@ -64,7 +63,7 @@ class MetadataImage:
 
     @property
     def source(self) -> ImportState | None:
-        """How far another cluster's metadata was imported; None when none was."""
+        """Progress of the import of another cluster's metadata; None if none was imported."""
         return self.provenance.source
 
     @property
@@ -78,8 +77,8 @@ class MetadataImage:
         return self.cluster.controllers
 
     def at(self, provenance: Provenance) -> MetadataImage:
-        """The same content at another position."""
-        # As ``replace`` would do it, which takes three times as long.
+        """Return the same content at another position."""
+        # ``replace`` would do the same, but takes three times as long.
         return MetadataImage(
             provenance,
             self.features,
@@ -92,7 +91,7 @@ class MetadataImage:
         )
 
     def shares_content_with(self, other: MetadataImage) -> bool:
-        """Whether every section is the very same object; cheap, and never wrong when true."""
+        """Whether every section is the same object; cheap. Others may still have equal content."""
         return (
             self.features is other.features
             and self.cluster is other.cluster
@@ -104,9 +103,9 @@ class MetadataImage:
         )
 
     def has_content_of(self, other: MetadataImage) -> bool:
-        """Whether both say the same, whatever positions they represent."""
+        """Whether both have equal content, whatever positions they represent."""
         return self.shares_content_with(other) or self == other.at(self.provenance)
 
 
 EMPTY_IMAGE = MetadataImage()
-"""Nothing, at the beginning of the log."""
+"""The empty image at the beginning of the log."""

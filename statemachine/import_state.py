@@ -1,6 +1,6 @@
-"""How far the import of another cluster's metadata has come; part of an image's provenance.
+"""Progress of the import of another cluster's metadata; part of an image's provenance.
 
-What replay does with it is ``statemachine.imports``' work.
+``statemachine.imports`` replays it.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ _OFFSET_DIGITS_MAX = 19
 
 
 class SourcePosition(NamedTuple):
-    """A place in a source. Ordered: the source's checkpoint, if any, comes before its log.
+    """A position in an import source. The source's checkpoint, if any, sorts before its log.
 
-    ``offset`` counts the records of the checkpoint file while in it, and is a log offset then.
+    ``offset`` is a record number inside the checkpoint file, or an offset in the log.
     """
 
     is_in_log: bool
     offset: int
 
     def text(self) -> str:
-        """``checkpoint:12`` or ``4871``."""
+        """Return the position as text: ``checkpoint:12`` or ``4871``."""
         return f"{'' if self.is_in_log else _CHECKPOINT_PREFIX}{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """How far the import of one source has come."""
+    """Progress of the import of one source."""
 
     cluster_id: str
-    """Of the source; any text."""
+    """Cluster id of the source; any text."""
     checkpoint_offset: int
     """End offset of the source's checkpoint that it started from, ``NO_CHECKPOINT`` for none."""
     position: SourcePosition
-    """Where the next source record is."""
+    """Position of the next source record."""
     is_finished: bool = False
     broker_epoch_max: int = -1
-    """Once finished, the highest broker epoch that came with it."""
+    """Once finished, the highest imported broker epoch."""
 
     def has_brought(self, broker_epoch: int) -> bool:
         """Whether a registration of that epoch came with the import.
 
-        Epochs rise for ever, so those given here afterwards are higher.
+        Epochs only rise, so this cluster assigns higher ones afterwards.
         """
         return not self.is_finished or broker_epoch <= self.broker_epoch_max
 
 
 def position_of(text: str) -> SourcePosition:
-    """The reverse of ``SourcePosition.text``.
+    """Parse a position; the reverse of ``SourcePosition.text``.
 
     Raises:
-        ValueError: The text is nothing of that kind.
+        ValueError: The text is not a position.
     """
     digits = text.removeprefix(_CHECKPOINT_PREFIX)
     if not digits.isascii() or not digits.isdecimal() or len(digits) > _OFFSET_DIGITS_MAX:

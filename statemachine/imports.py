@@ -1,14 +1,14 @@
-"""Importing another cluster's metadata: how far it has come, as part of an image's provenance.
+"""Replay of the import of another cluster's metadata, whose progress is part of the provenance.
 
-An import copies the records of a source batch by batch, each as one atomic batch of the same
-records; record headers of its first record say which range of the source it covers. The first
-step voids what formatting the cluster had finalised, so that the content is the source's alone.
+An import copies the source's records batch by batch. Each batch is atomic and holds the same
+records; record headers of its first record name the range of the source. The first step removes
+the feature levels that formatting finalised, so that all content comes from the source.
 
 Invariants:
     1. Positions only move forward, and each batch begins where the one before ended: the same
        range of the source is never applied twice and none is left out.
-    2. The state takes no part in the state digest: the content equals that of a replay of the
-       source itself.
+    2. The progress is not part of the state digest: the content equals that of a replay of the
+       source.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from statemachine.records import (
 )
 
 HEADER_SOURCE_OFFSET = "source-offset"
-"""Record header: where the batch's range of the source begins, as ``SourcePosition.text``."""
+"""Record header: start of the batch's range in the source, as ``SourcePosition.text``."""
 
 HEADER_SOURCE_NEXT = "source-next"
-"""Record header: where the range ends and the next one begins, exclusive, likewise."""
+"""Record header: end of that range (exclusive), where the next one begins; same form."""
 
 
 def is_blank(image: MetadataImage) -> bool:
-    """Whether nothing was ever written but the feature levels that formatting finalised."""
+    """Whether the image holds nothing but the feature levels that formatting finalised."""
     security, producers = image.security, image.producers
     return not (
         image.brokers
@@ -54,13 +54,13 @@ def is_blank(image: MetadataImage) -> bool:
 
 
 def begin(delta: OpenImage, record: BeginImportRecord) -> None:
-    """An import begins: the feature levels of formatting go.
+    """Begin an import: remove the feature levels of formatting.
 
     Raises:
-        ReplayError: Something was imported before, or there is other content.
+        ReplayError: An import was begun before, or there is other content.
     """
     if delta.source is not None:
-        raise ReplayError(f"an import of {delta.source.cluster_id!r} has begun before")
+        raise ReplayError(f"an import of {delta.source.cluster_id!r} was begun before")
     if not is_blank(delta.view()):
         raise ReplayError("an import begins in a cluster that is not empty")
     features = delta.open_features()
@@ -72,10 +72,10 @@ def begin(delta: OpenImage, record: BeginImportRecord) -> None:
 
 
 def restate(delta: OpenImage, record: ImportStateRecord) -> None:
-    """An import's state was said whole: it ends, or a checkpoint is loaded.
+    """Set an import's full progress: when it ends, or from a checkpoint.
 
     Raises:
-        ReplayError: It would go back, or is that of another source.
+        ReplayError: The progress would go back, or belongs to another source.
     """
     new = ImportState(
         record.source_cluster_id,
@@ -96,10 +96,10 @@ def restate(delta: OpenImage, record: ImportStateRecord) -> None:
 
 
 def after_batch(state: ImportState, headers: Sequence[tuple[str, bytes | None]]) -> ImportState:
-    """The state behind a batch with these headers; others than an import's change nothing.
+    """Return the progress after a batch; only an imported batch's headers change it.
 
     Raises:
-        ReplayError: The batch does not begin where the import is, or goes back.
+        ReplayError: The batch does not begin at the import's position, or goes back.
     """
     found = dict(headers)
     if HEADER_SOURCE_OFFSET not in found:
@@ -119,7 +119,7 @@ def after_batch(state: ImportState, headers: Sequence[tuple[str, bytes | None]])
 
 
 def state_record(state: ImportState) -> ImportStateRecord:
-    """The state as a record; the reverse of ``restate``."""
+    """Return the progress as a record; the reverse of ``restate``."""
     return ImportStateRecord(
         state.cluster_id,
         state.checkpoint_offset,

@@ -1,8 +1,8 @@
-"""From a checkpoint's batches to an image.
+"""Build an image from a checkpoint's batches.
 
-A checkpoint states things whole: markers, events and changes have no place in one and are
-refused. The collector of reference cycles is off meanwhile: there is nothing for it to find
-among millions of new objects, and it would look at all of them again and again.
+A checkpoint contains full-state records only; markers, events and changes are refused. The cycle
+collector is off while loading: it would find nothing among millions of new objects, but would
+scan them again and again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statemachine.records import ImportStateRecord
 from statemachine.replay import REPLAY
 
 FREEZE_RECORDS_MIN = 10_000
-"""From this many records on a loaded image is taken out of the collector's sight for good."""
+"""From this many records on, a loaded image is frozen (``gc.freeze``) out of cycle collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def load_checkpoint(
     verify_digest: bool = True,
     decode: DecodeRecord = decode_record,
 ) -> LoadedCheckpoint:
-    """Build the image of a checkpoint from its batches, whole ones in each piece of ``data``.
+    """Build the image of a checkpoint; each item of ``data`` holds whole batches.
 
     Raises:
         SnapshotCorruptError: Header or footer are missing, something follows the footer, a
@@ -86,12 +86,12 @@ class _Loader:
         self._count = 0
         self._digest = StateDigest() if verify_digest else None
         self._is_kafka = False
-        """Whether the digest, that of the native encoding, is not one of these bytes."""
+        """The values are in Kafka's codec, so the digest (of native encoding) is not over them."""
         self._header: SnapshotHeader | None = None
         self._footer: SnapshotFooter | None = None
 
     def take(self, data: bytes, header: BatchHeader) -> None:
-        """Take in the next batch."""
+        """Process the next batch."""
         if self._footer is not None:
             raise self._corrupt("a batch follows the footer")
         if header.is_control:
@@ -103,7 +103,7 @@ class _Loader:
         self._take_values(record_values(data, header))
 
     def finish(self) -> LoadedCheckpoint:
-        """The image, once every batch was taken in."""
+        """Return the image after the last batch."""
         if self._header is None or self._footer is None:
             raise self._corrupt("it has no " + ("header" if self._header is None else "footer"))
         image = self._delta.finish(
@@ -122,7 +122,7 @@ class _Loader:
         found = state_digest(image) if self._is_kafka else self._digest.value()
         if found != promised:
             raise self._corrupt(
-                f"its records have state digest {found.hex()}, the footer says {promised.hex()}"
+                f"its records have state digest {found.hex()}, its footer has {promised.hex()}"
             )
 
     def _take_control(self, record: object) -> None:

@@ -1,8 +1,7 @@
-"""``StateMachine``: a replica's committed records, applied; one image after another.
+"""``StateMachine``: applies a replica's committed records and publishes one image after another.
 
-Belongs here: which bytes become part of the image, in which order, and when the result may be
-seen. What a record does is ``statemachine.replay``'s, when to write a checkpoint the snapshot
-room's work.
+It decides which bytes become part of the image, in which order, and when readers see the result.
+``statemachine.replay`` defines the effect of each record; ``snapshot/`` writes checkpoints.
 
 Invariants:
     1. ``image`` holds committed records only (630.1), ends on a batch boundary and outside any
@@ -37,7 +36,7 @@ class StateMachine:
     def __init__(
         self, image: MetadataImage = EMPTY_IMAGE, *, decode: DecodeRecord = decode_record
     ) -> None:
-        """Begin at ``image``; ``decode`` knows the record types of a release, this one's."""
+        """Start from ``image``; ``decode`` defines the known record types, default this release."""
         self.image = image
         """Committed and applied; replaced, never changed."""
         self.changes = ChangeCounter()
@@ -47,15 +46,15 @@ class StateMachine:
 
     @property
     def end_offset(self) -> int:
-        """Where the next committed batch begins.
+        """Offset at which the next committed batch must begin.
 
-        Behind the image's end only while a metadata transaction is open.
+        Greater than the image's end offset only while a metadata transaction is open.
         """
         return self.image.provenance.end_offset if self._open is None else self._open.end_offset
 
     @property
     def open_transaction(self) -> str | None:
-        """The name of the metadata transaction that is open, "" for one without; or None."""
+        """Name of the open metadata transaction, "" if it has none; None if none is open."""
         if self._open is None or self._open.transaction is None:
             return None
         return self._open.transaction.name or ""
@@ -63,15 +62,15 @@ class StateMachine:
     def apply(self, data: bytes) -> MetadataImage:
         """Apply committed whole batches and return the newest image.
 
-        Batches that were applied before are passed over, so that data may overlap. While a
-        metadata transaction is open the image stays where it was before the batch that began it.
+        Batches that were applied before are skipped, so ``data`` may overlap them. While a
+        metadata transaction is open, the image stays in front of the batch that began it.
 
         Raises:
             UnknownRecordError: A record is of a type or version this release does not know.
                 Everything before its batch has been applied; the batch has not.
             RecordCodecError: Likewise for a value that is no record.
-            CorruptBatchError: Likewise for a damaged batch; when its damage shows without
-                looking at records, nothing of ``data`` was applied.
+            CorruptBatchError: Likewise for a damaged batch. If the damage shows in the batch
+                framing, nothing of ``data`` was applied.
             ReplayError: A record contradicts the image, so one of the two is corrupt; nothing
                 of ``data`` was applied.
             QuorumUsageError: The data leaves a gap; nothing was applied.
@@ -99,13 +98,13 @@ class StateMachine:
     ) -> MetadataImage:
         """Replace the image by a checkpoint's content, and return it.
 
-        ``data`` yields the checkpoint's batches in order, whole ones in each piece. With
-        ``verify_digest`` the state digest of the footer, if there is one, must be right.
+        ``data`` yields the checkpoint's batches in order; each item holds whole batches. With
+        ``verify_digest`` the state digest of the footer, if there is one, is checked.
 
         Raises:
-            SnapshotCorruptError: The content is not what header and footer promise.
+            SnapshotCorruptError: The content contradicts the header or the footer.
             CorruptBatchError, RecordCodecError, UnknownRecordError, ReplayError: As ``apply``.
-                In every case the former image stays in force.
+                After every error the former image stays in force.
         """
         loaded = load_checkpoint(
             snapshot_id, data, verify_digest=verify_digest, decode=self._decode
@@ -116,20 +115,20 @@ class StateMachine:
         return self.image
 
     def speculate(self) -> ImageDelta:
-        """A delta over everything applied, for evaluating what is not committed yet.
+        """Return a delta over everything applied, to evaluate commands that are not committed.
 
         It includes the effects of a metadata transaction that is open.
         """
         return ImageDelta(self.image) if self._open is None else self._open.fork()
 
     def adopt(self, delta: ImageDelta) -> MetadataImage:
-        """Take over what the leader replayed ahead of its commit, instead of replaying again.
+        """Promote the leader's finished delta to the committed image instead of replaying again.
 
-        ``delta`` is finished, all of it is committed, and it was built on this image's content.
+        ``delta`` must be finished, wholly committed, and built on this image's content.
 
         Raises:
-            QuorumUsageError: It was not finished, was built on something else, or would go
-                back; nothing has changed.
+            QuorumUsageError: The delta is not finished, has another base, or ends before the
+                image; nothing has changed.
         """
         image = delta.finished
         if image is None:
@@ -151,7 +150,7 @@ class StateMachine:
         return image
 
     def _keep(self, run: _Run) -> None:
-        """Publish what a run has completed; keep what waits for its transaction's end."""
+        """Publish the completed images of a run; keep the delta of an open transaction."""
         self._open = run.close()
         for each in run.completed:
             self.changes.absorb(each.touched, each.empty_records)
@@ -159,7 +158,7 @@ class StateMachine:
 
 
 class _Run:
-    """One call of ``apply``: images it completes, and a delta that may stay open."""
+    """One call of ``apply``: the images it completes, and a delta that may stay open."""
 
     def __init__(
         self, image: MetadataImage, waiting: ImageDelta | None, decode: DecodeRecord

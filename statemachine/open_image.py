@@ -1,8 +1,8 @@
 """``OpenImage``: an image opened for changing, section by section.
 
-It holds the sections, the position and what has changed; which record does what is
-``statemachine.replay``'s work, batches are ``statemachine.delta``'s. A section is the base
-image's own until it is first opened for changing.
+It holds the sections, the position and the change tracking. ``statemachine.replay`` defines the
+effect of each record; ``statemachine.delta`` applies batches. A section is the base image's own
+until it is first opened for changing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from statemachine.sections.topics import TopicsDelta, TopicsImage
 from statemachine.sections.tracking import ChangeTracker, RecordKey
 
 HEADER_PRINCIPAL = "principal"
-"""Record header that says who caused a batch, in UTF-8."""
+"""Record header with the principal that caused a batch, in UTF-8."""
 
 
 class BatchPosition(Protocol):
-    """What replay needs to know of a batch; ``quorum.batch.BatchHeader`` has all of it."""
+    """The fields of a batch header that replay needs; ``quorum.batch.BatchHeader`` has them."""
 
     @property
     def base_offset(self) -> int:
@@ -59,7 +59,7 @@ class BatchPosition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """The state before an open metadata transaction: what an abort returns to."""
+    """The state before an open metadata transaction, which an abort restores."""
 
     name: str | None
     before: MetadataImage
@@ -105,7 +105,7 @@ class OpenImage:
         self.epoch = base.provenance.epoch
         self.timestamp_ms = base.provenance.timestamp_ms
         self.source: ImportState | None = base.provenance.source
-        """How far another cluster's metadata was imported; None when none was."""
+        """Progress of the import of another cluster's metadata; None if none was imported."""
 
     @property
     def changed_keys(self) -> frozenset[RecordKey]:
@@ -118,16 +118,16 @@ class OpenImage:
         return Provenance(self.end_offset, self.epoch, self.timestamp_ms, self.source)
 
     def principal(self) -> str:
-        """Return who caused the batch that is being replayed, "" where it does not say."""
+        """Return the principal of the batch under replay; "" if its headers name none."""
         for name, value in self.headers:
             if name == HEADER_PRINCIPAL:
                 return (value or b"").decode("utf-8", "replace")
         return ""
 
     def view(self) -> MetadataImage:
-        """The image as of now, at the position behind the last batch; the delta stays usable.
+        """Return the image as of now, behind the last batch; the delta stays usable.
 
-        With a transaction open its effects show, so the result is for evaluating commands only.
+        It includes the effects of an open transaction, so use it to evaluate commands only.
         """
         features, cluster, topics = self.features, self.cluster, self.topics
         configs, security, producers = self.configs, self.security, self.producers
@@ -143,7 +143,7 @@ class OpenImage:
         )
 
     def take_content(self, image: MetadataImage) -> None:
-        """Replace all sections by those of an image; position and counting stay."""
+        """Replace all sections by those of ``image``; position and change tracking stay."""
         self.features = image.features
         self.cluster = image.cluster
         self.topics = image.topics
@@ -152,48 +152,48 @@ class OpenImage:
         self.producers = image.producers
 
     def set_source(self, source: ImportState) -> None:
-        """The import of another cluster's metadata has come so far."""
+        """Set the progress of the import of another cluster's metadata."""
         if self.source is not None and self.source != source:
             self.tracker.modified(IMPORT_KEY)
         self.source = source
 
     def open_features(self) -> FeaturesDelta:
-        """The features section for changing."""
+        """Return the features section, opened for changing."""
         section = self.features
         if not isinstance(section, FeaturesDelta):
             section = self.features = FeaturesDelta(section, self.tracker)
         return section
 
     def open_cluster(self) -> ClusterDelta:
-        """The cluster section for changing."""
+        """Return the cluster section, opened for changing."""
         section = self.cluster
         if not isinstance(section, ClusterDelta):
             section = self.cluster = ClusterDelta(section, self.tracker)
         return section
 
     def open_topics(self) -> TopicsDelta:
-        """The topics section for changing."""
+        """Return the topics section, opened for changing."""
         section = self.topics
         if not isinstance(section, TopicsDelta):
             section = self.topics = TopicsDelta(section, self.tracker)
         return section
 
     def open_configs(self) -> ConfigsDelta:
-        """The configurations section for changing."""
+        """Return the configurations section, opened for changing."""
         section = self.configs
         if not isinstance(section, ConfigsDelta):
             section = self.configs = ConfigsDelta(section, self.tracker)
         return section
 
     def open_security(self) -> SecurityDelta:
-        """The security section for changing."""
+        """Return the security section, opened for changing."""
         section = self.security
         if not isinstance(section, SecurityDelta):
             section = self.security = SecurityDelta(section, self.tracker)
         return section
 
     def open_producers(self) -> ProducersDelta:
-        """The producers section for changing."""
+        """Return the producers section, opened for changing."""
         section = self.producers
         if not isinstance(section, ProducersDelta):
             section = self.producers = ProducersDelta(section, self.tracker)

@@ -1,4 +1,4 @@
-"""Records as JSON values: metadata records by their schema, control records by their fields.
+"""Convert records to JSON: metadata records by their schema, control records by their fields.
 
 Names and shapes follow Kafka's tools (``{"type": "TOPIC_RECORD", "version": 0, "data": {...}}``
 with camel-case fields), so that dumps of both can be compared line by line.
@@ -35,12 +35,12 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def type_name(record: MetadataRecord) -> str:
-    """``TopicRecord`` as Kafka's tools write it: ``TOPIC_RECORD``."""
+    """Return a record's type as Kafka's tools write it: ``TOPIC_RECORD``."""
     return _WORD_START.sub("_", RECORD_TYPES[record.API_KEY].name).upper()
 
 
 def written_version(value: bytes) -> int:
-    """The schema version that a well-formed value was written in, by either codec."""
+    """Return the schema version in which either codec wrote a well-formed value."""
     if value[0] == FRAME_VERSION:
         carried = carried_record(value)
         if carried is not None:
@@ -57,19 +57,19 @@ def written_version(value: bytes) -> int:
 def record_payload(
     record: MetadataRecord, version: int, *, show_secrets: bool = False
 ) -> dict[str, object]:
-    """A metadata record as a JSON document."""
+    """Return a metadata record as a JSON document."""
     specs = RECORD_TYPES[record.API_KEY].fields_at(version)
     data = _struct(record, specs, show_secrets=show_secrets)
     return {"type": type_name(record), "version": version, "data": data}
 
 
 def control_payload(control: DecodedControl) -> dict[str, object]:
-    """A control record as a JSON document; its type is the name of its class."""
+    """Return a control record as a JSON document; its type is the name of its class."""
     return {"type": type(control).__name__, "data": _plain(control)}
 
 
 def bytes_text(value: bytes) -> str:
-    """Bytes as base64url text; 16 of them look as uuids do everywhere."""
+    """Return bytes as base64url text; 16 of them look like every uuid."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
@@ -105,7 +105,7 @@ def _value(value: object, kind: Kind, *, show_secrets: bool) -> object:
 
 
 def _plain(value: object) -> object:
-    """Any value of ours without a schema."""
+    """Return a value without a schema as JSON."""
     if isinstance(value, bytes):
         return bytes_text(value)
     if isinstance(value, tuple | list):

@@ -1,12 +1,11 @@
-"""Where new replicas go: striped over racks and brokers, so that load spreads evenly.
+"""Placement of new replicas: striped over racks and brokers, so that load spreads evenly.
 
-Pure: the brokers and the source of chance are arguments. Rules (KIP-36):
-one replica per broker; the first replica, which leads, is on an unfenced
-broker; racks are balanced before brokers are; fenced brokers serve only where the rack has no
-unfenced one left.
+Pure: brokers and random source are arguments. Rules (KIP-36): one replica per broker; the
+first replica, the leader, is on an unfenced broker; racks are balanced before brokers; a fenced
+broker gets a replica only if its rack has no unfenced one left.
 
 Invariants:
-    1. Every answer has ``replication_factor`` distinct brokers, the first one unfenced.
+    1. Every result has ``replication_factor`` distinct brokers, the first one unfenced.
     2. No rack holds two replicas of a partition while another usable rack holds none.
 """
 
@@ -30,7 +29,7 @@ class UsableBroker:
 
 
 class _Cycle:
-    """Brokers of one rack in one state, dealt in turn; each partition starts one further on."""
+    """Brokers of one rack and fence state, in turn; each partition starts one further on."""
 
     __slots__ = ("_dealt", "_ids", "_partition", "_start")
 
@@ -41,11 +40,11 @@ class _Cycle:
         self._start = rng.randrange(len(self._ids)) if self._ids else 0
 
     def deal(self, partition: int) -> NodeId | None:
-        """The next broker not yet dealt for this partition, None when all have been."""
+        """Return the next broker not yet used for this partition; None when all were."""
         if not self._ids:
             return None
         if partition != self._partition:
-            # Advancing only when asked keeps racks that a small factor skips in step.
+            # Advancing lazily keeps racks that a small replication factor skips in step.
             self._partition = partition
             self._dealt = 0
             self._start = (self._start + 1) % len(self._ids)
@@ -78,7 +77,7 @@ class _Stripes:
     def __init__(self, brokers: Sequence[UsableBroker], rng: random.Random) -> None:
         by_rack: dict[str, list[UsableBroker]] = {}
         for broker in brokers:
-            # A leading mark keeps "no rack" apart from a rack with an empty name.
+            # A prefix distinguishes "no rack" from a rack with an empty name.
             key = "" if broker.rack is None else "=" + broker.rack
             by_rack.setdefault(key, []).append(broker)
         self._racks = [_Rack(by_rack[name], rng) for name in sorted(by_rack)]
@@ -89,7 +88,7 @@ class _Stripes:
         self._rng = rng
 
     def place(self, replication_factor: int) -> tuple[NodeId, ...]:
-        """Replicas of the next partition; the caller has checked that there are enough."""
+        """Return the replicas of the next partition; the caller has checked the counts."""
         if self._since_shuffle == self._unfenced_count and self._unfenced_count > 1:
             self._shuffle()
         self._since_shuffle += 1

@@ -1,15 +1,15 @@
-"""Which commands of a producer are new, and what a batch header says about its producer.
+"""Deduplication of producer commands, and the producer fields of a batch's record headers.
 
 One command is one batch is one sequence number. A refusal or a no-op consumes no number, unless
-the command was a repeat: then copies of it may be on their way, and a batch of its own fences
-them. Commands are evaluated in the order of their numbers: one is refused while an older open one
-has not been evaluated. A number that was evaluated and not taken leaves a hole, which may be filled
-later.
+the command was a retry: then copies of it may be under way, and a batch of its own fences them.
+Commands are evaluated in the order of their numbers: a command is refused while an older open
+number has not been evaluated. A number that was evaluated and not consumed leaves a hole, which
+may be filled later.
 
-A producer belongs to the principal that got it, and a number to the command that took it: the
-table keeps the fingerprint of each, so that nobody is given another command's answer.
+A producer belongs to the principal that requested it, and a number to the command that consumed
+it. The table keeps each command's fingerprint, so that no client gets another command's answer.
 
-See: requirements 360.7 and 360.8; ADR 10 and 42. The table itself is
+See: requirements 360.7 and 360.8; ADR 10 and 42. The table is in
 ``statemachine.sections.producers``.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from statemachine.open_image import BatchPosition
 
 HEADER_OPEN = "open"
-"""Record header with the oldest sequence the client still waits for, as decimal digits."""
+"""Record header with the oldest sequence that the client awaits an answer to, decimal digits."""
 
 HEADER_ANSWER = "answer"
 """Record header with the answer's fields beyond its position, as msgpack."""
@@ -43,14 +43,14 @@ HEADER_FINGERPRINT = "fingerprint"
 """Record header with the digest of the command, ``FINGERPRINT_BYTES`` long."""
 
 EPOCH_MAX = 32_767
-"""Reserved for fencing: no client ever gets it."""
+"""Reserved for fencing: never assigned to a client."""
 
 EPOCH_EXHAUSTED = EPOCH_MAX - 1
-"""The last epoch of a producer id; an identity in it gets a new id instead of a next epoch."""
+"""Last epoch of a producer id; after it, the identity gets a new id instead of a next epoch."""
 
 ANSWER_REFUSED = "refused"
-"""Key of an answer that refuses: the code's number and a message. Its batch changes nothing but
-what is known of the producer: the number of a command that was sent twice is taken (360.8)."""
+"""Key of a refusal in an answer: the error code's number and a message. The batch of a refusal
+changes the producer state only: it consumes the number of a command that was sent twice (360.8)."""
 
 SEQUENCE_MAX = (1 << 31) - 1
 
@@ -70,7 +70,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The command was applied; this was its first answer, to be given again."""
+    """The command was applied before; ``first`` is its answer, to be repeated."""
 
     first: Applied
 
@@ -79,9 +79,9 @@ _FRESH = Fresh()
 
 
 class SequenceClaim(NamedTuple):
-    """The number under which a command was sent, and by whom.
+    """The sequence number of a command, and who sent it.
 
-    ``oldest_open`` is the oldest sequence whose answer the client still waits for.
+    ``oldest_open`` is the oldest sequence that the client awaits an answer to.
     """
 
     producer_id: int
@@ -101,20 +101,20 @@ def check_sequence(
     window: int = PRODUCER_WINDOW,
     unused: Container[int] = (),
 ) -> Fresh | Duplicate:
-    """Decide whether a producer's command is new or was applied before.
+    """Return whether a producer's command is new or was applied before.
 
-    ``view`` includes everything appended, committed or not. Sequences may run ahead of the oldest
-    open one by less than ``window``, which is capped at ``PRODUCER_WINDOW`` because no more answers
-    are kept. ``unused`` are sequences of this producer and epoch that were evaluated and took no
-    number: nothing waits for them.
+    ``view`` includes everything appended, committed or not. Sequences may exceed the oldest
+    open one by less than ``window``, which is capped at ``PRODUCER_WINDOW``, the number of
+    answers kept. ``unused`` are sequences of this producer and epoch that were evaluated and
+    consumed no number: no command waits for them.
 
     Raises:
-        CommandError: UNKNOWN_PRODUCER_ID; INVALID_PRODUCER_ID_MAPPING for a producer that another
-            principal got; INVALID_PRODUCER_EPOCH for an older epoch, and for a newer one that the
-            writer may not give itself; OUT_OF_ORDER_SEQUENCE_NUMBER for a sequence outside what
-            the client itself calls open, for a newer epoch that does not begin at 0, and while an
-            older open sequence has not been evaluated; DUPLICATE_SEQUENCE_NUMBER below the window,
-            and where another command has taken the sequence; PRODUCER_WINDOW_EXCEEDED above it.
+        CommandError: UNKNOWN_PRODUCER_ID; INVALID_PRODUCER_ID_MAPPING for another principal's
+            producer; INVALID_PRODUCER_EPOCH for an older epoch, and for a newer one that the
+            client may not choose itself; OUT_OF_ORDER_SEQUENCE_NUMBER for a sequence below
+            ``oldest_open``, for a newer epoch that does not begin at 0, and while an older open
+            sequence has not been evaluated; DUPLICATE_SEQUENCE_NUMBER below the window, and
+            where another command has the sequence; PRODUCER_WINDOW_EXCEEDED above the window.
     """
     producer_id, epoch = claim.producer_id, claim.producer_epoch
     sequence, oldest_open = claim.sequence, claim.oldest_open
@@ -126,7 +126,7 @@ def check_sequence(
     if state.owner and state.owner != claim.owner:
         raise CommandError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            f"producer {producer_id} was given to another principal",
+            f"producer {producer_id} belongs to another principal",
         )
     if epoch < state.epoch:
         raise CommandError(
@@ -145,13 +145,13 @@ def check_sequence(
 
 
 def _check_raised_epoch(view: HasProducers, claim: SequenceClaim) -> None:
-    """A writer without a name may raise its epoch itself (360.6)."""
+    """Allow only a producer without a transactional id to raise its own epoch (360.6)."""
     producer_id, epoch = claim.producer_id, claim.producer_epoch
     name = view.producers.names.get(producer_id)
     if name is not None or epoch > EPOCH_EXHAUSTED:
         raise CommandError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {producer_id}: epoch {epoch} was not given to it"
+            f"producer {producer_id}: epoch {epoch} was not assigned to it"
             + ("" if name is None else f"; InitProducerId raises that of {name!r}"),
         )
     if claim.oldest_open:
@@ -202,7 +202,7 @@ def apply_command(
     header: BatchPosition,
     headers: Sequence[tuple[str, bytes | None]],
 ) -> None:
-    """Note that the batch of a producer's command was applied.
+    """Record in the producer table that the batch of a producer's command was applied.
 
     Raises:
         ReplayError: The producer or sequence contradicts the table, or ``open`` is no number.
@@ -227,7 +227,7 @@ def apply_command(
 
 
 def is_refusal(answer: bytes | None) -> bool:
-    """Whether the ``answer`` header of a batch says that its command was refused."""
+    """Whether the ``answer`` header of a batch records a refusal."""
     if answer is None:
         return False
     try:
@@ -238,7 +238,7 @@ def is_refusal(answer: bytes | None) -> bool:
 
 
 def encode_open(oldest_open: int) -> bytes:
-    """The value of the ``open`` record header."""
+    """Return the value of the ``open`` record header."""
     return b"%d" % oldest_open
 
 

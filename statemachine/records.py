@@ -1,8 +1,8 @@
-"""The one table of metadata record types, and which version of each is written.
+"""The table of metadata record types, and the version in which each is written.
 
-Record classes live by family in the ``records_*`` modules and are all importable from here. A class
-in one of them is in the table.
-Bytes are ``statemachine.codec``'s work, meaning is ``statemachine.replay``'s.
+Record classes live by family in the ``records_*`` modules, and all can be imported from here. The
+table contains every record class of these modules. ``statemachine.codec`` encodes them,
+``statemachine.replay`` applies them.
 
 See: docs/reference/record-types.md (Metadata records); ADR 2.
 """
@@ -35,10 +35,10 @@ ELR_VERSION = "eligible.leader.replicas.version"
 
 
 def record_version(record: MetadataRecord, metadata_version: int) -> int:
-    """The version to write ``record`` in at that metadata.version level (0: none finalised).
+    """Return the version to write ``record`` in at a metadata.version level (0: none finalised).
 
     It follows the level, and is raised where the content needs a field of a later version, so
-    that what an image holds is never lost in a checkpoint.
+    that a checkpoint loses no content of the image.
     """
     if not record.VERSION_MAX:
         return 0
@@ -50,7 +50,7 @@ def record_version(record: MetadataRecord, metadata_version: int) -> int:
 
 
 def lowest_version(record: MetadataRecord, at_least: int = 0) -> int:
-    """The lowest version, ``at_least`` or above, that carries all of the record's content."""
+    """Return the lowest version, ``at_least`` or above, that carries all the record's content."""
     if at_least >= record.VERSION_MAX:
         return at_least
     version = at_least

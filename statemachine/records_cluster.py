@@ -26,7 +26,7 @@ from statemachine.records_schema import (
 
 @dataclass(frozen=True, slots=True)
 class ListenerEndpoint(WireStruct):
-    """Where one listener of a broker or controller can be reached."""
+    """Address of one listener of a broker or controller."""
 
     name: str = ""
     host: str = ""
@@ -123,7 +123,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 @dataclass(slots=True)
 class NoOpRecord(MetadataRecord):
-    """Keeps the log moving while nothing happens."""
+    """Keeps the log moving while the cluster is idle."""
 
     API_KEY: ClassVar[int] = 20
 
@@ -163,7 +163,7 @@ class AbortTransactionRecord(MetadataRecord):
 
 @dataclass(slots=True)
 class RegisterControllerRecord(MetadataRecord):
-    """A controller announces its endpoints and feature ranges; replaces by id."""
+    """Registers a controller's endpoints and feature ranges; replaces by id."""
 
     API_KEY: ClassVar[int] = 27
     IDENTITY = ("controller_id",)

@@ -1,6 +1,6 @@
-"""Record types of our own, in the reserved key range from 20000 on.
+"""Our own record types, in the reserved key range from 20000 on.
 
-The native codec writes them as they are; in the kafka codec they ride in a NoOpRecord (ADR 41).
+The native codec writes them directly; the kafka codec embeds them in a NoOpRecord (ADR 41).
 Field lists only ever grow at the end.
 """
 
@@ -41,9 +41,9 @@ class AppliedSequence(WireStruct):
 class ProducerStateRecord(MetadataRecord):
     """One row of the producer table; appears in checkpoints only (360.5).
 
-    ``owner`` is the digest of the principal that got the producer, empty where none is known.
-    ``fingerprints`` are those of the commands in ``applied``, in the same order, each empty where
-    it is not known; no entries where none is.
+    ``owner`` is the digest of the principal that requested the producer, empty if unknown.
+    ``fingerprints`` are those of the commands in ``applied``, in the same order: an empty entry
+    if one is unknown, no entries if all are.
     """
 
     API_KEY: ClassVar[int] = 20000
@@ -61,9 +61,9 @@ class ProducerStateRecord(MetadataRecord):
 
 @dataclass(slots=True)
 class InitProducerRecord(MetadataRecord):
-    """Hands out a producer id, or a newer epoch of one; sequences start at 0 (360.8).
+    """Assigns a producer id, or a newer epoch of one; sequences start at 0 (360.8).
 
-    A new id is at or above the image's next producer id, which moves behind it.
+    A new id is at or above the image's next producer id, which then moves behind it.
     """
 
     API_KEY: ClassVar[int] = 20001
@@ -73,7 +73,7 @@ class InitProducerRecord(MetadataRecord):
 
 @dataclass(slots=True)
 class ExpireProducerRecord(MetadataRecord):
-    """Forgets a producer and what it was answered."""
+    """Removes a producer and its kept answers."""
 
     API_KEY: ClassVar[int] = 20002
     producer_id: Int64 = 0
@@ -84,7 +84,7 @@ class BrokerFencedEvent(MetadataRecord):
     """A broker was fenced; every replica derives the partition changes itself (630.17).
 
     ``derivation_version`` names the frozen rules (``statemachine.derivation``). With
-    ``unclean`` the broker also leaves every ELR, as one that lost its data may have.
+    ``unclean`` the broker also leaves every ELR, because it may have lost its data.
     """
 
     API_KEY: ClassVar[int] = 20003
@@ -96,7 +96,7 @@ class BrokerFencedEvent(MetadataRecord):
 
 @dataclass(slots=True)
 class BrokerUnfencedEvent(MetadataRecord):
-    """A broker was unfenced; leaders of partitions without one are derived."""
+    """A broker was unfenced; replicas derive leaders for partitions without one."""
 
     API_KEY: ClassVar[int] = 20004
     broker_id: Int32 = 0
@@ -106,7 +106,7 @@ class BrokerUnfencedEvent(MetadataRecord):
 
 @dataclass(slots=True)
 class BrokerShutdownEvent(MetadataRecord):
-    """A broker entered controlled shutdown; the leaders that move away are derived."""
+    """A broker entered controlled shutdown; replicas derive the leaders that replace it."""
 
     API_KEY: ClassVar[int] = 20005
     broker_id: Int32 = 0
@@ -165,11 +165,11 @@ class RemoveTransactionalIdRecord(MetadataRecord):
 
 @dataclass(slots=True)
 class BeginImportRecord(MetadataRecord):
-    """The import of another cluster's metadata begins; what formatting finalised is void.
+    """Begins the import of another cluster's metadata; drops the levels finalised by formatting.
 
-    ``checkpoint_offset`` is the end offset of the source's checkpoint that it starts from, -1
-    for none. The position is that of the first source record to come: in that checkpoint, or
-    in the source's log. In the log only; how far the import came follows from record headers.
+    ``checkpoint_offset`` is the end offset of the source's checkpoint that the import starts
+    from, -1 for none. The position is that of the first source record: in that checkpoint, or
+    in the source's log. In the log only; record headers carry the progress after it.
     """
 
     API_KEY: ClassVar[int] = 20009
@@ -182,10 +182,10 @@ class BeginImportRecord(MetadataRecord):
 
 @dataclass(slots=True)
 class ImportStateRecord(MetadataRecord):
-    """How far an import has come, whole; in checkpoints, and in the log where it ends.
+    """The full progress of an import; in checkpoints, and in the log where the import ends.
 
     Fields as in ``BeginImportRecord``. Once it is finished, ``broker_epoch_max`` is the highest
-    broker epoch that came with it.
+    broker epoch that was imported.
     """
 
     API_KEY: ClassVar[int] = 20010

@@ -1,8 +1,8 @@
-"""How a record type describes itself: field types, versions, tags and nullability.
+"""Record schemas: how a record class declares field types, versions, tags and nullability.
 
-A record type is a slotted dataclass whose annotations are its wire schema; nothing states a
-field twice. ``describe`` reads a class into a ``RecordType``, which both codecs are driven by.
-Which record types exist stands in ``statemachine.records``; bytes are ``statemachine.codec``'s.
+A record type is a slotted dataclass whose annotations are its wire schema; no field is declared
+twice. ``describe`` reads a class into a ``RecordType``, which drives both codecs.
+``statemachine.records`` has the table of types, ``statemachine.codec`` encodes them.
 
 See: docs/reference/record-types.md (Metadata records), KIP-631.
 """
@@ -73,7 +73,7 @@ INTEGER_RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a newer release wrote into a record that this one does not understand.
+    """Fields that a newer release wrote into a record and this release does not know.
 
     Kept with the record and written back, because this node may write the next checkpoint.
     """
@@ -96,7 +96,7 @@ class MetadataRecord:
     """Base of all records: one fact of the metadata log.
 
     Records are plain values. They are mutable only because building a frozen instance costs
-    three times as much; nobody changes one after it was made. Sequences are tuples.
+    three times as much; no code changes one after its creation. Sequences are tuples.
     """
 
     API_KEY: ClassVar[int] = -1
@@ -106,20 +106,20 @@ class MetadataRecord:
     3.7-IV2 17, 4.0-IV1 23, 4.3-IV0 30. Without steps a type is written in the lowest version that
     carries its content."""
     IDENTITY: ClassVar[tuple[str, ...] | None] = None
-    """Fields that name what the record states whole. Only such records occur in a checkpoint;
-    None marks a change or an event."""
+    """Fields that identify what a full-state record describes. Only such records occur in a
+    checkpoint; None marks a change or an event."""
     HISTORY: ClassVar[tuple[str, str] | None] = None
-    """A key column of the audit's ``history`` and the field that fills it under another name."""
+    """A key column of the audit's ``history``, and the differently named field that fills it."""
     extra: Extra | None = field(default=None, kw_only=True)
 
     def record_key(self) -> tuple[Any, ...]:
-        """The key of what the record states, equal to what replay reports as touched.
+        """Return the key that identifies what the record describes; replay reports the same key.
 
         Raises:
             TypeError: Records of this type describe a change or an event; they have no key.
         """
         if self.IDENTITY is None:
-            raise TypeError(f"{type(self).__name__} states nothing whole")
+            raise TypeError(f"{type(self).__name__} is no full-state record")
         return (self.API_KEY, *(getattr(self, name) for name in self.IDENTITY))
 
 
@@ -147,11 +147,11 @@ class RecordType:
 
     @property
     def versions(self) -> range:
-        """Every version this release reads and writes."""
+        """Every version that this release reads and writes."""
         return range(self.version_max + 1)
 
     def fields_at(self, version: int) -> tuple[FieldSpec, ...]:
-        """The fields that version has, in wire order."""
+        """Return the fields of a version, in wire order."""
         return tuple(spec for spec in self.fields if spec.since <= version)
 
 
@@ -167,7 +167,7 @@ def describe(record_class: type[MetadataRecord]) -> RecordType:
 
 
 def field_specs(owner: type[MetadataRecord] | type[WireStruct]) -> tuple[FieldSpec, ...]:
-    """The fields of a record or structure class in declared order, ``extra`` left out."""
+    """Return the fields of a record or structure class in declared order, without ``extra``."""
     hints = get_type_hints(owner, include_extras=True)
     return tuple(
         _field_spec(item.name, hints[item.name], item.default)

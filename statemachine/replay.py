@@ -1,9 +1,9 @@
 """The table from record type to its effect on an image delta.
 
 Replay is strict: a record that contradicts the state (an unknown broker, another epoch, a topic
-that does not exist) raises ``ReplayError``, because it was evaluated against this very state before
-it was written, so either the log or the image is corrupt. Unknown record types never arrive
-here; decoding refuses them (``UnknownRecordError``).
+that does not exist) raises ``ReplayError``. The leader evaluated it against this very state, so
+either the log or the image is corrupt. Decoding refuses unknown record types
+(``UnknownRecordError``), so they never arrive here.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _import_state(delta: OpenImage, record: records.ImportStateRecord) -> None:
 
 
 def _no_effect(delta: OpenImage, _record: records.NoOpRecord) -> None:
-    """A NoOpRecord only moves the position; no checkpoint needs it."""
+    """Count a record without state; it moves the position only, and no checkpoint needs it."""
     delta.tracker.empty_records += 1
 
 
@@ -225,4 +225,4 @@ REPLAY: dict[type[records.MetadataRecord], Replay] = {
     records.BeginImportRecord: _begin_import,
     records.ImportStateRecord: _import_state,
 }
-"""Every record type and what it does. A test holds it against ``RECORD_TYPES``."""
+"""Effect of every record type. A test compares its keys with ``RECORD_TYPES``."""

@@ -1,8 +1,8 @@
-"""The leader's soft knowledge about brokers: who was heard of when, and how far each is.
+"""Broker sessions: the leader's soft state of each broker's last contact and applied offset.
 
-Lives in the leader's memory alone and starts afresh with every activation, when each unfenced
-broker gets a whole new session. What it decides becomes durable only as a fence record.
-One entry per broker id, so a client cannot make it grow beyond the registered brokers.
+The sessions live in the leader's memory only. They start afresh when a leader is activated: then
+each unfenced broker gets a full session. Only a fence record makes a decision durable.
+There is one entry per broker id, so clients cannot grow the table beyond the registered brokers.
 See: statemachine/DESIGN.md, KIP-631.
 """
 
@@ -19,19 +19,19 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(slots=True)
 class BrokerSession:
-    """What was last heard from one generation of a broker."""
+    """Last contact and positions of one registration of a broker."""
 
     broker_epoch: int
     last_contact_ms: int
     metadata_offset: int = UNKNOWN_OFFSET
-    """Last offset the broker said it has applied (inclusive)."""
+    """Last offset that the broker has reported as applied (inclusive)."""
     shutdown_offset: int | None = None
-    """While it shuts down: last offset of the newest records that moved its leaderships."""
+    """In controlled shutdown: last offset of the newest records that moved its leaderships."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerGeneration:
-    """One life of a broker: its id and the epoch of that registration."""
+    """One registration of a broker: its id and the epoch of that registration."""
 
     broker_id: NodeId
     broker_epoch: int
@@ -39,18 +39,18 @@ class BrokerGeneration:
 
 @dataclass(frozen=True, slots=True)
 class SessionUpdate:
-    """What an evaluated heartbeat says about its broker beyond being alive."""
+    """What an evaluated heartbeat changes in its broker's session, besides the last contact."""
 
     broker_id: NodeId
     broker_epoch: int
     metadata_offset: int
     shutdown_offset: int | None
     is_over: bool = False
-    """The broker was told to stop now; it will not be heard of again."""
+    """The broker was instructed to stop now; it will send no more heartbeats."""
 
 
 class BrokerSessions:
-    """Sessions by broker id, the longest silent first.
+    """Sessions by broker id, in order of last contact, the longest silent first.
 
     Owned by the leader's controller and its thread. Times are monotonic milliseconds.
     """
@@ -68,7 +68,7 @@ class BrokerSessions:
         *,
         leadership_term_offset: int | None = None,
     ) -> None:
-        """Forget everything and give each of these brokers a fresh session.
+        """Drop all sessions and give each of these brokers a fresh one.
 
         ``leadership_term_offset`` is the last offset before this leadership term's commands,
         inclusive.
@@ -81,16 +81,16 @@ class BrokerSessions:
         }
 
     def note_registration(self, broker_id: NodeId, broker_epoch: int, offset: int) -> None:
-        """A life of a broker was registered, or amended, by the batch at ``offset``."""
+        """Record that the batch at ``offset`` registered or amended this broker generation."""
         if self._registered.get(broker_id, (None,))[0] != broker_epoch:
             self._registered[broker_id] = (broker_epoch, offset)
 
     def registration_offset(self, broker_id: NodeId, broker_epoch: int) -> int:
-        """The offset that this life must have applied to know its own registration, inclusive.
+        """Return the offset (inclusive) that a broker must have applied to know its registration.
 
-        Mostly that is its epoch. Behind an import epochs may run ahead of the log: then it is
-        where this leader wrote it, or for what older leaders wrote where this leadership term
-        began.
+        This is usually its broker epoch. After an import, epochs may exceed log offsets. Then it
+        is the offset at which this leader wrote the registration. For a registration by an older
+        leader it is the offset before this leadership term.
         """
         epoch, offset = self._registered.get(
             broker_id, (broker_epoch, self._leadership_term_offset)
@@ -100,27 +100,27 @@ class BrokerSessions:
         return min(broker_epoch, offset)
 
     def touch(self, broker_id: NodeId, broker_epoch: int, now_ms: int) -> BrokerSession:
-        """Note a contact. The caller has checked that this generation is registered."""
+        """Record a contact. The caller has checked that this generation is registered."""
         session = self._sessions.pop(broker_id, None)
         if session is None or session.broker_epoch != broker_epoch:
             session = BrokerSession(broker_epoch, now_ms)
         session.last_contact_ms = now_ms
-        # Back at the end: the order of the table is the order of last contact.
+        # Move it to the end: the table is ordered by last contact.
         self._sessions[broker_id] = session
         return session
 
     def get(self, broker_id: NodeId, broker_epoch: int) -> BrokerSession | None:
-        """The session of exactly this generation."""
+        """Return the session of exactly this generation."""
         session = self._sessions.get(broker_id)
         return session if session is not None and session.broker_epoch == broker_epoch else None
 
     def is_valid(self, broker_id: NodeId, broker_epoch: int, now_ms: int) -> bool:
-        """Whether this generation was heard of within the session timeout."""
+        """Whether this generation was in contact within the session timeout."""
         session = self.get(broker_id, broker_epoch)
         return session is not None and now_ms - session.last_contact_ms < self.timeout_ms
 
     def update(self, update: SessionUpdate, now_ms: int) -> None:
-        """Take over what an evaluated heartbeat said; a contact like any other."""
+        """Apply an evaluated heartbeat; it counts as a contact."""
         if update.is_over:
             self.end(update.broker_id, update.broker_epoch)
             return
@@ -129,12 +129,12 @@ class BrokerSessions:
         session.shutdown_offset = update.shutdown_offset
 
     def end(self, broker_id: NodeId, broker_epoch: int) -> None:
-        """The broker is known to be gone: its successor need not wait for the timeout."""
+        """End the session of a broker that is gone: its successor need not await the timeout."""
         if self.get(broker_id, broker_epoch) is not None:
             del self._sessions[broker_id]
 
     def stalest(self, now_ms: int) -> BrokerGeneration | None:
-        """The longest silent broker whose session has run out, if any. It stays in the table."""
+        """Return the longest silent broker whose session has expired. It stays in the table."""
         for broker_id, session in self._sessions.items():
             if now_ms - session.last_contact_ms >= self.timeout_ms:
                 return BrokerGeneration(broker_id, session.broker_epoch)
@@ -142,7 +142,7 @@ class BrokerSessions:
         return None
 
     def next_expiry_ms(self) -> int | None:
-        """When the next session runs out, if nothing is heard until then."""
+        """Return when the next session expires if no broker makes contact."""
         for session in self._sessions.values():
             return session.last_contact_ms + self.timeout_ms
         return None

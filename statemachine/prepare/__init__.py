@@ -1,7 +1,7 @@
-"""Evaluating commands: from what a client wants to the facts that the log will hold.
+"""Evaluate commands: from a client's command to the records for the log.
 
-``prepare`` is pure. It reads the image as it will be once everything proposed is committed,
-and the facts in ``EvaluationContext``; it changes neither. One module per family of commands.
+``prepare`` is pure. It reads the image with everything proposed applied, and the
+``EvaluationContext``; it changes neither. There is one module per family of commands.
 
 See: ADR 3 and 10; statemachine/DESIGN.md.
 """
@@ -49,14 +49,14 @@ EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.ElectLeaders: prepare_elect_leaders,
     commands.ImportBatch: prepare_import_batch,
 }
-"""Every command and who evaluates it."""
+"""Evaluator of every command."""
 
 
 def prepare(view: View, command: commands.Command, context: EvaluationContext) -> Prepared:
-    """The records that carry out ``command``, and the fields of its answer.
+    """Return the records that carry out ``command``, and the fields of its answer.
 
     Raises:
-        CommandError: The command is refused; the code and the numbers say why.
+        CommandError: The command is refused; code and message give the reason.
     """
     return EVALUATORS[type(command)](view, command, context)
 

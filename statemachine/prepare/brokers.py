@@ -1,8 +1,8 @@
-"""Registering and unregistering brokers (KIP-631, KIP-380 semantics in requirements 380.*).
+"""Register and unregister brokers (KIP-631; requirements 380.*).
 
-A broker epoch names one life of a broker. It is handed out with the registration becoming
-visible, is unique and rises for ever. A bounced broker (same id, new incarnation) is treated
-as a failure first and as a start-up then, however fast it bounced.
+A broker epoch identifies one registration of a broker incarnation. It is assigned when the
+registration becomes visible, is unique and only rises. A bounced broker (same id, new
+incarnation) is handled as a failure, then as a start, however fast it bounced.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ NAME_LENGTH_MAX = 255
 
 
 def check_generation(view: View, broker_id: NodeId, broker_epoch: int) -> BrokerRegistration:
-    """The registration of exactly this life of the broker.
+    """Return the broker's registration with exactly this epoch.
 
     Raises:
-        CommandError: STALE_BROKER_EPOCH when the id is unknown or the epoch another (380.2).
+        CommandError: STALE_BROKER_EPOCH for an unknown id or another epoch (380.2).
     """
     broker = view.cluster.broker(broker_id)
     if broker is None:
@@ -57,10 +57,10 @@ def check_generation(view: View, broker_id: NodeId, broker_epoch: int) -> Broker
 def prepare_register_broker(
     view: View, command: RegisterBroker, context: EvaluationContext
 ) -> Prepared:
-    """Clean-up of a former life, then the registration, which is last.
+    """Return the clean-up of a former incarnation, then the registration as the last record.
 
-    A new incarnation gets a new epoch and is born fenced. The same incarnation keeps epoch,
-    fence and shutdown flags; when it says nothing new there is no record.
+    A new incarnation gets a new epoch and starts fenced. The same incarnation keeps epoch,
+    fence and shutdown flags; if nothing differs there is no record.
 
     Raises:
         CommandError: In this order INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION,
@@ -153,7 +153,7 @@ def _registration(
 
 
 def _check_form(command: RegisterBroker) -> None:
-    """Refuse what could not be written as a record."""
+    """Refuse a command whose values do not fit a record."""
     problem = None
     names = [entry.name for entry in command.listeners]
     texts = [*names, *(entry.host for entry in command.listeners), command.rack or ""]
@@ -214,7 +214,7 @@ def _is_reserved(directory: Uuid) -> bool:
 def check_broker_features(
     view: View, offered: tuple[FeatureRange, ...], kraft_version: int
 ) -> None:
-    """Every finalised level must be within what the broker offers.
+    """Check that every finalised level is within the broker's range.
 
     Raises:
         CommandError: INVALID_REGISTRATION without metadata.version or with a feature twice;
@@ -234,7 +234,7 @@ def check_broker_features(
             if level:
                 raise CommandError(
                     ErrorCode.UNSUPPORTED_VERSION,
-                    f"{name} is finalised at {level}, the broker does not know it",
+                    f"{name} is finalised at {level}, the broker does not support it",
                 )
         elif not entry.min_level <= level <= entry.max_level:
             raise CommandError(
@@ -247,7 +247,7 @@ def check_broker_features(
 def prepare_unregister_broker(
     view: View, command: UnregisterBroker, context: EvaluationContext
 ) -> Prepared:
-    """Its partitions first, then the registration.
+    """Return the changes of the broker's partitions, then the removal of its registration.
 
     Raises:
         CommandError: BROKER_ID_NOT_REGISTERED.

@@ -1,6 +1,6 @@
-"""Changing the configuration of one resource, key by key (KIP-339).
+"""Change the configuration of one resource, key by key (KIP-339).
 
-The hot path of the whole system: one key of one topic set to a new value.
+The hot path of the whole system is one key of one topic that is set to a new value.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def prepare_incremental_alter_configs(
     command: IncrementalAlterConfigs,
     context: EvaluationContext,  # noqa: ARG001 - every evaluate takes the same three
 ) -> Prepared:
-    """Records for the keys whose value becomes another one; the others yield nothing.
-
-    All changes take effect or none does.
+    """Return records for the keys whose value changes. All changes take effect, or none does.
 
     Raises:
         CommandError: INVALID_CONFIG (unknown name with the closest ones, or a value out of
@@ -74,7 +72,7 @@ def _check_resource(
     view: View, resource_type: int, resource_name: str, changes: Sequence[ConfigChange]
 ) -> None:
     if resource_type == _TOPIC:
-        # Unknown names include the metadata topic's: it is no topic of the image.
+        # Unknown names include the metadata topic's: it is not a topic of the image.
         if view.topics.id_of(resource_name) is None:
             _refuse_topic(resource_name)
     elif resource_type in (_BROKER, ResourceType.BROKER_LOGGER):
@@ -115,7 +113,7 @@ def _check_broker(view: View, resource_type: int, resource_name: str) -> None:
     if not (resource_name.isascii() and resource_name.isdigit()) or len(resource_name) > 10:
         raise CommandError(ErrorCode.INVALID_REQUEST, f"{resource_name[:50]!r} is not a broker id")
     broker_id = int(resource_name)
-    # One spelling per broker, or two resources would configure the same one.
+    # Only one spelling per broker: two would be two resources of the same broker.
     if str(broker_id) != resource_name or broker_id > BROKER_ID_MAX:
         raise CommandError(ErrorCode.INVALID_REQUEST, f"{resource_name!r} is not a broker id")
     if view.cluster.broker(broker_id) is None:
@@ -130,7 +128,7 @@ def _new_value(key: ConfigKey, change: ConfigChange, old: str | None) -> str | N
     if operation == _SET:
         if value is None:
             raise CommandError(ErrorCode.INVALID_CONFIG, f"{change.name}: setting needs a value")
-        # What is stored already has been checked: only another value is.
+        # The stored value was checked when it was set: check only a different value.
         if value != old:
             check_value(key, change.name, value)
         return value
@@ -167,7 +165,7 @@ def _edit_list(key: ConfigKey, change: ConfigChange, value: str, old: str | None
 
 
 def check_topic_configs(configs: Sequence[tuple[str, str | None]]) -> None:
-    """Evaluate the configuration that a new topic is created with.
+    """Validate the configuration of a new topic.
 
     Raises:
         CommandError: INVALID_CONFIG or INVALID_REQUEST.

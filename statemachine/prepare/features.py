@@ -1,4 +1,4 @@
-"""Finalising feature levels: upgrades, and downgrades that say what they would lose (KIP-584)."""
+"""Finalise feature levels: upgrades, and downgrades that report what they would lose (KIP-584)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _BLOCKERS_SHOWN_MAX = 5
 def prepare_update_features(
     view: View, command: UpdateFeatures, context: EvaluationContext
 ) -> Prepared:
-    """One record per level that becomes another one; all take effect or none.
+    """Return one record per level that changes; all take effect or none.
 
     Raises:
-        CommandError: INVALID_REQUEST, INVALID_UPDATE_VERSION (a level that we, a voter, or a
-            registered broker or controller, do not support, or a lower one without being asked
-            to downgrade), FEATURE_UPDATE_FAILED for a safe downgrade that would lose something.
+        CommandError: INVALID_REQUEST; INVALID_UPDATE_VERSION for a level that this node, a
+            voter, a registered broker or a controller does not support, and for a lower level
+            without a downgrade; FEATURE_UPDATE_FAILED for a safe downgrade that would lose data.
     """
     updates = command.updates
     if not updates or len(updates) > FEATURES_PER_COMMAND_MAX:
@@ -70,7 +70,7 @@ def _check_update(view: View, update: FeatureUpdate, old: int, context: Evaluati
     if update.name == KRAFT_VERSION:
         raise CommandError(
             ErrorCode.INVALID_UPDATE_VERSION,
-            f"{KRAFT_VERSION} is the quorum's own and changes with its voters",
+            f"{KRAFT_VERSION} belongs to the quorum and changes with its voters",
         )
     supported = SUPPORTED_FEATURES.get(update.name)
     if supported is None:
@@ -95,7 +95,7 @@ def _check_update(view: View, update: FeatureUpdate, old: int, context: Evaluati
     if update.upgrade_type == UpgradeType.UPGRADE:
         raise CommandError(
             ErrorCode.INVALID_UPDATE_VERSION,
-            f"{update.name} is at level {old}; going down to {update.level} must be asked for "
+            f"{update.name} is at level {old}; going down to {update.level} must be requested "
             "as a downgrade",
         )
     if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE and update.name == METADATA_VERSION:
@@ -103,7 +103,7 @@ def _check_update(view: View, update: FeatureUpdate, old: int, context: Evaluati
 
 
 def _lacking_nodes(view: View, update: FeatureUpdate) -> list[str]:
-    """Registered nodes count even when they are fenced: they may come back."""
+    """Return the nodes that do not support the level. Fenced ones count: they may come back."""
     lacking = [
         f"broker {broker.id}{' (fenced; unregister it if it is gone)' if broker.fenced else ''}"
         for broker in registered_brokers(view)
@@ -121,16 +121,16 @@ def _lacking_nodes(view: View, update: FeatureUpdate) -> list[str]:
 def _lacking_voters(
     versions: Mapping[NodeId, Sequence[VersionRange] | None], update: FeatureUpdate, old: int
 ) -> list[str]:
-    """A voter that cannot read the records of a level could neither apply them nor lead.
+    """Return the voters that do not support the level: they could neither apply it nor lead.
 
-    One that is not known to be of an old release may be of one; it keeps a level from rising.
+    A voter with unknown versions may run an old release, so it blocks a rising level only.
     """
     lacking = []
     for node_id, supported in sorted(versions.items()):
         if supported is None:
             if update.level > old:
                 lacking.append(
-                    f"voter {node_id} (not heard of; start it, or remove it if it is gone)"
+                    f"voter {node_id} (versions unknown; start it, or remove it if it is gone)"
                 )
             continue
         known = next((each for each in supported if each.name == update.name), None)
@@ -159,14 +159,14 @@ def _supports(features: tuple[SupportedFeature, ...], update: FeatureUpdate) -> 
 
 
 def _check_lossless(view: View, level: int) -> None:
-    """Refuse a level whose record versions cannot carry what the image holds."""
+    """Refuse a level whose record versions cannot carry the image's content."""
     image = view if isinstance(view, MetadataImage) else view.view()
     written: dict[type[MetadataRecord], int] = {}
     blockers: Counter[str] = Counter()
     for record in dump_records(image):
         kind = type(record)
         if kind.API_KEY >= OWN_API_KEY_MIN:
-            # Its versions have nothing to do with Kafka's levels.
+            # The versions of our own records do not depend on Kafka's levels.
             continue
         if kind not in written:
             written[kind] = record_version(kind(), level)
@@ -181,7 +181,7 @@ def _check_lossless(view: View, level: int) -> None:
 
 
 def _consequences(view: View, update: FeatureUpdate) -> list[MetadataRecord]:
-    """What has to be said before a level changes, so that replicas agree about it."""
+    """Return the records that must precede a level change, so that all replicas agree."""
     if update.name != ELR_VERSION:
         return []
     if update.level == 0:
@@ -189,5 +189,5 @@ def _consequences(view: View, update: FeatureUpdate) -> list[MetadataRecord]:
     broker = int(ResourceType.BROKER)
     if view.configs.value(broker, "", MIN_INSYNC_REPLICAS) is not None:
         return []
-    # Once ELR depends on it, the default must be one that all replicas read from the log.
+    # ELR depends on this default, so every replica must read it from the log.
     return [ConfigRecord(broker, "", MIN_INSYNC_REPLICAS, "1")]

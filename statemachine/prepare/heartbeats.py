@@ -1,7 +1,7 @@
-"""Heartbeats: a broker's life from fenced to serving to a controlled shutdown.
+"""Evaluate heartbeats: a broker's states from fenced to serving to controlled shutdown.
 
-The contact itself is noted by the controller before a heartbeat is evaluated, so that a queue
-never fences a broker that is alive. See statemachine/DESIGN.md, KIP-631.
+The controller records the contact before it evaluates a heartbeat, so that a queue never fences a
+live broker. See statemachine/DESIGN.md, KIP-631.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from statemachine.sessions import UNKNOWN_OFFSET, BrokerSession, SessionUpdate
 
 
 class BrokerState(Enum):
-    """Where a broker is in its life, as far as the controller decides it."""
+    """State of a broker as the controller decides it."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -36,7 +36,7 @@ class BrokerState(Enum):
 
 
 def current_state(broker: BrokerRegistration) -> BrokerState:
-    """The state that the registration says."""
+    """Return the state in the registration."""
     if broker.fenced:
         return BrokerState.FENCED
     if broker.in_controlled_shutdown:
@@ -52,7 +52,7 @@ def next_state(
     leads_any: bool,
     moves_are_known: bool,
 ) -> BrokerState:
-    """The transition table of heartbeats.
+    """Return the next state: the transition table of heartbeats.
 
     The broker ``is_caught_up`` when it has applied its own registration; ``moves_are_known``
     when every active broker has applied the records that moved its leaderships away.
@@ -76,15 +76,15 @@ def next_state(
 def prepare_broker_heartbeat(
     view: View, command: BrokerHeartbeat, context: EvaluationContext
 ) -> Prepared:
-    """Records of the transition the heartbeat causes, if any, and the broker's orders.
+    """Return the records of a state transition, if any, and the broker's instructions.
 
     Raises:
-        CommandError: STALE_BROKER_EPOCH for any but the registered life (380.2, 380.4).
+        CommandError: STALE_BROKER_EPOCH for any other registration (380.2, 380.4).
     """
     broker = check_generation(view, command.broker_id, command.broker_epoch)
     session = context.sessions.get(broker.id, broker.epoch)
     current = current_state(broker)
-    # A batch is applied whole, so its first offset stands for the registration in it.
+    # A batch is applied whole, so its first offset suffices for the registration in it.
     registered_at = context.sessions.registration_offset(broker.id, broker.epoch)
     is_caught_up = command.metadata_offset >= registered_at
     state = next_state(
@@ -128,7 +128,7 @@ def _transition_records(
         case BrokerState.CONTROLLED_SHUTDOWN if current is BrokerState.UNFENCED:
             return shutdown_records(view, broker, uses_native_codec=native)
         case BrokerState.CONTROLLED_SHUTDOWN if view.topics.leads_any(broker.id):
-            # Nobody could take over when it began; perhaps somebody can now.
+            # No broker could take over when the shutdown began; one may be able to now.
             return departure_changes(view, broker.id)
         case _:
             return []
@@ -145,8 +145,8 @@ def _shutdown_offset(
         return None
     if record_count == 0 and session is not None and session.shutdown_offset is not None:
         return session.shutdown_offset
-    # Without a memory of when the moves were made (another leader made them), everything
-    # written so far stands for them.
+    # This leader does not know when another leader moved the leaderships, so it takes the end
+    # of everything written so far.
     return context.next_offset + record_count - 1
 
 
@@ -176,7 +176,7 @@ def _known_offset(context: EvaluationContext, broker_id: NodeId, broker_epoch: i
 def _offline_directory_records(
     view: View, broker: BrokerRegistration, offline: tuple[Uuid, ...]
 ) -> list[MetadataRecord]:
-    """The replicas in directories that went offline leave their ISRs (KIP-858)."""
+    """Return the changes for replicas in directories that went offline (KIP-858)."""
     lost = set(offline).intersection(broker.log_dirs)
     if not lost:
         return []
@@ -197,6 +197,6 @@ def _offline_directory_records(
             records.append(change)
     remaining = tuple(directory for directory in broker.log_dirs if directory not in lost)
     if remaining:
-        # An empty list would mean "unchanged"; a broker without any directory stops by itself.
+        # An empty list would mean "unchanged"; a broker without a directory stops by itself.
         records.append(BrokerRegistrationChangeRecord(broker.id, broker.epoch, log_dirs=remaining))
     return records

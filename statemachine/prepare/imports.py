@@ -1,8 +1,8 @@
-"""Importing another cluster's metadata: what may be copied when, and what is refused meanwhile.
+"""Import another cluster's metadata: check the order, and refuse other commands meanwhile.
 
-The records are facts of another controller and are not evaluated one by one: the importer has
-replayed all of them before it sends the first, and replay is strict. What is evaluated is order:
-an import begins in an empty cluster, goes on exactly where it stopped, and ends once.
+Another controller evaluated the records, so they are not evaluated one by one. The importer has
+replayed all of them before it sends the first, and replay is strict. Only the order is evaluated:
+an import begins in an empty cluster, continues exactly where it stopped, and ends once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord
 
 
 def refuse_during_import(state: ImportState) -> None:
-    """Nobody else changes the metadata while an import goes on: its end must equal its source.
+    """Refuse other commands during an import: its result must equal its source.
 
     Raises:
         CommandError: POLICY_VIOLATION, unless the import is finished.
@@ -43,19 +43,19 @@ def refuse_during_import(state: ImportState) -> None:
     if not state.is_finished:
         raise CommandError(
             ErrorCode.POLICY_VIOLATION,
-            f"the metadata of cluster {state.cluster_id!r} is being imported and has come to "
-            f"{state.position.text()}; nothing else is written before `quorate import` is done",
+            f"the metadata of cluster {state.cluster_id!r} is being imported and has reached "
+            f"{state.position.text()}; other writes are refused until `quorate import` is done",
         )
 
 
 def prepare_import_batch(view: View, command: ImportBatch, context: EvaluationContext) -> Prepared:
-    """The records of a range of the source; none for a range that was imported before.
+    """Return the records of a source range; none for a range that was imported before.
 
     Raises:
-        CommandError: INVALID_REQUEST for a malformed command, and for records that no log of
-            Kafka's holds outside a transaction; POLICY_VIOLATION when the cluster is not
-            empty, or another source was or is imported; OUT_OF_ORDER_SEQUENCE_NUMBER for a
-            range that does not begin where the import is.
+        CommandError: INVALID_REQUEST for a malformed command, and for record types that an
+            import does not copy; POLICY_VIOLATION if the cluster is not empty, or another source
+            was or is imported; OUT_OF_ORDER_SEQUENCE_NUMBER for a range that does not begin at
+            the import's position.
     """
     _check_form(command)
     records: list[MetadataRecord] = []
@@ -87,9 +87,9 @@ def prepare_import_batch(view: View, command: ImportBatch, context: EvaluationCo
 
 
 def _voided_levels(view: View) -> list[MetadataRecord]:
-    """What ``BeginImportRecord`` implies, stated for Kafka's readers, who do not know it.
+    """Return what ``BeginImportRecord`` implies, as records that Kafka's readers know.
 
-    They take no log without a metadata.version; the source's own replaces it.
+    They refuse a log without a metadata.version; the source's own level replaces it.
     """
     return [
         FeatureLevelRecord(name, 0)
@@ -119,12 +119,12 @@ def _is_offset(position: SourcePosition) -> bool:
 
 
 def _check_first(command: ImportBatch) -> None:
-    """The first command stands alone: another one may have been overtaken on its way."""
+    """Check the first command: it is empty, because a later one may have overtaken it."""
     start = SourcePosition(command.checkpoint_offset == NO_CHECKPOINT, 0)
     if command.begin != start or command.end != start or command.records or command.is_last:
         raise CommandError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"no import has begun; one begins with an empty range at {start.text()}",
+            f"no import was begun; begin one with an empty range at {start.text()}",
         )
 
 
@@ -141,20 +141,20 @@ def _check_blank(view: View) -> None:
     listed = ", ".join(f"{count} {name}" for name, count in held.items() if count)
     raise CommandError(
         ErrorCode.POLICY_VIOLATION,
-        f"the cluster is not empty: {listed or 'it has been written to'}; import into one that "
-        "was just formatted",
+        f"the cluster is not empty: {listed or 'it has been written to'}; import into a newly "
+        "formatted one",
     )
 
 
 def _was_done(state: ImportState, command: ImportBatch) -> bool:
-    """Whether the range was imported before; refuses everything but the next one otherwise."""
+    """Whether the range was imported before; refuse any range but that and the next one."""
     if state.cluster_id != command.source_cluster_id or (
         state.checkpoint_offset != command.checkpoint_offset
     ):
         raise CommandError(
             ErrorCode.POLICY_VIOLATION,
             f"this cluster's metadata comes from cluster {state.cluster_id!r}, "
-            f"{_start_text(state.checkpoint_offset)}; the command is about "
+            f"{_start_text(state.checkpoint_offset)}; the command imports "
             f"{command.source_cluster_id!r}, {_start_text(command.checkpoint_offset)}",
         )
     ends_it = command.is_last and not state.is_finished and command.end == state.position

@@ -1,6 +1,6 @@
-"""AlterPartition: a leader reports which replicas are in sync (KIP-497, KIP-903).
+"""Evaluate AlterPartition: a partition leader's ISR changes (KIP-497, KIP-903).
 
-The checks and their order are those of statemachine/DESIGN.md.
+statemachine/DESIGN.md has the checks and their order.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from statemachine.sections.partitions import PartitionState, changed_state
 def prepare_alter_partition(
     view: View, command: AlterPartition, context: EvaluationContext
 ) -> Prepared:
-    """One change per partition that becomes another one; an identical ISR yields none.
+    """Return one change per partition that changes; an identical ISR yields none.
 
-    Partitions are evaluated one by one; each answer carries its own error code, and the state
-    after the change when that is NONE. NEW_LEADER_ELECTED means that the change was made and
+    Partitions are evaluated one by one. Each answer has its own error code, and the state
+    after the change if that is NONE. NEW_LEADER_ELECTED means that the change was made and
     gave the partition another leader.
 
     Raises:
-        CommandError: STALE_BROKER_EPOCH for the whole request (380.2), INVALID_REQUEST when a
-            partition is named twice, POLICY_VIOLATION when too many are named.
+        CommandError: STALE_BROKER_EPOCH for the whole request (380.2), INVALID_REQUEST for a
+            duplicate partition, POLICY_VIOLATION for too many partitions.
     """
     del context
     check_generation(view, command.broker_id, command.broker_epoch)
@@ -101,9 +101,9 @@ def _alter(
 def check_alteration(
     view: View, broker_id: NodeId, state: PartitionState, wanted: PartitionAlteration
 ) -> ErrorCode:
-    """The first objection to an ISR change of one existing partition, NONE when there is none."""
+    """Return the first objection to an ISR change of one existing partition, NONE for none."""
     if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
-        # The requester has seen a later state: it is us who are behind.
+        # The sender has seen a later state: this controller is behind.
         return ErrorCode.NOT_CONTROLLER
     if wanted.leader_epoch < state.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH

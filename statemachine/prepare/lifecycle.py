@@ -1,9 +1,9 @@
-"""A broker leaves or comes back: what that means for the partitions it has.
+"""Partition changes that follow when a broker leaves or comes back.
 
-With the native codec the event itself is the fact and every replica derives the partition
-changes (630.17); with Kafka's codec event and changes are written out, in the order that
-Kafka's readers expect, because a replay may be cut between them. Either way leaders are
-chosen by the same rules (statemachine/DESIGN.md).
+With the native codec only the event is written, and every replica derives the partition changes
+(630.17). With Kafka's codec event and changes are both written, in the order that Kafka's readers
+expect, because a replay may be cut between them. Both codecs use the same election rules
+(statemachine/DESIGN.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statemachine.sections.partition_index import PartitionKey
 def fence_records(
     view: View, broker: BrokerRegistration, *, uses_native_codec: bool
 ) -> list[MetadataRecord]:
-    """The broker is gone for now: it leaves every ISR it is not the last member of."""
+    """Return the records of fencing: the broker leaves every ISR but those it is the last of."""
     if uses_native_codec:
         return [BrokerFencedEvent(broker.id, broker.epoch)]
     change = BrokerRegistrationChangeRecord(broker.id, broker.epoch, fenced=FENCE)
@@ -38,9 +38,9 @@ def fence_records(
 def unfence_records(
     view: View, broker: BrokerRegistration, *, uses_native_codec: bool
 ) -> list[MetadataRecord]:
-    """The broker serves again: it may lead partitions that have no leader.
+    """Return the records of unfencing: the broker may lead partitions without a leader.
 
-    ISRs are not grown; that is the leaders' business (AlterPartition).
+    ISRs do not grow; their leaders do that (AlterPartition).
     """
     if uses_native_codec:
         return [BrokerUnfencedEvent(broker.id, broker.epoch)]
@@ -54,7 +54,7 @@ def unfence_records(
 def shutdown_records(
     view: View, broker: BrokerRegistration, *, uses_native_codec: bool
 ) -> list[MetadataRecord]:
-    """The broker wants to stop: its leaderships move away and it leaves the ISRs."""
+    """Return the records of a controlled shutdown: leaderships move, the broker leaves its ISRs."""
     if uses_native_codec:
         return [BrokerShutdownEvent(broker.id, broker.epoch)]
     change = BrokerRegistrationChangeRecord(broker.id, broker.epoch, in_controlled_shutdown=1)
@@ -64,9 +64,9 @@ def shutdown_records(
 def removal_records(
     view: View, broker: BrokerRegistration, *, is_unclean: bool, uses_native_codec: bool
 ) -> list[MetadataRecord]:
-    """This generation of the broker will not come back; empty when it has nothing to lose.
+    """Return the records of a registration that will not come back; empty if nothing changes.
 
-    With ``is_unclean`` what it had may be lost: it leaves every ELR as well.
+    With ``is_unclean`` the broker's data may be lost, so it leaves every ELR as well.
     """
     topics = view.topics
     has_elr = is_unclean and bool(topics.eligible_of(broker.id))
@@ -81,7 +81,7 @@ def removal_records(
 def departure_changes(
     view: View, broker_id: NodeId, *, is_unclean: bool = False
 ) -> list[MetadataRecord]:
-    """Changes of every partition that the broker is in sync with, or could be elected for."""
+    """Return the changes of every partition whose ISR contains the broker or that it leads."""
     topics = view.topics
     keys = set(topics.in_isr_of(broker_id)) | set(topics.led_by(broker_id))
     if is_unclean:
@@ -100,7 +100,7 @@ def _changes(
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     policies: dict[Uuid, tuple[ElectionRules, Election]] = {}
-    # The index has no order of its own, and a log must not depend on a hash.
+    # The index is unordered, and a log must not depend on hashing.
     for topic_id, partition_id in sorted(keys):
         state = view.topics.partition(topic_id, partition_id)
         if state is None:

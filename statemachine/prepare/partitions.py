@@ -1,4 +1,4 @@
-"""Adding partitions to a topic, and electing leaders when asked to."""
+"""Add partitions to a topic; elect leaders on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from statemachine.records import MetadataRecord
 def prepare_create_partitions(
     view: View, command: CreatePartitions, context: EvaluationContext
 ) -> Prepared:
-    """One record per new partition; existing partitions are not moved.
+    """Return one record per new partition; existing partitions are not moved.
 
     Raises:
         CommandError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS (not above the present
@@ -78,14 +78,14 @@ def _placement(
 def prepare_elect_leaders(
     view: View, command: ElectLeaders, context: EvaluationContext
 ) -> Prepared:
-    """Move leaders of one topic's partitions; each partition succeeds or fails by itself.
+    """Elect leaders for one topic's partitions; each partition succeeds or fails by itself.
 
-    A partition that is led as asked already yields no record. Its answer is NONE then,
-    PREFERRED_LEADER_NOT_AVAILABLE or BROKER_NOT_AVAILABLE where nobody can be elected.
+    A partition that already has the requested leader yields no record and NONE. A partition for
+    which no leader is eligible yields PREFERRED_LEADER_NOT_AVAILABLE or BROKER_NOT_AVAILABLE.
 
     Raises:
         CommandError: UNKNOWN_TOPIC_OR_PARTITION for the topic, INVALID_REQUEST,
-            POLICY_VIOLATION when too many partitions are named.
+            POLICY_VIOLATION for too many partitions.
     """
     del context
     topic_id = _existing_topic(view, command.topic)

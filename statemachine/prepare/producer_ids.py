@@ -1,6 +1,6 @@
-"""Handing out producer ids: blocks for brokers, identities for writers of metadata (KIP-360).
+"""Assign producer ids: blocks for brokers, identities for metadata producers (KIP-360).
 
-All ids come from one counter in the image, so none is handed out twice. A writer's identity is
+All ids come from one counter in the image, so none is assigned twice. A producer's identity is
 a logged record, so that every leader recognises its retries (requirements 360.1 to 360.8).
 """
 
@@ -39,10 +39,10 @@ _SETTLED = (_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT)
 def prepare_allocate_producer_ids(
     view: View, command: AllocateProducerIds, context: EvaluationContext
 ) -> Prepared:
-    """A block of ids for a broker. A block lost with its broker stays lost.
+    """Return a block of ids for a broker. A block lost with its broker is never reused.
 
     Raises:
-        CommandError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when the ids are used up.
+        CommandError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR if the ids are used up.
     """
     del context
     check_generation(view, command.broker_id, command.broker_epoch)
@@ -67,13 +67,13 @@ def _next_ids(view: View, count: int) -> int:
 def prepare_init_producer_id(
     view: View, command: InitProducerId, context: EvaluationContext
 ) -> Prepared:
-    """An identity whose sequences begin at 0, or the present one again after a lost reply.
+    """Return an identity whose sequences begin at 0, or the present one again after a lost reply.
 
     Raises:
         CommandError: INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, INVALID_PRODUCER_EPOCH
-            when another life of the writer has taken over, INVALID_PRODUCER_ID_MAPPING for a
+            if another process has taken over the identity, INVALID_PRODUCER_ID_MAPPING for a
             producer of another principal or transactional id, CONCURRENT_TRANSACTIONS while a
-            transaction is being finished, UNKNOWN_SERVER_ERROR when ids are used up.
+            transaction is completing, UNKNOWN_SERVER_ERROR if ids are used up.
     """
     _check_request(command)
     if command.transactional_id is None:
@@ -126,7 +126,7 @@ def _init_anonymous(view: View, command: InitProducerId, context: EvaluationCont
             return _hand_out(_next_ids(view, 1), 0)
         return _hand_out(producer_id, state.epoch + 1)
     if command.producer_epoch == state.epoch - 1 and state.last_sequence == NONE:
-        # The reply to the bump was lost: nothing has been written in the new epoch yet.
+        # The reply to the bump was lost: the new epoch has no writes yet.
         return _repeat(producer_id, state.epoch)
     raise _is_fenced(command, producer_id, state.epoch)
 
@@ -142,14 +142,14 @@ def _init_named(
         last_update_ms=context.wall_ms,
     )
     if known is None:
-        # A pair that was given is remembered: the reply may get lost, and the pair come again.
+        # Keep the client's pair: if the reply is lost, the client sends the same pair again.
         fresh.previous_producer_id = command.producer_id
         fresh.last_producer_epoch = command.producer_epoch
         return _store(fresh, _next_ids(view, 1), 0)
     epoch = known.producer_epoch
     expects = command.producer_id != NONE
     is_current = command.producer_id == known.producer_id
-    # In epoch 0 the last pair was one of the previous id; it asks again if it got no reply.
+    # In epoch 0 the last pair has the previous id; the client resends it after a lost reply.
     is_last = command.producer_epoch == known.last_producer_epoch and command.producer_id == (
         known.producer_id if epoch else known.previous_producer_id
     )
@@ -167,7 +167,7 @@ def _init_named(
     fresh.previous_producer_id = known.previous_producer_id
     fresh.last_producer_epoch = epoch if expects else NONE
     state = view.producers.state(known.producer_id)
-    # Without a producer row (it has expired) an id may not come back to life.
+    # If the producer's state has expired, its id must not be used again.
     newest = EPOCH_EXHAUSTED if state is None else _newest_epoch(known, state)
     if newest >= EPOCH_EXHAUSTED:
         fresh.previous_producer_id = known.producer_id
@@ -176,7 +176,7 @@ def _init_named(
 
 
 def _newest_epoch(known: TransactionalIdRecord, state: ProducerState) -> int:
-    """The newest epoch of a named producer, whose row is ahead where others could raise it."""
+    """Return a named producer's newest epoch; its producer state may be ahead of its name."""
     return max(known.producer_epoch, state.epoch)
 
 

@@ -1,6 +1,6 @@
-"""What every change of partitions asks of brokers: who may lead, who may hold replicas.
+"""Eligibility of brokers: which may lead and which may hold replicas.
 
-Facts read from the image only; see statemachine/DESIGN.md.
+The rules read the image only; see statemachine/DESIGN.md.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def election_rules(
     never: NodeId | None = None,
     always: NodeId | None = None,
 ) -> ElectionRules:
-    """The rules for one topic's partitions.
+    """Return the rules for one topic's partitions.
 
-    ``never`` is a broker that is about to leave and may not be chosen, ``always`` one that is
-    about to be unfenced and may.
+    ``never`` is a broker that is about to leave and must not be chosen, ``always`` one that is
+    about to be unfenced and may be.
     """
 
     def is_acceptable(broker_id: NodeId, directory: Uuid | None) -> bool:
@@ -59,7 +59,7 @@ def election_rules(
 
 
 def usable_brokers(view: View) -> list[UsableBroker]:
-    """Brokers that may get new replicas: those with a log directory that is not cordoned."""
+    """Return the brokers for new replicas: those with a log directory that is not cordoned."""
     return [
         UsableBroker(broker.id, broker.rack, is_fenced=not broker.is_active)
         for broker in registered_brokers(view)
@@ -72,10 +72,10 @@ def usable_brokers(view: View) -> list[UsableBroker]:
 def check_assignment(
     view: View, replicas: Sequence[NodeId], partition: int, replication_factor: int
 ) -> None:
-    """Evaluate replicas that a client chose by hand.
+    """Validate the replicas that a client assigned.
 
     Raises:
-        CommandError: INVALID_REPLICA_ASSIGNMENT naming the partition and the cause.
+        CommandError: INVALID_REPLICA_ASSIGNMENT with the partition and the cause.
     """
     problem = None
     if not replicas:
@@ -99,7 +99,7 @@ def check_assignment(
 def new_partition(
     view: View, topic_id: Uuid, partition: int, replicas: tuple[NodeId, ...]
 ) -> PartitionRecord:
-    """The first record of a partition: its active replicas are in sync, the first one leads."""
+    """Return a partition's first record: its active replicas are in sync, the first one leads."""
     isr = tuple(broker for broker in replicas if view.cluster.is_active(broker))
     if not isr:
         raise CommandError(
@@ -123,7 +123,7 @@ def new_partition(
 
 
 def _default_directory(view: View, broker_id: NodeId) -> Uuid:
-    """The only directory of a broker, else one of the stand-ins of KIP-858."""
+    """Return the only directory of a broker, else one of the reserved ids of KIP-858."""
     broker = view.cluster.broker(broker_id)
     if broker is None or not broker.log_dirs:
         return DIRECTORY_MIGRATING

@@ -1,4 +1,4 @@
-"""Creating and deleting topics, and the refusals that protect the metadata topic."""
+"""Create and delete topics; refuse commands that would touch the metadata topic."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from statemachine.records import ConfigRecord, MetadataRecord, RemoveTopicRecord
 
 TOPIC_NAME_LENGTH_MAX = 249
 COLLIDING_NAMES_TRIED_MAX = 1024
-"""Above so many spellings of a name with '.' or '_', all topics are gone through instead."""
+"""Bound on spellings of a name with '.' or '_'; above it, all topics are scanned instead."""
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def prepare_create_topic(view: View, command: CreateTopic, context: EvaluationContext) -> Prepared:
-    """Records in this order: the topic, its configuration, its partitions.
+    """Return the records in this order: the topic, its configuration, its partitions.
 
     Raises:
         CommandError: INVALID_TOPIC, TOPIC_ALREADY_EXISTS, INVALID_CONFIG, INVALID_PARTITIONS,
@@ -44,7 +44,7 @@ def prepare_create_topic(view: View, command: CreateTopic, context: EvaluationCo
     if other is not None:
         raise CommandError(
             ErrorCode.INVALID_TOPIC,
-            f"topic {name!r} collides with {other!r}: metric names have '_' for '.'",
+            f"topic {name!r} collides with {other!r}: metric names use '_' for '.'",
         )
     check_topic_configs(command.configs)
     placed = _manual_placement(view, command) or _automatic_placement(view, command, context)
@@ -70,7 +70,7 @@ def prepare_create_topic(view: View, command: CreateTopic, context: EvaluationCo
 
 
 def check_topic_name(name: str) -> None:
-    """Refuse a name that no topic may have.
+    """Refuse an invalid topic name.
 
     Raises:
         CommandError: INVALID_TOPIC, or POLICY_VIOLATION for the metadata topic.
@@ -90,9 +90,9 @@ def check_topic_name(name: str) -> None:
 
 
 def _colliding_name(view: View, name: str) -> str | None:
-    """A topic whose name differs from ``name`` in '.' against '_' only; None for none.
+    """Return a topic whose name differs from ``name`` only in '.' for '_'; None for none.
 
-    Brokers name their metrics after topics with '_' for '.', and refuse such pairs too.
+    Brokers use '_' for '.' in the metric names of a topic, and refuse such pairs too.
     """
     parts = re.split("[._]", name)
     if 2 ** (len(parts) - 1) > COLLIDING_NAMES_TRIED_MAX:
@@ -143,7 +143,7 @@ def _automatic_placement(
 
 
 def check_partition_count(count: int) -> None:
-    """Refuse a number of new partitions that one command may not make.
+    """Refuse a number of new partitions outside the range of one command.
 
     Raises:
         CommandError: INVALID_PARTITIONS below 1, POLICY_VIOLATION above the maximum.
@@ -169,7 +169,7 @@ def _new_topic_id(view: View, context: EvaluationContext) -> Uuid:
 
 
 def prepare_delete_topic(view: View, command: DeleteTopic, context: EvaluationContext) -> Prepared:
-    """One record: partitions and configuration of the topic go with it.
+    """Return one record that deletes the topic, its partitions and its configuration.
 
     Raises:
         CommandError: INVALID_REQUEST (neither name nor id), UNKNOWN_TOPIC_OR_PARTITION,
@@ -209,12 +209,11 @@ def _removal(topic_id: Uuid, name: str) -> Prepared:
 def prepare_delete_records(
     view: View, command: DeleteRecords, context: EvaluationContext
 ) -> Prepared:
-    """Always refused: the log is cut by checkpoints alone (630.7), and no topic of the image
-    keeps records here.
+    """Always refuse: checkpoints alone trim the metadata log (630.7), brokers keep topic records.
 
     Raises:
-        CommandError: POLICY_VIOLATION for the metadata topic; NOT_LEADER_OR_FOLLOWER for a
-            topic whose records brokers keep; UNKNOWN_TOPIC_OR_PARTITION otherwise.
+        CommandError: POLICY_VIOLATION for the metadata topic, NOT_LEADER_OR_FOLLOWER for an
+            existing topic, UNKNOWN_TOPIC_OR_PARTITION otherwise.
     """
     del context
     if command.topic == METADATA_TOPIC:

@@ -1,4 +1,4 @@
-"""What a command is evaluated against, and facts that several families read from it."""
+"""The view that a command is evaluated against, and lookups that several families share."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from statemachine.records import ELR_VERSION
 from statemachine.sections.cluster import BrokerRegistration
 
 View: TypeAlias = MetadataImage | ImageDelta
-"""An image, or one being changed: the leader evaluates against what it has proposed already."""
+"""An image, or a delta: the leader evaluates against everything it has proposed."""
 
 
 def is_elr_enabled(view: View) -> bool:
-    """Whether eligible leader replicas are kept (KIP-966)."""
+    """Whether eligible leader replicas (KIP-966) are enabled."""
     return view.features.level(ELR_VERSION) > 0
 
 
 def min_insync_replicas(view: View, topic_name: str) -> int:
-    """``min.insync.replicas`` of a topic: its own, the cluster's default, or 1."""
+    """Return ``min.insync.replicas`` of a topic: its own, the cluster's default, or 1."""
     value = view.configs.topic_value(topic_name, MIN_INSYNC_REPLICAS)
-    # A foreign log may hold what our catalogue would refuse.
+    # An imported log may contain values that our catalogue would refuse.
     return max(1, int(value)) if value is not None and _is_number(value) else 1
 
 
 def allows_unclean_election(view: View, topic_name: str) -> bool:
-    """``unclean.leader.election.enable`` of a topic: its own or the cluster's default."""
+    """Whether a topic, or else the cluster's default, allows unclean leader election."""
     return view.configs.topic_value(topic_name, UNCLEAN_LEADER_ELECTION) == "true"
 
 
 def registered_brokers(view: View) -> list[BrokerRegistration]:
-    """All registrations, ascending by id."""
+    """Return all registrations, ascending by id."""
     brokers = view.cluster.brokers
     return [brokers[broker_id] for broker_id in sorted(brokers)]
 
 
 def topic_name(view: View, topic_id: Uuid) -> str | None:
-    """The name of a topic, None for one that does not exist or for no id."""
+    """Return the name of a topic; None for an unknown topic or the zero id."""
     return None if topic_id == ZERO_UUID else view.topics.name_of(topic_id)
 
 

@@ -58,7 +58,7 @@ class BrokerRegistration:
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: Uuid | None) -> bool:
-        """Whether a replica kept in that directory can serve; None: not recorded, so yes."""
+        """Whether a replica in that directory can serve; True if None (not recorded)."""
         if directory is None or directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):
             return True
         if directory == DIRECTORY_LOST:
@@ -68,7 +68,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ControllerRegistration:
-    """A controller as it announced itself last."""
+    """A controller's latest registration."""
 
     id: int
     incarnation_id: Uuid
@@ -85,10 +85,10 @@ class ClusterView:
     brokers: ReadMap[int, BrokerRegistration]
     controllers: ReadMap[int, ControllerRegistration]
     highest_broker_epoch: int
-    """The highest epoch any broker was ever registered with; -1 before the first."""
+    """Highest epoch that any broker was registered with; -1 before the first."""
 
     def broker(self, broker_id: int) -> BrokerRegistration | None:
-        """The registration of that broker."""
+        """Return the registration of that broker."""
         return self.brokers.get(broker_id)
 
     def is_active(self, broker_id: int) -> bool:
@@ -118,13 +118,13 @@ class ClusterDelta(ClusterView):
         self._tracker = tracker
 
     def settle(self) -> ClusterImage:
-        """The image as of now; the delta stays usable."""
+        """Return the image as of now; the delta stays usable."""
         return ClusterImage(
             self.brokers.settle(), self.controllers.settle(), self.highest_broker_epoch
         )
 
     def replay_registration(self, record: RegisterBrokerRecord) -> None:
-        """A broker was registered or its registration amended."""
+        """Register a broker or amend its registration."""
         key = (_BROKER, record.broker_id)
         new = BrokerRegistration(
             record.broker_id,
@@ -145,17 +145,17 @@ class ClusterDelta(ClusterView):
         self.raise_broker_epoch(record.broker_epoch)
 
     def replay_removal(self, broker_id: int, epoch: int) -> None:
-        """A broker was unregistered.
+        """Unregister a broker.
 
         Raises:
-            ReplayError: It is not registered, or with another epoch.
+            ReplayError: The broker is not registered, or with another epoch.
         """
         self.expect(broker_id, epoch)
         self.brokers.pop(broker_id)
         self._tracker.deleted((_BROKER, broker_id))
 
     def replay_change(self, record: BrokerRegistrationChangeRecord) -> None:
-        """A registration changed.
+        """Change a registration.
 
         Raises:
             ReplayError: The broker is not registered, or with another epoch, or a flag has a
@@ -195,7 +195,7 @@ class ClusterDelta(ClusterView):
         self._store((_BROKER, broker_id), broker_id, replace(old, in_controlled_shutdown=True))
 
     def replay_controller(self, record: RegisterControllerRecord) -> None:
-        """A controller announced itself."""
+        """Register a controller."""
         key = (_CONTROLLER, record.controller_id)
         new = ControllerRegistration(
             record.controller_id,
@@ -211,10 +211,10 @@ class ClusterDelta(ClusterView):
         self._tracker.stored(key, record.extra, existed=old is not None)
 
     def replay_controller_removal(self, controller_id: int) -> None:
-        """A controller's registration was removed.
+        """Remove a controller's registration.
 
         Raises:
-            ReplayError: It is not registered.
+            ReplayError: The controller is not registered.
         """
         if controller_id not in self.controllers:
             raise ReplayError(f"controller {controller_id} is not registered")
@@ -222,20 +222,20 @@ class ClusterDelta(ClusterView):
         self._tracker.deleted((_CONTROLLER, controller_id))
 
     def replay_highest_epoch(self, record: BrokerEpochRecord) -> None:
-        """The highest broker epoch so far was stated, in a checkpoint."""
+        """Set the highest broker epoch from a checkpoint."""
         existed = self.highest_broker_epoch != NO_EPOCH
         self.raise_broker_epoch(record.highest_broker_epoch)
         self._tracker.stored((_EPOCH,), record.extra, existed=existed)
 
     def raise_broker_epoch(self, epoch: int) -> None:
-        """Remember the epoch when it is the highest so far."""
+        """Keep ``epoch`` if it is the highest so far."""
         if epoch > self.highest_broker_epoch:
             if self.highest_broker_epoch != NO_EPOCH:
                 self._tracker.modified((_EPOCH,))
             self.highest_broker_epoch = epoch
 
     def expect(self, broker_id: int, epoch: int) -> BrokerRegistration:
-        """The registration with exactly this epoch.
+        """Return the registration of a broker with exactly this epoch.
 
         Raises:
             ReplayError: There is none.

@@ -21,7 +21,7 @@ ConfigResource: TypeAlias = tuple[int, str]
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to. A broker with an empty name is the cluster default."""
+    """Kind of resource. A broker with an empty name is the cluster default."""
 
     TOPIC = 2
     BROKER = 4
@@ -37,14 +37,14 @@ class ConfigsView(ABC):
 
     @abstractmethod
     def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
-        """One value that was set for exactly this resource."""
+        """Return the value set for exactly this resource."""
 
     @abstractmethod
     def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
-        """Everything set for exactly this resource, empty when nothing is."""
+        """Return all values set for exactly this resource; empty if there are none."""
 
     def topic_value(self, topic: str, key: str) -> str | None:
-        """A topic's value, or else the cluster default's; None when neither is set."""
+        """Return a topic's value, else the cluster default's; None if neither is set."""
         value = self.value(ResourceType.TOPIC, topic, key)
         return value if value is not None else self.value(ResourceType.BROKER, "", key)
 
@@ -56,11 +56,11 @@ class ConfigsImage(ConfigsView):
     resources: Map[ConfigResource, Map[str, str]] = EMPTY_MAP
 
     def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
-        """One value that was set for exactly this resource."""
+        """Return the value set for exactly this resource."""
         return self.resources.get((resource_type, resource_name), _NO_VALUES).get(key)
 
     def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
-        """Everything set for exactly this resource, empty when nothing is."""
+        """Return all values set for exactly this resource; empty if there are none."""
         return self.resources.get((resource_type, resource_name), _NO_VALUES)
 
 
@@ -74,19 +74,19 @@ class ConfigsDelta(ConfigsView):
         self._tracker = tracker
 
     def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
-        """One value that was set for exactly this resource."""
+        """Return the value set for exactly this resource."""
         return self._resources.find((resource_type, resource_name), key)
 
     def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
-        """Everything set for exactly this resource, empty when nothing is."""
+        """Return all values set for exactly this resource; empty if there are none."""
         return self._resources.group((resource_type, resource_name))
 
     def settle(self) -> ConfigsImage:
-        """The image as of now; the delta stays usable."""
+        """Return the image as of now; the delta stays usable."""
         return ConfigsImage(self._resources.settle())
 
     def replay(self, record: ConfigRecord) -> None:
-        """A value was set, or deleted. Deleting what is not set is accepted and does nothing."""
+        """Set or delete a value. Deleting a value that is not set does nothing."""
         resource_type, resource_name, name = (
             record.resource_type,
             record.resource_name,
@@ -109,6 +109,6 @@ class ConfigsDelta(ConfigsView):
         )
 
     def drop(self, resource_type: int, resource_name: str) -> None:
-        """Everything set for the resource is gone."""
+        """Delete all values of a resource."""
         for name in self._resources.drop_group((resource_type, resource_name)):
             self._tracker.deleted((_CONFIG, resource_type, resource_name, name))

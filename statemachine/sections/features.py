@@ -28,12 +28,12 @@ class FeaturesView:
     zk_migration_state: int
 
     def level(self, name: str) -> int:
-        """The finalised level of a feature, 0 when it is not finalised."""
+        """Return the finalised level of a feature; 0 if it is not finalised."""
         return self.levels.get(name, 0)
 
     @property
     def metadata_version(self) -> int:
-        """The finalised metadata.version, 0 when there is none."""
+        """The finalised metadata.version; 0 if there is none."""
         return self.levels.get(METADATA_VERSION, 0)
 
 
@@ -56,11 +56,11 @@ class FeaturesDelta(FeaturesView):
         self._tracker = tracker
 
     def settle(self) -> FeaturesImage:
-        """The image as of now; the delta stays usable."""
+        """Return the image as of now; the delta stays usable."""
         return FeaturesImage(self.levels.settle(), self.zk_migration_state)
 
     def replay_level(self, record: FeatureLevelRecord) -> None:
-        """A feature was finalised at a level; 0 removes it."""
+        """Finalise a feature at a level; 0 removes it."""
         name, level = record.name, record.feature_level
         key = (_FEATURE, name)
         old = self.levels.get(name)
@@ -75,7 +75,7 @@ class FeaturesDelta(FeaturesView):
         self._tracker.stored(key, record.extra, existed=old is not None)
 
     def replay_migration(self, record: ZkMigrationStateRecord) -> None:
-        """The legacy migration entered a phase; 0 means there is none."""
+        """Set the phase of the legacy migration; 0 means none."""
         key = (_MIGRATION,)
         old, new = self.zk_migration_state, record.zk_migration_state
         self.zk_migration_state = new

@@ -1,8 +1,7 @@
 """Persistent maps under change: read at any moment, settle into an immutable map in O(1).
 
-``MapDelta`` is one map, ``NestedMapDelta`` a map of maps in which only touched groups are
-opened. Both share structure with the map they began from, so a settled result costs no more
-than what was changed.
+``MapDelta`` is one map, ``NestedMapDelta`` a map of maps that opens only touched groups. Both
+share structure with their base map, so settling costs no more than the changes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class MapDelta(Generic[K, V]):
     @overload
     def get(self, key: K, default: D) -> V | D: ...
     def get(self, key: K, default: D | None = None) -> V | D | None:
-        """The value as of now, or ``default``."""
+        """Return the value as of now, or ``default``."""
         return self._current.get(key, default)
 
     def __getitem__(self, key: K) -> V:
@@ -62,7 +61,7 @@ class MapDelta(Generic[K, V]):
         return mutation.pop(key)
 
     def settle(self) -> Map[K, V]:
-        """The immutable map as of now; the delta stays usable."""
+        """Return the immutable map as of now; the delta stays usable."""
         current = self._current
         if isinstance(current, Map):
             return current
@@ -88,7 +87,7 @@ class NestedMapDelta(Generic[G, K, V]):
         self._opened: dict[G, MapDelta[K, V]] = {}
 
     def find(self, group: G, key: K) -> V | None:
-        """One value as of now, or None."""
+        """Return one value as of now, or None."""
         opened = self._opened.get(group)
         if opened is not None:
             return opened.get(key)
@@ -96,25 +95,25 @@ class NestedMapDelta(Generic[G, K, V]):
         return None if inner is None else inner.get(key)
 
     def group(self, group: G) -> Map[K, V]:
-        """One whole group as of now, empty when there is none."""
+        """Return one whole group as of now; empty if there is none."""
         opened = self._opened.get(group)
         if opened is not None:
             return opened.settle()
         return self._outer.get(group, EMPTY_MAP)
 
     def groups(self) -> list[G]:
-        """Every group that is not empty, in no particular order."""
+        """Return every group that is not empty, in no particular order."""
         return list(self.settle())
 
     def open_group(self, group: G) -> MapDelta[K, V]:
-        """The group for changing. An emptied one disappears when settling."""
+        """Return the group, opened for changing. An emptied group disappears when settling."""
         opened = self._opened.get(group)
         if opened is None:
             opened = self._opened[group] = MapDelta(self._outer.get(group, EMPTY_MAP))
         return opened
 
     def drop_group(self, group: G) -> Map[K, V]:
-        """Remove a whole group and return what it held."""
+        """Remove a whole group and return its content."""
         held = self.group(group)
         self._opened.pop(group, None)
         if group in self._outer:
@@ -122,7 +121,7 @@ class NestedMapDelta(Generic[G, K, V]):
         return held
 
     def settle(self) -> Map[G, Map[K, V]]:
-        """The immutable map of maps as of now; the delta stays usable."""
+        """Return the immutable map of maps as of now; the delta stays usable."""
         if self._opened:
             outer = self._outer
             for group, opened in self._opened.items():
@@ -136,6 +135,6 @@ class NestedMapDelta(Generic[G, K, V]):
 
 
 EMPTY_MAP: Map[Any, Any] = Map()
-"""The one empty map; an image with nothing in a section holds this."""
+"""The only empty map; every empty section of an image holds it."""
 
 ReadMap: TypeAlias = Map[K, V] | MapDelta[K, V]

@@ -1,7 +1,7 @@
-"""Which partitions a broker is in the ISR of, leads, or is an eligible leader of.
+"""Indexes by broker: the partitions whose ISR or ELR contains it, and those it leads.
 
-Kept beside the partitions so that fencing a broker costs as much as the partitions it has,
-not as many as the cluster has. Fully determined by the partitions: never compared or dumped.
+They make the cost of fencing a broker proportional to its own partitions, not to the cluster's.
+The partitions determine them fully, so they are never compared or dumped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PartitionIndexDelta:
         self.elr: NestedMapDelta[int, PartitionKey, None] = NestedMapDelta(elr)
 
     def added(self, key: PartitionKey, state: PartitionState) -> None:
-        """A partition came into being."""
+        """Add a new partition to the indexes."""
         for broker in state.isr:
             self.isr.open_group(broker).set(key, None)
         self.leader.open_group(state.leader).set(key, None)
@@ -41,7 +41,7 @@ class PartitionIndexDelta:
             self.elr.open_group(broker).set(key, None)
 
     def removed(self, key: PartitionKey, state: PartitionState) -> None:
-        """A partition is gone."""
+        """Remove a deleted partition from the indexes."""
         for broker in set(state.isr):
             self.isr.open_group(broker).pop(key)
         self.leader.open_group(state.leader).pop(key)
@@ -49,7 +49,7 @@ class PartitionIndexDelta:
             self.elr.open_group(broker).pop(key)
 
     def changed(self, key: PartitionKey, old: PartitionState, new: PartitionState) -> None:
-        """A partition's state was replaced."""
+        """Replace a partition's state in the indexes."""
         if old.isr != new.isr:
             _move(self.isr, key, old.isr, new.isr)
         if old.leader != new.leader:

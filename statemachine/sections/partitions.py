@@ -20,7 +20,7 @@ from statemachine.records import (
 class PartitionState(NamedTuple):
     """Everything the image knows about a partition.
 
-    A named tuple, because a million of them are made when a checkpoint is loaded.
+    A named tuple, because loading a checkpoint may create a million of them.
     """
 
     replicas: tuple[int, ...] = ()
@@ -36,14 +36,14 @@ class PartitionState(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
     def directory(self, replica: int) -> Uuid | None:
-        """The directory that replica keeps the partition in; None when not recorded."""
+        """Return the directory in which that replica keeps the partition; None if not recorded."""
         if len(self.directories) != len(self.replicas) or replica not in self.replicas:
             return None
         return self.directories[self.replicas.index(replica)]
 
 
 def state_of(record: PartitionRecord) -> PartitionState:
-    """The state a full partition record stands for."""
+    """Return the state that a full partition record describes."""
     replicas = record.replicas
     isr = record.isr
     return PartitionState(
@@ -62,9 +62,9 @@ def state_of(record: PartitionRecord) -> PartitionState:
 
 
 def record_of(topic_id: Uuid, index: int, state: PartitionState) -> PartitionRecord:
-    """The full partition record that stands for a state; the reverse of ``state_of``.
+    """Return the full partition record of a state; the reverse of ``state_of``.
 
-    Empty ELR fields become null, which is their default, so that a partition without them
+    Empty ELR fields become null, their default, so that a partition without them
     needs no later record version.
     """
     return PartitionRecord(
@@ -85,7 +85,7 @@ def record_of(topic_id: Uuid, index: int, state: PartitionState) -> PartitionRec
 
 
 def changed_state(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
-    """The state after a change: partition epoch up by one, leader epoch if a leader is named."""
+    """Return the changed state: partition epoch + 1, leader epoch + 1 if a leader is named."""
     leader_named = change.leader != LEADER_UNCHANGED
     elr = change.eligible_leader_replicas
     last_known = change.last_known_elr

@@ -1,14 +1,14 @@
 """Producer ids, producers and transactional ids: image, lookups, delta and replay.
 
-One counter hands out every producer id: blocks for brokers (record 15) and single ids for our
-own writers. What a producer was answered is kept from its oldest open sequence on, so that a
-retried command gets its first answer, also from another leader (360.8).
+One counter assigns every producer id: blocks for brokers (record 15) and single ids for our own
+producers. The answers of a producer are kept from its oldest open sequence on, so that a retried
+command gets its first answer, also from another leader (360.8).
 
 Invariants:
     1. The next producer id never falls.
     2. A producer's ``applied`` is ascending by sequence, holds nothing below ``oldest_open``,
        and at most ``PRODUCER_WINDOW`` entries.
-    3. ``names`` says exactly which producer ids the transactional ids hold now.
+    3. ``names`` holds exactly the producer ids that the transactional ids hold now.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PRODUCER = ProducerStateRecord.API_KEY
 _TRANSACTIONAL = TransactionalIdRecord.API_KEY
 
 PRODUCER_WINDOW = 32
-"""W of ADR 10: commands one producer may have in flight, and answers kept of it."""
+"""W of ADR 10: commands that one producer may have in flight, and answers kept for it."""
 
 
 class Applied(NamedTuple):
@@ -45,25 +45,25 @@ class Applied(NamedTuple):
     epoch: int
     answer: bytes | None = None
     fingerprint: bytes = b""
-    """Of the command; empty where it is not known."""
+    """Fingerprint of the command; empty if unknown."""
 
 
 class ProducerState(NamedTuple):
-    """What the image knows of one producer."""
+    """State of one producer."""
 
     epoch: int = 0
     last_sequence: int = -1
     """Highest applied sequence, -1 before the first."""
     oldest_open: int = 0
-    """The client has an answer to everything below."""
+    """The client has received the answers of all lower sequences."""
     last_timestamp_ms: int = -1
-    """Append time of its last batch or of its creation; drives expiry (360.5)."""
+    """Append time of its last batch or of its creation; decides its expiry (360.5)."""
     applied: tuple[Applied, ...] = ()
     owner: bytes = b""
-    """Digest of the principal that got this id and epoch; empty where it is not known."""
+    """Digest of the principal that requested this id and epoch; empty if unknown."""
 
     def answer_to(self, sequence: int) -> Applied | None:
-        """The first answer given to that sequence, if it was applied and is still kept."""
+        """Return the first answer to that sequence if it was applied and is still kept."""
         return next((entry for entry in self.applied if entry.sequence == sequence), None)
 
 
@@ -73,18 +73,18 @@ class ProducersView:
     __slots__ = ()
 
     next_id: int
-    """Every producer id below has been handed out."""
+    """Every lower producer id has been assigned."""
     states: ReadMap[int, ProducerState]
     transactional_ids: ReadMap[str, TransactionalIdRecord]
     names: ReadMap[int, str]
     """Transactional id by the producer id that it holds; derived from ``transactional_ids``."""
 
     def state(self, producer_id: int) -> ProducerState | None:
-        """What is known of that producer; None when it was never handed out or has expired."""
+        """Return that producer's state; None if it was never assigned or has expired."""
         return self.states.get(producer_id)
 
     def transactional(self, transactional_id: str) -> TransactionalIdRecord | None:
-        """The state of that transactional id."""
+        """Return the state of that transactional id."""
         return self.transactional_ids.get(transactional_id)
 
 
@@ -113,7 +113,7 @@ class ProducersDelta(ProducersView):
         self._tracker = tracker
 
     def settle(self) -> ProducersImage:
-        """The image as of now; the delta stays usable."""
+        """Return the image as of now; the delta stays usable."""
         return ProducersImage(
             self.next_id,
             self.states.settle(),
@@ -122,7 +122,7 @@ class ProducersDelta(ProducersView):
         )
 
     def replay_ids(self, record: ProducerIdsRecord) -> None:
-        """Ids up to the named one were handed out.
+        """Assign all ids below the record's next producer id.
 
         Raises:
             ReplayError: The counter would not rise.
@@ -136,12 +136,12 @@ class ProducersDelta(ProducersView):
         self._tracker.stored((_PRODUCER_IDS,), record.extra, existed=existed)
 
     def replay_init(self, record: InitProducerRecord, timestamp_ms: int, owner: bytes) -> None:
-        """A producer id, or a newer epoch of one, was handed out; its sequences start at 0.
+        """Assign a producer id, or a newer epoch of one; its sequences start at 0.
 
-        ``owner`` is the digest of the principal that it was given to, empty for none.
+        ``owner`` is the digest of the principal that requested it, empty for none.
 
         Raises:
-            ReplayError: The id was given away as part of a block, or the epoch is not newer.
+            ReplayError: The id was assigned as part of a block, or the epoch is not newer.
         """
         producer_id, epoch = record.producer_id, record.producer_epoch
         old = self.states.get(producer_id)
@@ -156,10 +156,10 @@ class ProducersDelta(ProducersView):
         self.states.set(producer_id, ProducerState(epoch, -1, 0, timestamp_ms, (), owner))
 
     def replay_expiry(self, producer_id: int) -> None:
-        """A producer was forgotten.
+        """Remove an expired producer.
 
         Raises:
-            ReplayError: It is not known.
+            ReplayError: The producer is unknown.
         """
         if producer_id not in self.states:
             raise ReplayError(f"expiry of unknown producer {producer_id}")
@@ -167,10 +167,10 @@ class ProducersDelta(ProducersView):
         self._tracker.deleted((_PRODUCER, producer_id))
 
     def replay_state(self, record: ProducerStateRecord) -> None:
-        """A producer was stated whole, in a checkpoint.
+        """Set the full state of a producer from a checkpoint.
 
         Raises:
-            ReplayError: Its fingerprints are not as many as its answers.
+            ReplayError: The numbers of fingerprints and answers differ.
         """
         key = (_PRODUCER, record.producer_id)
         prints = record.fingerprints or (b"",) * len(record.applied)
@@ -199,7 +199,7 @@ class ProducersDelta(ProducersView):
     def replay_command(
         self, producer_id: int, epoch: int, applied: Applied, oldest_open: int, timestamp_ms: int
     ) -> None:
-        """A producer's command was applied; everything below ``oldest_open`` may be forgotten.
+        """Record the answer of an applied command; drop answers below ``oldest_open``.
 
         Raises:
             ReplayError: The producer is unknown, its epoch is older than the stored one, or
@@ -237,10 +237,10 @@ class ProducersDelta(ProducersView):
         self._tracker.modified((_PRODUCER, producer_id))
 
     def replay_transactional(self, record: TransactionalIdRecord) -> None:
-        """A transactional id was stated whole.
+        """Set the full state of a transactional id.
 
         Raises:
-            ReplayError: Another one holds its producer id.
+            ReplayError: Another transactional id holds its producer id.
         """
         name = record.transactional_id
         holder = self.names.get(record.producer_id, name)
@@ -254,10 +254,10 @@ class ProducersDelta(ProducersView):
         self.names.set(record.producer_id, name)
 
     def replay_transactional_removal(self, name: str) -> None:
-        """A transactional id was forgotten.
+        """Remove a transactional id.
 
         Raises:
-            ReplayError: It is not known.
+            ReplayError: The transactional id is unknown.
         """
         old = self.transactional_ids.get(name)
         if old is None:
@@ -277,7 +277,7 @@ class ProducersDelta(ProducersView):
 
 
 def _inserted(producer_id: int, kept: tuple[Applied, ...], applied: Applied) -> tuple[Applied, ...]:
-    """``kept`` with a sequence that was overtaken put in its place."""
+    """Return ``kept`` with a sequence inserted that a higher one had overtaken."""
     sequence = applied.sequence
     if any(entry.sequence == sequence for entry in kept):
         raise ReplayError(f"producer {producer_id}: sequence {sequence} was applied already")
@@ -285,7 +285,7 @@ def _inserted(producer_id: int, kept: tuple[Applied, ...], applied: Applied) -> 
 
 
 def record_of(producer_id: int, state: ProducerState) -> ProducerStateRecord:
-    """The checkpoint form of a producer; the reverse of ``replay_state``."""
+    """Return the checkpoint record of a producer; the reverse of ``replay_state``."""
     prints = tuple([entry.fingerprint for entry in state.applied])
     return ProducerStateRecord(
         producer_id,

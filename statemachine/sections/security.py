@@ -1,7 +1,6 @@
 """ACLs, SCRAM credentials, delegation tokens and client quotas, carried without interpretation.
 
-The image keeps the records themselves, so that nothing of them can be lost on the way through
-a checkpoint.
+The image keeps the records themselves, so that a checkpoint loses none of their content.
 """
 
 from __future__ import annotations
@@ -64,16 +63,16 @@ class SecurityDelta:
         return self._quotas.settle()
 
     def settle(self) -> SecurityImage:
-        """The image as of now; the delta stays usable."""
+        """Return the image as of now; the delta stays usable."""
         return SecurityImage(
             self.acls.settle(), self.scram.settle(), self.tokens.settle(), self._quotas.settle()
         )
 
     def replay_acl(self, record: AccessControlEntryRecord) -> None:
-        """An ACL was added.
+        """Add an ACL.
 
         Raises:
-            ReplayError: Its id stands for another ACL already.
+            ReplayError: Another ACL has its id.
         """
         old = self.acls.get(record.id)
         if old is not None and old != record:
@@ -81,7 +80,7 @@ class SecurityDelta:
         self.acls.set(record.id, record)
 
     def replay_acl_removal(self, record: RemoveAccessControlEntryRecord) -> None:
-        """An ACL was removed.
+        """Remove an ACL.
 
         Raises:
             ReplayError: There is none with that id.
@@ -92,7 +91,7 @@ class SecurityDelta:
         self._tracker.deleted((_ACL, record.id))
 
     def replay_scram(self, record: UserScramCredentialRecord) -> None:
-        """A credential was set."""
+        """Set a credential."""
         name = (record.name, record.mechanism)
         old = self.scram.get(name)
         if old is not None and old != record:
@@ -100,7 +99,7 @@ class SecurityDelta:
         self.scram.set(name, record)
 
     def replay_scram_removal(self, record: RemoveUserScramCredentialRecord) -> None:
-        """A credential was removed.
+        """Remove a credential.
 
         Raises:
             ReplayError: There is none of that user and mechanism.
@@ -112,20 +111,20 @@ class SecurityDelta:
         self._tracker.deleted((_SCRAM, *name))
 
     def replay_token(self, record: DelegationTokenRecord) -> None:
-        """A token was created or renewed."""
+        """Create or renew a token."""
         old = self.tokens.get(record.token_id)
         if old is not None and old != record:
             self._tracker.modified((_TOKEN, record.token_id))
         self.tokens.set(record.token_id, record)
 
     def replay_token_removal(self, record: RemoveDelegationTokenRecord) -> None:
-        """A token was removed. Removing one that is gone already is accepted, as Kafka does."""
+        """Remove a token. As in Kafka, a missing token is accepted."""
         if record.token_id in self.tokens:
             self.tokens.pop(record.token_id)
             self._tracker.deleted((_TOKEN, record.token_id))
 
     def replay_quota(self, record: ClientQuotaRecord) -> None:
-        """A quota was set or removed. Removing what is not set is accepted."""
+        """Set or remove a quota. Removing a quota that is not set does nothing."""
         entity = record.sorted_entity
         quotas = self._quotas.open_group(entity)
         key = (_QUOTA, entity, record.key)

@@ -5,7 +5,7 @@
 Invariants:
     1. Names and ids are a bijection.
     2. Partitions exist only for topics that exist.
-    3. The broker indexes say exactly what the partitions say.
+    3. The indexes by broker agree exactly with the partitions.
 """
 
 from __future__ import annotations
@@ -49,45 +49,45 @@ class TopicsView(ABC):
     """Topic name by id."""
 
     def id_of(self, name: str) -> Uuid | None:
-        """The id of the topic with that name."""
+        """Return the id of the topic with that name."""
         return self.ids.get(name)
 
     def name_of(self, topic_id: Uuid) -> str | None:
-        """The name of the topic with that id."""
+        """Return the name of the topic with that id."""
         return self.names.get(topic_id)
 
     @abstractmethod
     def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
-        """One partition's state."""
+        """Return one partition's state."""
 
     @abstractmethod
     def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
-        """All partitions of a topic by number; empty for an unknown topic."""
+        """Return all partitions of a topic by number; empty for an unknown topic."""
 
     @abstractmethod
     def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions in whose ISR the broker is. Iteration order is not defined: sort."""
+        """Return the partitions whose ISR contains the broker. The order is undefined: sort."""
 
     @abstractmethod
     def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions the broker leads; ``NO_NODE`` asks for those without a leader."""
+        """Return the partitions that the broker leads; for ``NO_NODE``, those without a leader."""
 
     @abstractmethod
     def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions in whose ELR the broker is."""
+        """Return the partitions whose ELR contains the broker."""
 
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads at least one partition."""
         return bool(self.led_by(broker_id))
 
     def without_leader(self) -> Map[PartitionKey, None]:
-        """Partitions that have no leader now."""
+        """Return the partitions that have no leader now."""
         return self.led_by(NO_NODE)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsImage(TopicsView):
-    """Topics and partitions at one position. The indexes follow from the partitions."""
+    """Topics and partitions at one position. The partitions determine the indexes."""
 
     ids: Map[str, Uuid] = EMPTY_MAP
     names: Map[Uuid, str] = field(default=EMPTY_MAP, compare=False)
@@ -97,27 +97,27 @@ class TopicsImage(TopicsView):
     elr_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
 
     def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
-        """One partition's state."""
+        """Return one partition's state."""
         return self.partitions.get(topic_id, _NO_PARTITIONS).get(index)
 
     def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
-        """All partitions of a topic by number; empty for an unknown topic."""
+        """Return all partitions of a topic by number; empty for an unknown topic."""
         return self.partitions.get(topic_id, _NO_PARTITIONS)
 
     def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions in whose ISR the broker is."""
+        """Return the partitions whose ISR contains the broker."""
         return self.isr_index.get(broker_id, _NO_KEYS)
 
     def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions the broker leads."""
+        """Return the partitions that the broker leads."""
         return self.leader_index.get(broker_id, _NO_KEYS)
 
     def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions in whose ELR the broker is."""
+        """Return the partitions whose ELR contains the broker."""
         return self.elr_index.get(broker_id, _NO_KEYS)
 
     def partition_count(self) -> int:
-        """Partitions of all topics together. Walks the topics."""
+        """Return the number of partitions of all topics, in time linear in the topics."""
         return sum(len(partitions) for partitions in self.partitions.values())
 
 
@@ -136,27 +136,27 @@ class TopicsDelta(TopicsView):
         self._tracker = tracker
 
     def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
-        """One partition's state."""
+        """Return one partition's state."""
         return self._partitions.find(topic_id, index)
 
     def partitions_of(self, topic_id: Uuid) -> Map[int, PartitionState]:
-        """All partitions of a topic by number; empty for an unknown topic."""
+        """Return all partitions of a topic by number; empty for an unknown topic."""
         return self._partitions.group(topic_id)
 
     def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions in whose ISR the broker is."""
+        """Return the partitions whose ISR contains the broker."""
         return self._index.isr.group(broker_id)
 
     def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions the broker leads."""
+        """Return the partitions that the broker leads."""
         return self._index.leader.group(broker_id)
 
     def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Partitions in whose ELR the broker is."""
+        """Return the partitions whose ELR contains the broker."""
         return self._index.elr.group(broker_id)
 
     def settle(self) -> TopicsImage:
-        """The image as of now; the delta stays usable."""
+        """Return the image as of now; the delta stays usable."""
         index = self._index
         return TopicsImage(
             self.ids.settle(),
@@ -168,10 +168,10 @@ class TopicsDelta(TopicsView):
         )
 
     def replay_topic(self, record: TopicRecord) -> None:
-        """A topic came into being.
+        """Create a topic.
 
         Raises:
-            ReplayError: The name or the id is taken by another topic.
+            ReplayError: Another topic has the name or the id.
         """
         name, topic_id = record.name, record.topic_id
         if self.ids.get(name, topic_id) != topic_id or self.names.get(topic_id, name) != name:
@@ -185,7 +185,7 @@ class TopicsDelta(TopicsView):
         self._tracker.stored((_TOPIC, topic_id), record.extra, existed=existed)
 
     def replay_partition(self, record: PartitionRecord) -> None:
-        """A partition came into being or was stated anew.
+        """Create a partition, or replace its state.
 
         Raises:
             ReplayError: Its topic does not exist, or its number is negative.
@@ -205,7 +205,7 @@ class TopicsDelta(TopicsView):
         self._tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
 
     def replay_change(self, change: PartitionChangeRecord) -> None:
-        """A partition changed; its partition epoch always rises.
+        """Change a partition; its partition epoch always rises.
 
         Raises:
             ReplayError: There is no such partition.
@@ -217,7 +217,7 @@ class TopicsDelta(TopicsView):
         self._replace(topic_id, index, old, changed_state(old, change))
 
     def replay_removal(self, topic_id: Uuid) -> str:
-        """A topic was deleted, with its partitions. Returns the name it had.
+        """Delete a topic and its partitions; return the name it had.
 
         Raises:
             ReplayError: There is no such topic.
@@ -238,7 +238,7 @@ class TopicsDelta(TopicsView):
         Epochs do not change: KIP-966 treats this as a reset, not as a partition change.
 
         Raises:
-            ReplayError: A topic is named that does not exist.
+            ReplayError: The named topic does not exist.
         """
         if not record.topic_name:
             for topic_id in self._partitions.groups():

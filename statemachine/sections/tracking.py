@@ -1,8 +1,8 @@
-"""What replay reports besides the new state: which checkpoint records it touched.
+"""The checkpoint records that replay touched, and their unknown fields.
 
 A record key names one record of the canonical dump: ``(api key of the dumped type, identity)``
-with the identity's parts spread out, e.g. ``(3, topic id, partition)``. See ``changes`` for how
-they are counted (630.4).
+with the identity's parts spread out, e.g. ``(3, topic id, partition)``. ``changes`` counts
+them (630.4).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class ChangeTracker:
     def __init__(self, extras: Map[RecordKey, Extra]) -> None:
         self.touched: set[RecordKey] = set()
         self.empty_records = 0
-        """Records that state nothing: added to the log, and gone from the state at once."""
+        """Records without state: added to the log and at once superseded."""
         self.extras: MapDelta[RecordKey, Extra] = MapDelta(extras)
 
     def stored(self, key: RecordKey, extra: Extra | None, *, existed: bool) -> None:
-        """A full-state record was replayed: its unknown fields replace the former ones.
+        """Replace a record's unknown fields by those of a replayed full-state record.
 
-        Other unknown fields are a modification too, when the record ``existed``.
+        If the record ``existed``, different unknown fields count as a modification.
         """
         if extra is None and not len(self.extras):
             return
@@ -50,17 +50,17 @@ class ChangeTracker:
             self.touched.add(key)
 
     def modified(self, key: RecordKey) -> None:
-        """What the key's record says existed before and is different now."""
+        """Count the key's record as changed; it existed before."""
         self.touched.add(key)
 
     def deleted(self, key: RecordKey) -> None:
-        """What the key's record says existed before and is gone now."""
+        """Count the key's record as deleted; it existed before."""
         self.touched.add(key)
         if len(self.extras) and key in self.extras:
             self.extras.pop(key)
 
     def revert(self, touched: Iterable[RecordKey], extras: Map[RecordKey, Extra]) -> None:
-        """Return to what was collected at an earlier moment."""
+        """Restore an earlier state of the tracking."""
         self.touched.clear()
         self.touched.update(touched)
         self.extras = MapDelta(extras)

@@ -65,7 +65,7 @@ def test_every_voter_must_support_a_level():
     assert error.code == ErrorCode.INVALID_UPDATE_VERSION
     assert error.message == (
         "metadata.version level 33 is not supported by voter 2 (it supports 7 to 25), "
-        "voter 3 (not heard of; start it, or remove it if it is gone)"
+        "voter 3 (versions unknown; start it, or remove it if it is gone)"
     )
     assert "voter 2 (it supports no level of it)" in str(
         refusal(cluster(), (ELR, 1), voters={1: new, 2: old})

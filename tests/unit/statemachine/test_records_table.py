@@ -101,7 +101,7 @@ def test_a_record_that_states_something_whole_has_a_key():
         "UserScramCredentialRecord",
         "ZkMigrationStateRecord",
     }
-    with pytest.raises(TypeError, match="PartitionChangeRecord states nothing whole"):
+    with pytest.raises(TypeError, match="PartitionChangeRecord is no full-state record"):
         PartitionChangeRecord().record_key()
 
 
