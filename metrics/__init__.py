@@ -1,6 +1,6 @@
-"""What a node tells Prometheus and its probes. See DESIGN.md.
+"""Prometheus metrics and health probes of a node. See DESIGN.md.
 
-The registry is always handed in; importing this package registers nothing.
+The caller passes the registry; importing this package registers nothing.
 """
 
 from metrics.collectors import Gauge, GaugeCollector

@@ -1,8 +1,8 @@
 """Counters and histograms in one table: name, type, labels, help, buckets.
 
-Gauges are declared beside the function that reads them (``quorate.server.gauges``). Nothing else
-may invent a metric name; docs/reference/metrics.md is generated from both tables. Units are
-Prometheus base units (seconds, bytes), the prefix is ``quorate_``, and no label carries a topic, a
+Gauges are declared beside the function that reads them (``quorate.server.gauges``). All metric
+names are in these two tables, from which docs/reference/metrics.md is generated. Units are
+Prometheus base units (seconds, bytes), the prefix is ``quorate_``, and no label contains a topic, a
 partition number, a principal or an address.
 """
 
@@ -33,10 +33,10 @@ class Metric:
     buckets: tuple[float, ...] = ()
     """Upper bounds in base units, ascending, without infinity; histograms only."""
     kafka: str = ""
-    """Nearest metric of Kafka or of KIP-630, where there is one."""
+    """Nearest metric of Kafka or of KIP-630, if there is one."""
 
 
-# A sync is 0.1 ms on a good disk and seconds on a dying one.
+# A sync takes 0.1 ms on a good disk and seconds on a failing one.
 SYNC_BUCKETS = tuple(0.0001 * 2**step for step in range(17))
 # A commit is at best one sync and one round trip; the request deadline is two seconds.
 COMMIT_BUCKETS = (
@@ -57,7 +57,7 @@ def _counter(name: str, help: str, *labels: str, kafka: str = "") -> Metric:  # 
 
 
 def gauge(name: str, help: str, *labels: str, kafka: str = "") -> Metric:  # noqa: A002
-    """A gauge's row; ``name`` without the prefix."""
+    """Return a gauge's row; ``name`` comes without the prefix."""
     return Metric(f"{PREFIX}{name}", Kind.GAUGE, help, labels, (), kafka)
 
 

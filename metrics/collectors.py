@@ -1,7 +1,6 @@
-"""Gauges that are read when somebody asks: nothing is kept up to date between two scrapes.
+"""Gauges that are read on scrape; between scrapes nothing is updated.
 
-A gauge that fails costs itself, not the whole page: it is left out and
-``quorate_check_ok{check="metrics"}`` falls to 0.
+A gauge that fails is left out of the page, and ``quorate_check_ok{check="metrics"}`` falls to 0.
 """
 
 from __future__ import annotations
@@ -21,28 +20,29 @@ from metrics.health import Check, run_checks
 SourceT = TypeVar("SourceT")
 
 Reading: TypeAlias = float | Mapping[str, float] | Mapping[tuple[str, ...], float] | None
-"""A value, or values by label values in the row's order. None, or an empty mapping: none now."""
+"""A value, or values by label values in the row's order. None or an empty mapping: no sample."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge(Generic[SourceT]):
-    """A row of the catalog, and how it is read from what a scrape looks at."""
+    """A row of the catalog, and the function that reads it from the scraped source."""
 
     row: Metric
     read: Callable[[SourceT], Reading]
 
     def family(self, source: SourceT) -> GaugeMetricFamily:
-        """The gauge's samples now."""
+        """Return the gauge's samples now."""
         return _family(self.row, self.read(source))
 
 
 class GaugeCollector(Collector, Generic[SourceT]):
-    """The scraped half of the catalog.
+    """The gauges of the catalog.
 
-    ``source`` is called once a scrape, on the thread that renders the page; with ``metrics.http``
-    that is the event loop, so a gauge may look at what the loop owns but must not block.
+    ``source`` is called once per scrape, on the thread that renders the page. With
+    ``metrics.http`` that is the event loop, so a gauge may read what the loop owns but must not
+    block.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class GaugeCollector(Collector, Generic[SourceT]):
         registry.register(self)
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Nothing to announce: keeps registration from reading the source."""
+        """Return nothing, so that registration does not read the source."""
         return ()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All gauges that have a value now."""
+        """Yield all gauges that have a value now."""
         source = self._source()
         all_well = True
         for gauge in self._gauges:

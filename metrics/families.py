@@ -1,4 +1,4 @@
-"""Live counters and histograms, one per catalog row, in a registry of the caller's."""
+"""Counters and histograms, one per catalog row, in the caller's registry."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from prometheus_client.registry import Collector
 from metrics.catalog import UPDATED, Kind
 
 PENDING_MAX: Final = 4096
-"""Updates that are noted and not entered yet; the one that comes on top enters them all."""
+"""Bound of queued updates; the next one applies them all."""
 
 _Enter: TypeAlias = Callable[[float], None]
 
 
 class Families(Collector):
-    """The event-driven half of the catalog, registered in the registry handed in.
+    """The event-driven metrics of the catalog, in the given registry.
 
-    ``count`` and ``time`` look a metric up by its catalog name, so a misspelt name fails in the
-    first test that reaches it (``KeyError``). Safe to call from any thread.
+    ``count`` and ``time`` look a metric up by its catalog name, so a misspelt name raises
+    ``KeyError`` in the first test that reaches it. Any thread may call them.
 
-    An update is noted at once and entered by ``settle``, at the latest when the registry is
-    collected: entering many in a row costs each a tenth of what it costs in the middle of a
-    write, where the code for it is in no cache.
+    An update is queued, and applied by ``settle``, at the latest when the registry is collected.
+    Applying many at once costs a tenth per update of applying each in the middle of a write, where
+    the code is in no CPU cache.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pending: deque[tuple[_Enter, float]] = deque()
-        # Collected in the order of registration, so everything is entered before it is read.
+        # Collectors run in order of registration, so this one settles before the others are read.
         registry.register(self)
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
@@ -47,7 +47,7 @@ class Families(Collector):
                     registry=registry,
                     buckets=metric.buckets,
                 )
-        # Found once: the library looks a child up by its labels again for every update.
+        # Cached: the library would look a child up by its labels for every update.
         self._increments: dict[tuple[str, tuple[str, ...]], _Enter] = {}
         self._observations: dict[tuple[str, tuple[str, ...]], _Enter] = {}
 
@@ -74,21 +74,21 @@ class Families(Collector):
             self.settle()
 
     def settle(self) -> None:
-        """Enter everything that was noted."""
+        """Apply all queued updates."""
         pending = self._pending
         while pending:
             try:
                 enter, value = pending.popleft()
             except IndexError:
-                # Another thread enters the rest.
+                # Another thread applies the rest.
                 return
             enter(value)
 
     def describe(self) -> Iterable[Metric]:
-        """No metric of its own."""
+        """Return nothing: this collector has no metric of its own."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """No metric of its own; the others are up to date from here on."""
+        """Apply queued updates before the other metrics are collected; return nothing."""
         self.settle()
         return ()

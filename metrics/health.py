@@ -1,8 +1,8 @@
 """Named health checks with reasons.
 
-Liveness and readiness are different questions. ``/livez`` asks whether this process should be
-restarted, so it must never depend on peers, a leader or a full disk. ``/readyz`` asks whether
-clients should be sent here. A check belongs to exactly one of them.
+Liveness and readiness are different questions. ``/livez`` tells whether to restart this process, so
+it must never depend on peers, a leader or a full disk. ``/readyz`` tells whether to send clients
+to this node. A check belongs to exactly one of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one check ended. ``reason`` is one sentence; for a passing check it may be empty."""
+    """Result of one check. ``reason`` is one sentence; for a passing check it may be empty."""
 
     name: str
     ok: bool
@@ -22,14 +22,14 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named question. ``probe`` returns why it fails, or None when all is well; no blocking."""
+    """A named check. ``probe`` returns the reason of a failure, else None; it must not block."""
 
     name: str
     probe: Callable[[], str | None]
 
 
 def run_checks(checks: Sequence[Check]) -> list[CheckResult]:
-    """Every check's result, in order. A probe that raises counts as failed, with its error."""
+    """Return every check's result, in order. A probe that raises fails with its error."""
     results = []
     for check in checks:
         try:

@@ -1,12 +1,12 @@
-"""The small HTTP endpoint for probes and scrapers: /metrics, /livez, /readyz.
+"""HTTP endpoint for probes and scrapers: /metrics, /livez, /readyz.
 
-It lives on the node's event loop on purpose: a loop that hangs fails its liveness probe. It
-speaks just enough HTTP/1.1 for GET and HEAD, closes after each answer, and everything it
-accepts is bounded (``REQUEST_BYTES_MAX``, ``CONNECTIONS_MAX``, ``REQUEST_SECONDS_MAX``).
+It runs on the node's event loop on purpose: a loop that hangs fails its liveness probe. It
+supports just enough HTTP/1.1 for GET and HEAD, closes after each answer, and bounds all input
+(``REQUEST_BYTES_MAX``, ``CONNECTIONS_MAX``, ``REQUEST_SECONDS_MAX``).
 
-A new connection always gets a place: at the maximum the one that has waited longest for its own
-request gives way, or the oldest of all. A probe sends its request at once and is answered in the
-same turns of the loop, so slow or silent connections, however many, only drop one another.
+A new connection is always accepted. At the maximum it replaces the connection that has waited
+longest for its request, or else the oldest. A probe sends its request at once and is answered
+in the same loop turns, so slow or silent connections replace only one another.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back: status, content type and body."""
+    """An HTTP answer: status, content type and body."""
 
     status: int
     content_type: str
@@ -54,7 +54,7 @@ def _text(status: int, text: str) -> Answer:
 
 
 class Endpoint:
-    """Decides the answer to a path; no sockets here, so it is tested without any."""
+    """Answers requests by path; without sockets, so that tests need none."""
 
     def __init__(
         self, registry: CollectorRegistry, *, live: Sequence[Check], ready: Sequence[Check]
@@ -63,7 +63,7 @@ class Endpoint:
         self._checks = {"/livez": tuple(live), "/readyz": tuple(ready)}
 
     def answer(self, method: str, target: str, accept: str = "") -> Answer:
-        """The answer to one request. Never raises.
+        """Return the answer to one request. Never raises.
 
         Probes answer 200 or 503 with one line per check, or JSON when the request accepts
         ``application/json`` or the query says ``format=json``.
@@ -103,7 +103,7 @@ class Endpoint:
 class HttpServer:
     """Serves an ``Endpoint`` on a TCP port. Owned by one event loop.
 
-    Life-cycle: ``start`` once, ``close`` once. ``port`` is the bound port, also for port 0.
+    Call ``start`` once and ``close`` once. ``port`` is the bound port, also for port 0.
     """
 
     def __init__(self, endpoint: Endpoint, *, host: str, port: int) -> None:
@@ -112,13 +112,13 @@ class HttpServer:
         self._port = port
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.StreamWriter, bool] = {}
-        """Connections, the oldest first; whether the request has come."""
+        """Connections, the oldest first, and whether the request has arrived."""
         self.dropped = 0
-        """Connections that gave way to a newer one; any thread may read."""
+        """Connections that a newer one replaced; any thread may read."""
 
     @property
     def port(self) -> int:
-        """The port listened on; the configured one before ``start``."""
+        """The bound port; the configured one before ``start``."""
         if self._server is not None and self._server.sockets:
             return int(self._server.sockets[0].getsockname()[1])
         return self._port
@@ -127,7 +127,7 @@ class HttpServer:
         """Bind and listen.
 
         Raises:
-            OSError: The address is taken or not ours.
+            OSError: The address is in use or not local.
         """
         self._server = await asyncio.start_server(
             self._serve, self._host, self._port, limit=REQUEST_BYTES_MAX

@@ -1,7 +1,7 @@
-"""Core events and runtime facts in, counters and histograms out.
+"""Convert core events and measured durations to counters and histograms.
 
-Belongs here: what an event means for a metric. What can simply be looked at when somebody asks
-is in ``metrics.collectors`` instead. Time is an argument; every collection is bounded.
+Values that a scrape can read are gauges in ``metrics.collectors``. Time is an argument; every
+collection is bounded.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from quorum.core.contract.outcomes import DownloadOutcome, TransferOutcome
 from quorum.errors import ErrorCode
 
 COMMITS_WAITING_MAX = 10_000
-"""Appends whose commit is still timed. Beyond it an append goes untimed, never unbounded."""
+"""Bound of appends whose commit is timed; further appends are not timed."""
 
 _NO_LEADER = -1
 
 
 class Observer:
-    """Turns what happened on one replica into metric updates. Owned by the driver's thread.
+    """Updates metrics from the events of one replica. Owned by the driver's thread.
 
-    The methods ending in ``_took`` may be called from any thread.
+    Any thread may call the methods whose names end in ``_took``.
     """
 
     def __init__(self, families: Families) -> None:
@@ -33,7 +33,7 @@ class Observer:
         self._election_began: float | None = None
 
     def settle(self) -> None:
-        """Enter what was observed since the last call; a scrape does so as well."""
+        """Apply the updates queued since the last call; a scrape does so as well."""
         self._families.settle()
 
     def on_event(self, event: events.Event, now: float) -> None:  # noqa: C901, PLR0912, PLR0915 - one table
@@ -97,68 +97,68 @@ class Observer:
                 pass
 
     def sync_took(self, seconds: float) -> None:
-        """One sync of the log, measured by the writer thread."""
+        """Record one sync of the log, measured by the writer thread."""
         self._families.time("quorate_log_sync_seconds", seconds)
 
     def apply_took(self, seconds: float) -> None:
-        """One committed range was applied to the image."""
+        """Record that one committed range was applied to the image."""
         self._families.time("quorate_apply_seconds", seconds)
 
     def read_took(self, seconds: float) -> None:
-        """One linearizable read was confirmed."""
+        """Record that one linearizable read was confirmed."""
         self._families.time("quorate_raft_read_seconds", seconds)
 
     def group_appended(self, batches: int) -> None:
-        """So many batches were proposed as one group."""
+        """Record how many batches were proposed as one group."""
         self._families.time("quorate_raft_append_group_batches", batches)
 
     def snapshot_generation_took(self, seconds: float) -> None:
-        """One checkpoint of our own image was written and frozen."""
+        """Record that one checkpoint of our own image was written and sealed."""
         self._families.time("quorate_snapshot_generate_seconds", seconds)
 
     def snapshot_load_took(self, seconds: float) -> None:
-        """One checkpoint became the image."""
+        """Record that one checkpoint was loaded as the image."""
         self._families.time("quorate_snapshot_load_seconds", seconds)
 
     def snapshot_failed(self, operation: str) -> None:
-        """``operation`` is ``generate`` or ``load``."""
+        """Count a failed ``operation``: ``generate`` or ``load``."""
         self._families.count("quorate_snapshot_failures_total", operation)
 
     def file_quarantined(self, kind: str) -> None:
-        """``kind`` is ``segment``, ``checkpoint`` or the name of a side file."""
+        """Count a quarantined file: ``segment``, ``checkpoint`` or the name of a side file."""
         self._families.count("quorate_quarantined_files_total", kind)
 
     def file_repaired(self, kind: str) -> None:
-        """``kind`` is ``index``, ``digest`` or the name of a side file."""
+        """Count a repaired file: ``index``, ``digest`` or the name of a side file."""
         self._families.count("quorate_repaired_files_total", kind)
 
     def digest_compared(self, *, equal: bool | None) -> None:
-        """A peer's digest was compared; None when one side had no value. Equal is not counted."""
+        """Count a digest comparison that failed, or was impossible (None). Equal is not counted."""
         if equal is None:
             self._families.count("quorate_digest_uncomparable_total")
         elif not equal:
             self._families.count("quorate_digest_mismatches_total")
 
     def queue_refused(self, queue: str, *, by: int = 1) -> None:
-        """Work was refused because ``queue`` was full."""
+        """Count work that was refused because ``queue`` was full."""
         self._families.count("quorate_queue_rejections_total", queue, by=by)
 
     def metadata_failed(self) -> None:
-        """A committed record could not be applied or published."""
+        """Count a committed record that could not be applied or published."""
         self._families.count("quorate_metadata_errors_total")
 
     def command_evaluated(self, command: str, result: str, *, by: int = 1) -> None:
-        """Client commands of type ``command`` ended in ``ok`` or an error's name."""
+        """Count client commands of type ``command`` by result: ``ok`` or an error's name."""
         self._families.count("quorate_commands_total", command, result, by=by)
 
     def rpc_started(self, service: str, method: str) -> None:
-        """A call began. Names must come from our own service table, never from the wire."""
+        """Count a call's start. The names must come from our service table, not from the wire."""
         self._families.count("quorate_rpc_started_total", service, method)
 
     def rpc_handled(
         self, service: str, method: str, code: str, *, seconds: float | None = None
     ) -> None:
-        """A call ended with gRPC status ``code``; ``seconds`` for unary calls only."""
+        """Count a call's end with gRPC status ``code``; ``seconds`` for unary calls only."""
         self._families.count("quorate_rpc_handled_total", service, method, code)
         if seconds is not None:
             self._families.time("quorate_rpc_handling_seconds", seconds, service, method)

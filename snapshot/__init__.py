@@ -1,6 +1,6 @@
 """Checkpoint files: their names, their bytes, and the directory that holds them.
 
-Knows positions and record batches, not what the records mean. See DESIGN.md.
+This package handles positions and record batches; the records' meaning is elsewhere. See DESIGN.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of checkpoints: when to write one, and how long a transfer may hold one."""
+"""Settings of checkpoints: when to write one, and how long a transfer may keep one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quorum.setting import AGE, BYTES, WAIT, Range, out_of_range, setting
 
 @dataclass(frozen=True, slots=True)
 class SnapshotConfig:
-    """Everything about checkpoints that may be tuned. ``validate`` reports all problems."""
+    """All tunable settings of checkpoints. ``validate`` reports all problems."""
 
     min_changed_records_ratio: float = setting(
         0.5, "Share of the newest checkpoint that must have changed before the next.",
@@ -27,7 +27,7 @@ class SnapshotConfig:
     lease_ms: int = setting(60_000, "A transfer idle for this long no longer keeps its file.", WAIT)
 
     def problems(self) -> list[str]:
-        """Every setting that cannot work, as one sentence each; empty when all can."""
+        """Return one sentence per invalid setting; empty if all are valid."""
         return out_of_range(self)
 
     def validate(self) -> None:

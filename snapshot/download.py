@@ -1,8 +1,7 @@
-"""A checkpoint on its way in: written and verified chunk by chunk.
+"""Download of a checkpoint: written and verified chunk by chunk.
 
-Belongs here: one part file being filled from another replica, in one process run or over several.
-Which snapshot, from whom and at which position is the core's decision (``quorum.core``), and so is
-starting over.
+This module fills one part file from another replica, in one process run or over several.
+``quorum.core`` chooses the snapshot, the sender and the position, and restarts a download.
 
 See: KIP-630, ADR 50, docs/architecture.md (A replica that fell behind).
 """
@@ -21,29 +20,28 @@ from snapshot.verifier import CheckpointSummary, CheckpointVerifier
 from snapshot.writer import DOWNLOAD_SYNC_BYTES, PartFile
 
 RESERVE_BYTES: Final = 1 << 20
-"""Left free beside a download, for what it takes to put it in the log's place: a new segment and
-the small files that say so are written before the old segments go. No more than that: once it is in
-place the old log's space is free, so a nearly full disk is the last that should refuse it."""
+"""Free bytes that a download leaves, so that the snapshot can be installed in place of the log.
+The install writes a new segment and small files before it removes the old segments. The reserve is
+no larger, because the install frees the old log's space: a nearly full disk needs it most."""
 
 _READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDownload:
-    """What an earlier process run left of a download, once it was verified and cut."""
+    """A download that an earlier process run left, after it was verified and cut."""
 
     snapshot_id: SnapshotId
     size_bytes: int
-    """Length of the whole batches that were verified and kept, without the footer; 0: the file is
-    gone."""
+    """Length of the verified whole batches that were kept, without the footer; 0: file removed."""
     cut_bytes: int
-    """What was cut off behind: the incomplete last batch, a footer, or what ``damage`` is about."""
+    """Bytes removed behind them: an incomplete batch, a footer, or the damaged rest."""
     damage: str
-    """Why the first byte cut off is of no checkpoint, or why all was removed; else empty."""
+    """Why the first removed byte is invalid, or why the file was removed; else empty."""
 
 
 def without_room(fs: FileSystem, directory: Path, snapshot_id: SnapshotId) -> FoundDownload | None:
-    """What to report of a part file for which the disk is too full; None while there is room.
+    """Return a report for a part file if the disk is too full to keep it; else None.
 
     Raises:
         StorageError: The file cannot be read.
@@ -62,11 +60,11 @@ class Download:
     """One download; owned by the store, used from the writer thread.
 
     Invariants:
-        1. The part file holds exactly the chunks taken, in order.
+        1. The part file holds exactly the received chunks, in order.
         2. The final name appears only after every batch, header and footer were verified.
 
-    A chunk that proves the file corrupt is still stored, and so are those behind it: the
-    verdict comes with ``freeze``, and the quarantined file is whole for whoever looks at it.
+    Chunks are stored even after one proved the file corrupt. ``seal`` reports the corruption,
+    and the quarantined file is complete for analysis.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Download:
         *,
         keeps_content: bool = False,
     ) -> None:
-        """Open an empty part file; with ``keeps_content`` the one that is there, for ``recover``.
+        """Create an empty part file; with ``keeps_content`` open the present one for ``recover``.
 
         Raises:
             StorageError: It cannot be created.
@@ -98,12 +96,12 @@ class Download:
         return CheckpointVerifier(snapshot_id=self.snapshot_id, path=self._part.path)
 
     def recover(self) -> FoundDownload:
-        """Verify what an earlier process run left, and keep the whole batches that are intact.
+        """Verify what an earlier process run left, and keep the intact whole batches.
 
-        Power loss may have taken any part of it, and left anything. The footer is not kept: the
-        download then always hears from a leader before it is complete.
+        After a power loss the file may have any content. The footer is not kept, so that the
+        download always gets an answer from a leader before it is complete.
 
-        Where that is nothing the file is removed.
+        A file without an intact batch is removed.
 
         Raises:
             StorageError: The disk failed.
@@ -111,7 +109,7 @@ class Download:
         before = kept = self._part.size_bytes
         damages: list[str] = []
         while kept and (limit := kept) != (kept := self._verify_up_to(limit, damages)):
-            # The verifier has taken more than is kept: from the beginning again, without that.
+            # The verifier has read bytes that are not kept: start again without them.
             self._verifier = self._new_verifier()
         self._part.cut_to(kept)
         if not kept:
@@ -119,27 +117,27 @@ class Download:
         return FoundDownload(self.snapshot_id, kept, before - kept, damages[0] if damages else "")
 
     def _verify_up_to(self, limit: int, damages: list[str]) -> int:
-        """Feed the verifier the first ``limit`` bytes; how many of them may be kept."""
+        """Feed the verifier the first ``limit`` bytes; return how many of them may be kept."""
         try:
             for position in range(0, limit, _READ_BYTES):
                 size = min(_READ_BYTES, limit - position)
                 self._verifier.feed(self._part.read_at(position, size))
         except StorageError as error:
-            # Corrupt, or unreadable: what can be had again is no reason to stay down.
+            # Corrupt or unreadable: a download can be repeated, so the node must still start.
             damages.append(str(error))
         return self._verifier.body_bytes
 
     @property
     def size_bytes(self) -> int:
-        """Bytes taken so far; the position of the next chunk."""
+        """Bytes received so far; the position of the next chunk."""
         return self._part.size_bytes
 
     def write(self, position: int, chunk: bytes) -> None:
-        """Take the next chunk.
+        """Store and verify the next chunk.
 
         Raises:
             QuorumUsageError: ``position`` is not ``size_bytes``; nothing was written.
-            StorageError: The disk failed, or is full but for ``RESERVE_BYTES`` (``DiskFullError``).
+            StorageError: The disk failed, or only ``RESERVE_BYTES`` are free (``DiskFullError``).
         """
         if position != self.size_bytes:
             raise QuorumUsageError(
@@ -152,13 +150,13 @@ class Download:
             except SnapshotCorruptError as error:
                 self._failure = error
 
-    def freeze(self, file_digest: bytes = b"") -> CheckpointSummary:
+    def seal(self, file_digest: bytes = b"") -> CheckpointSummary:
         """Finish the file: give it its final name, or quarantine it.
 
-        Unless empty, ``file_digest`` is that of the sender's file, which must be the same.
+        A non-empty ``file_digest`` is that of the sender's file and must match.
 
         Raises:
-            SnapshotCorruptError: It was quarantined; the error names its new path.
+            SnapshotCorruptError: The file was quarantined; the error names its new path.
             StorageError: The disk failed.
         """
         try:
@@ -172,15 +170,15 @@ class Download:
                     self._part.path,
                 )
         except SnapshotCorruptError as error:
-            quarantined = self._part.freeze(FileState.CORRUPT)
+            quarantined = self._part.seal(FileState.CORRUPT)
             raise SnapshotCorruptError(
                 f"{error}; {self.size_bytes} bytes were downloaded and are kept here", quarantined
             ) from error
-        self._part.freeze()
+        self._part.seal()
         return summary
 
     def abandon(self) -> None:
-        """Remove the part file; does nothing after ``freeze``."""
+        """Remove the part file; does nothing after ``seal``."""
         self._part.discard()
 
     def close(self) -> None:

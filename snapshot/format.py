@@ -1,12 +1,12 @@
-"""What a checkpoint file consists of: head batch, data batches, footer batch.
+"""Layout of a checkpoint file: head batch, data batches, footer batch.
 
-Belongs here: the byte layout as a pure function of what is stored. Files and their life are
-``writer``'s and ``store``'s work; what the values mean is the state machine's.
+The layout is a pure function of the content. ``writer`` and ``store`` manage the files; the state
+machine interprets the values.
 
 Layout, all in record batches v2, uncompressed, base offsets counting from 0:
 
-1. One control batch: ``SnapshotHeader``, which says of which position the checkpoint is, and
-   from kraft.version 1 on ``KRaftVersion`` and, if there are voters, ``Voters``.
+1. One control batch: ``SnapshotHeader``, which names the checkpoint's position, and from
+   kraft.version 1 on ``KRaftVersion`` and, if there are voters, ``Voters``.
 2. Data batches, cut by ``DATA_BATCH_BYTES`` and ``DATA_BATCH_RECORDS``.
 3. One control batch: ``SnapshotFooter``. Nothing behind it.
 
@@ -31,7 +31,7 @@ from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from quorum.varint import Buffer
 
 DATA_BATCH_BYTES = 256 << 10
-"""A data batch is closed before the value that would take its values past this many bytes."""
+"""A data batch is closed before a value that would make its values exceed this many bytes."""
 DATA_BATCH_RECORDS = 8192
 """A data batch is closed when it holds this many records."""
 FILE_DIGEST_BYTES = 16
@@ -41,9 +41,8 @@ FILE_DIGEST_BYTES = 16
 class FileDigest:
     """Identifies a whole checkpoint file: BLAKE2b-128 over the headers of all its batches.
 
-    A header holds the batch's size and the CRC-32C of everything behind it, which whoever takes
-    a digest has checked, so every byte of the file counts, at a tenth of what hashing all of
-    them costs a download.
+    A header contains the batch's size and the CRC-32C of the rest of the batch. The caller has
+    checked both, so every byte of the file counts, at a tenth of the cost of hashing all bytes.
     """
 
     __slots__ = ("_hash",)
@@ -52,17 +51,17 @@ class FileDigest:
         self._hash = blake2b(digest_size=FILE_DIGEST_BYTES, person=b"quorate-file")
 
     def add(self, data: Buffer, at: int = 0) -> None:
-        """The next batch, at position ``at`` of ``data``; its checksum has been verified."""
+        """Add the batch at position ``at`` of ``data``; its checksum has been verified."""
         self._hash.update(memoryview(data)[at : at + HEADER_BYTES])
 
     def value(self) -> bytes:
-        """The digest of the batches added so far."""
+        """Return the digest of the batches added so far."""
         return self._hash.digest()
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointHead:
-    """What the first batch says about the whole file.
+    """Content of the first batch, which describes the whole file.
 
     ``tagged`` are further tagged fields of the header record, ``voters_tagged`` those of the
     voters record. ``log_digest`` is the running log digest at the snapshot's end offset.
@@ -77,13 +76,13 @@ class CheckpointHead:
     removed: tuple[ReplicaKey, ...] = ()
     """The tombstones in the voters record."""
     end: SnapshotId | None = None
-    """Which checkpoint it says it is; None in one of Kafka or of an earlier release."""
+    """Id of the checkpoint; None in a file of Kafka or of an earlier release."""
 
     def control_records(self) -> list[WrittenControl]:
-        """The records of the first batch, in order.
+        """Return the records of the first batch, in order.
 
         Raises:
-            QuorumUsageError: Voters below kraft.version 1, where they may not be stored.
+            QuorumUsageError: There are voters below kraft.version 1, which cannot store them.
         """
         if self.voters and self.kraft_version < 1:
             raise QuorumUsageError(
@@ -102,7 +101,7 @@ class CheckpointHead:
 
 
 def cut_values(values: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The values in order, grouped as they share batches."""
+    """Yield the values in order, grouped by batch."""
     group: list[bytes] = []
     group_bytes = 0
     for value in values:
@@ -123,10 +122,10 @@ def checkpoint_batches(
     values: Iterable[bytes],
     state_digest: bytes | Callable[[], bytes] = b"",
 ) -> Iterator[tuple[bytes, int]]:
-    """The whole file, batch by batch, each with the number of data records in it.
+    """Yield the whole file, batch by batch, each with its number of data records.
 
     ``state_digest`` may be a function; it is called when ``values`` is exhausted, so that the
-    digest can be computed while they pass.
+    digest can be computed during the iteration.
 
     Raises:
         QuorumUsageError: Voters without kraft.version 1, an empty value, a batch too large.

@@ -1,8 +1,7 @@
-"""When a checkpoint is due, and the work of writing one beside everything else.
+"""Decide when a checkpoint is due, and write one in the background.
 
-Belongs here: the decision as a pure function of counts, and one job at a time on a worker
-thread. What the values are, and that the image ends on a batch boundary, is the caller's
-responsibility.
+The decision is a pure function of counts. One write at a time runs on a worker thread. The
+caller provides the values and ensures that the image ends on a batch boundary.
 
 See: KIP-630, requirements 630.4, 630.16, 630.18, docs/architecture.md (A checkpoint).
 """
@@ -26,7 +25,7 @@ from snapshot.writer import CheckpointInfo, Progress, write_checkpoint
 class CheckpointTrigger:
     """The rule of 630.4: enough records changed *and* enough bytes written.
 
-    ``interval_ms``, off unless set, is a second way to be due.
+    An ``interval_ms``, if set, is a second condition that makes a checkpoint due.
     """
 
     min_changed_records_ratio: float = 0.5
@@ -35,7 +34,7 @@ class CheckpointTrigger:
 
     @classmethod
     def from_config(cls, config: SnapshotConfig) -> CheckpointTrigger:
-        """The trigger that ``config`` describes."""
+        """Return the trigger that ``config`` describes."""
         return cls(config.min_changed_records_ratio, config.max_bytes_between, config.interval_ms)
 
     def is_due(
@@ -51,10 +50,10 @@ class CheckpointTrigger:
 
         ``changed_records`` are the records of the latest snapshot changed or deleted since,
         plus those added since and then changed or deleted, each once. ``snapshot_records`` is
-        the number of data records in that snapshot, 0 when there is none: the ratio then
-        counts as satisfied. ``bytes_since`` counts log bytes from that snapshot to the high
+        the number of data records in that snapshot, 0 if there is none: the ratio is then
+        satisfied. ``bytes_since`` counts log bytes from that snapshot to the high
         watermark. ``ms_since`` is the age of that snapshot (or of the process) and matters
-        only with an interval, which ``jitter_ms``, drawn by the caller, makes longer.
+        only with an interval, to which ``jitter_ms``, drawn by the caller, is added.
         """
         if bytes_since <= 0:
             return False
@@ -66,13 +65,13 @@ class CheckpointTrigger:
             return True
         if bytes_since < self.max_bytes_between:
             return False
-        # As a product, so that an absent or empty snapshot satisfies it.
+        # A product instead of a quotient: an absent or empty snapshot satisfies it.
         return changed_records >= self.min_changed_records_ratio * snapshot_records
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequest:
-    """What to write: an immutable image, as the record values of its canonical dump.
+    """Content of a checkpoint: an immutable image, as the record values of its canonical dump.
 
     ``values`` is iterated once, in the worker thread.
     """
@@ -89,7 +88,7 @@ class CheckpointRequest:
     removed: tuple[ReplicaKey, ...] = ()
     """Tombstones of the voter set at the snapshot's position."""
     reserve_bytes: int = 0
-    """A write that would leave less free in the directory ends as on a full disk."""
+    """A write that would leave fewer free bytes in the directory fails as on a full disk."""
 
 
 class CheckpointGenerator:
@@ -121,16 +120,16 @@ class CheckpointGenerator:
         return self._last
 
     def cancel(self) -> None:
-        """Make a write under way give up at its next batch; nothing of it remains."""
+        """Stop a write under way at its next batch; its file is removed."""
         self._cancelled.set()
 
     def run(
         self, request: CheckpointRequest, *, progress: Progress | None = None
     ) -> CheckpointInfo:
-        """Write and freeze in the calling thread.
+        """Write and seal a checkpoint in the calling thread.
 
         Raises:
-            QuorumUsageError: Another write is under way, or contents that cannot be stored.
+            QuorumUsageError: Another write is under way, or the content cannot be stored.
             CheckpointCancelled: ``cancel`` was called.
             StorageError: The disk failed, or is full (``DiskFullError``).
         """
@@ -144,7 +143,7 @@ class CheckpointGenerator:
         *,
         progress: Progress | None = None,
     ) -> Future[CheckpointInfo]:
-        """Write and freeze in a worker of ``executor``; applying goes on meanwhile (630.18).
+        """Write and seal in a worker of ``executor`` while the node goes on applying (630.18).
 
         ``progress`` is called in the worker, after each batch. The future fails as ``run``.
 
@@ -157,7 +156,7 @@ class CheckpointGenerator:
         except RuntimeError as error:
             self._busy.release()
             raise QuorumUsageError(f"no worker for a checkpoint: {error}") from error
-        # A future cancelled in the queue never reaches the worker's own release.
+        # A future that is cancelled in the queue never runs the worker's release.
         future.add_done_callback(lambda done: self._busy.release() if done.cancelled() else None)
         return future
 
@@ -195,11 +194,11 @@ class CheckpointGenerator:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFigures:
-    """The numbers of 630.16 that are read rather than timed, as of one moment."""
+    """The figures of 630.16 that describe a moment and are not timed."""
 
     count: int
     end_offset: int
-    """Of the newest checkpoint; 0 when there is none."""
+    """End offset of the newest checkpoint; 0 if there is none."""
     size_bytes: int
     lag_records: int
     """Offsets between the newest checkpoint's end and the high watermark, never negative."""
@@ -208,7 +207,7 @@ class SnapshotFigures:
 def snapshot_figures(
     snapshots: tuple[SnapshotId, ...], newest_size_bytes: int, high_watermark: int
 ) -> SnapshotFigures:
-    """Figures from ``SnapshotStore.list`` (ascending), the newest one's size and the log."""
+    """Return the figures from ``SnapshotStore.list`` (ascending), the newest size and the log."""
     end_offset = snapshots[-1].offset if snapshots else 0
     return SnapshotFigures(
         len(snapshots),

@@ -1,8 +1,8 @@
-"""Leases: which checkpoint files transfers are reading, and their open descriptors.
+"""Leases of checkpoint files: which files transfers read, and their open descriptors.
 
-Belongs here: the table of leases and their expiry by the time passed in. A lease belongs to a
-file, not to a reader: the leader keeps nothing per transfer, so a replica that stalls cannot
-hold disk space for longer than one lease. See: docs/architecture.md (A replica that fell behind).
+A lease belongs to a file, not to a reader. The leader keeps no state per transfer, so a stalled
+replica cannot hold disk space for longer than one lease. The caller passes the time in. See:
+docs/architecture.md (A replica that fell behind).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class _Lease:
     size: int
     expires_at_ms: int
     readers: int = 0
-    """Reads under way; the descriptor stays open for them whatever the clock says."""
+    """Reads under way; they keep the descriptor open even after the lease expired."""
 
 
 class LeaseTable:
-    """Open files by snapshot, each kept until nobody has read it for ``lease_ms``.
+    """Open files by snapshot, each kept until ``lease_ms`` after its last read.
 
     Any thread may call any method.
     """
@@ -45,7 +45,7 @@ class LeaseTable:
         now_ms: int,
         open_file: Callable[[SnapshotId], File],
     ) -> bytes:
-        """A slice of the file, which is opened if it is not; takes or renews its lease.
+        """Return a chunk of the file; open it if necessary, and take or renew its lease.
 
         Raises:
             StorageError: From ``open_file`` or the read.
@@ -72,12 +72,12 @@ class LeaseTable:
             return lease
 
     def size(self, snapshot_id: SnapshotId) -> int | None:
-        """Size of a leased file; None when it is not leased."""
+        """Return the size of a leased file; None if it is not leased."""
         lease = self._leases.get(snapshot_id)
         return None if lease is None else lease.size
 
     def held(self, now_ms: int) -> tuple[SnapshotId, ...]:
-        """Snapshots with a lease in force, ascending; what has expired is closed."""
+        """Return the snapshots with a valid lease, ascending; close those whose lease expired."""
         if not self._leases:
             return ()
         with self._lock:
@@ -88,7 +88,7 @@ class LeaseTable:
             return tuple(sorted(self._leases, key=lambda found: (found.offset, found.epoch)))
 
     def drop(self, snapshot_id: SnapshotId) -> None:
-        """End a lease now; a read under way finishes on its open file."""
+        """End a lease now; a read under way finishes on its open descriptor."""
         with self._lock:
             lease = self._leases.pop(snapshot_id, None)
             if lease is not None and lease.readers == 0:

@@ -1,8 +1,8 @@
-"""Names of checkpoint files, and the stages of their life that a name shows.
+"""Names of checkpoint files, and the states that the names show.
 
 A file is written as ``.part``, becomes ``.checkpoint`` by one rename when it is complete and
-verified, and leaves through ``.deleted`` (retired) or ``.corrupt`` (quarantined, kept for a
-person to look at). See: KIP-630, docs/reference/formats.md#checkpoint.
+verified, and ends as ``.deleted`` (retired) or ``.corrupt`` (quarantined, kept for analysis).
+See: KIP-630, docs/reference/formats.md#checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quorum.types import SnapshotId
 
 
 class FileState(Enum):
-    """A stage of a checkpoint file's life; the value is the suffix of its name."""
+    """State of a checkpoint file; the value is the suffix of its name."""
 
     SEALED = ".checkpoint"
     PART = ".checkpoint.part"
@@ -26,19 +26,19 @@ class FileState(Enum):
 
 
 OWN_PART_LABEL = "own"
-"""Marks the part file of a checkpoint written here, so that a download of the same snapshot
-at the same time has another file."""
+"""Label in the part file name of this node's own checkpoint, so that a download of the same
+snapshot at the same time uses another file."""
 
 _PARSED_MAX = 1024
 _PATHS_MAX = 256
-"""Few checkpoints are there at a time, and each is asked for many times; making a path costs more
-than looking whether the file is there."""
+"""There are few checkpoints at a time, and each is looked up many times. Building a path costs
+more than checking whether the file exists."""
 _OFFSET_DIGITS = 20
 _EPOCH_DIGITS = 10
 _OFFSET_MAX = (1 << 63) - 1
 _EPOCH_MAX = (1 << 31) - 1
 
-# The issue text shows epochs of 20 digits, Kafka writes 10: both are read. A part file may carry
+# The requirements show epochs of 20 digits, Kafka writes 10: both are read. A part file may have
 # a label, where Kafka has a random number.
 _NAME = re.compile(
     r"([0-9]{20})-([0-9]{10}|[0-9]{20})(?:-[0-9a-z]+(?=\.checkpoint\.part$))?"
@@ -49,7 +49,7 @@ _NAME = re.compile(
 def file_name(
     snapshot_id: SnapshotId, state: FileState = FileState.SEALED, *, label: str = ""
 ) -> str:
-    """``<offset, 20 digits>-<epoch, 10 digits>[-label]<suffix>``.
+    """Return ``<offset, 20 digits>-<epoch, 10 digits>[-label]<suffix>``.
 
     Raises:
         QuorumUsageError: A negative offset or epoch, or one wider than its field.
@@ -69,13 +69,13 @@ def file_path(
     *,
     label: str = "",
 ) -> Path:
-    """Where the file of that name lies in ``directory``; raises as ``file_name``."""
+    """Return the path of that file in ``directory``; raises as ``file_name``."""
     return directory / file_name(snapshot_id, state, label=label)
 
 
 @lru_cache(maxsize=_PARSED_MAX)
 def parse_name(name: str) -> tuple[SnapshotId, FileState] | None:
-    """What a file name says; None for a file that is no checkpoint in any stage."""
+    """Return the snapshot id and the state in a file name; None if it is no checkpoint file."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None

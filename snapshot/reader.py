@@ -1,10 +1,10 @@
-"""Reading a checkpoint: every byte checked, header first, footer last, nothing behind.
+"""Read a checkpoint with every byte verified: header first, footer last, no batch behind it.
 
-Belongs here: a whole file or buffer as verified batches. Serving slices of a file to other
-replicas is ``store``'s work and looks at no batch.
+This module reads a whole file or buffer as verified batches. ``store`` serves chunks of a file to
+other replicas and does not parse batches.
 
-Works on a plain path with the standard library alone, so that tools and Spark executors can
-use it; a store hands in its own file system instead.
+It works on a plain path with the standard library alone, so that tools and Spark executors can
+use it; a store passes its own file system.
 
 See: KIP-630, docs/reference/formats.md#checkpoint.
 """
@@ -26,7 +26,7 @@ from snapshot.naming import parse_name
 from snapshot.verifier import CheckpointSummary, CheckpointVerifier
 
 READ_BYTES = 1 << 20
-"""How much of a file is read at once."""
+"""Bytes of a file that are read at once."""
 
 
 class _Source(Protocol):
@@ -64,10 +64,10 @@ class _PlainFile:
 
 
 class CheckpointReader:
-    """One checkpoint, read from its beginning by each call; holds no open file between calls.
+    """One checkpoint; each call reads it from its beginning and leaves no file open.
 
-    Every method raises ``SnapshotCorruptError`` for content that is not what it must be and
-    ``StorageError`` when the file cannot be opened or read.
+    Every method raises ``SnapshotCorruptError`` for invalid content and ``StorageError`` if the
+    file cannot be opened or read.
     """
 
     def __init__(
@@ -80,10 +80,9 @@ class CheckpointReader:
     ) -> None:
         """Read ``source``, by ``fs`` if given.
 
-        ``snapshot_id`` defaults to what a path's name says; where it is known, every batch
-        must carry its epoch, and a header that says which checkpoint it is must say the same.
-        ``on_verified`` is called whenever a pass has seen the whole
-        file and found it intact.
+        ``snapshot_id`` defaults to the one in the path's name. If it is known, every batch must
+        have its epoch, and a header that names its checkpoint must name this one.
+        ``on_verified`` is called whenever a pass has read the whole file and found it intact.
         """
         self._source = source
         self._fs = fs
@@ -112,14 +111,14 @@ class CheckpointReader:
             source.close()
 
     def batches(self) -> Iterator[bytes]:
-        """Every batch in order, control batches included, each verified before it is given.
+        """Yield every batch in order, control batches included, after verifying it.
 
-        That the file is complete is known only at the end: a consumer must throw away what it
-        built when the iteration raises.
+        Only the end of the iteration proves the file complete. If it raises, the consumer must
+        discard what it built.
 
         Raises:
-            SnapshotCorruptError: At the first thing that is wrong, or at the end when the
-                footer is missing.
+            SnapshotCorruptError: At the first invalid byte, or at the end if there is no
+                footer.
         """
         verifier = self._verifier()
         yield from self._pass(verifier)
@@ -128,7 +127,7 @@ class CheckpointReader:
             self._on_verified(summary)
 
     def verify(self) -> CheckpointSummary:
-        """Read the whole file and say what it is.
+        """Read the whole file and return its summary.
 
         Raises:
             SnapshotCorruptError: It is damaged or incomplete.
@@ -142,7 +141,7 @@ class CheckpointReader:
         return summary
 
     def head(self) -> CheckpointHead:
-        """What the first batch says; reads no further than needed.
+        """Return the content of the first batch; reads no further than needed.
 
         Raises:
             SnapshotCorruptError: The first batch is damaged or not a snapshot header.
@@ -167,12 +166,12 @@ class CheckpointReader:
         return None if isinstance(self._source, bytes) else self._source
 
     def header(self) -> SnapshotHeader:
-        """The header record; see ``head``."""
+        """Return the header record; see ``head``."""
         head = self.head()
         return SnapshotHeader(
             head.last_contained_log_timestamp, head.log_digest, head.tagged, head.end
         )
 
     def voters(self) -> tuple[Voter, ...]:
-        """The voters that the checkpoint carries, none below kraft.version 1; see ``head``."""
+        """Return the voters in the checkpoint, none below kraft.version 1; see ``head``."""
         return self.head().voters

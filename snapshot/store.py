@@ -1,8 +1,8 @@
 """The checkpoint files of one partition directory: ``ports.SnapshotStore`` on a file system.
 
-Belongs here: which files there are, serving slices of them, retiring and quarantining them.
-The directory is the only truth: names are looked up in it, nothing but digests and open files
-is remembered. Which snapshots to keep is the core's decision (630.6).
+It lists the files, serves chunks of them, retires and quarantines them. It looks every name up in
+the directory, and caches only digests and open files. The core decides which snapshots to keep
+(630.6).
 
 See: KIP-630, requirements 630.2, 630.6, 630.9, docs/reference/formats.md#checkpoint.
 """
@@ -29,12 +29,12 @@ from snapshot.writer import CheckpointInfo
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedFile:
-    """A checkpoint file set aside because its content was not what it must be."""
+    """A checkpoint file that was set aside because its content is invalid."""
 
     snapshot_id: SnapshotId
     path: Path
     reason: str
-    """Empty for one found at start: why was reported by an earlier process."""
+    """Empty for a file found at start: an earlier process reported the reason."""
 
 
 def _order(snapshot_id: SnapshotId) -> tuple[int, int]:
@@ -48,15 +48,15 @@ class DirectorySnapshotStore:
     ``leased`` and ``reader`` may be called from any thread. At most one download at a time.
 
     Invariants:
-        1. A name ending in ``.checkpoint`` is complete: it was verified as it came in, or
-           written by us, and synced before it got the name.
+        1. A name ending in ``.checkpoint`` is complete: its content was verified during the
+           download, or written here, and synced before the rename.
         2. A leased file is not deleted.
     """
 
     def __init__(
         self, fs: FileSystem, directory: Path, clock: Clock, config: SnapshotConfig | None = None
     ) -> None:
-        """Use ``directory``, which exists once something is written. Touches no file."""
+        """Use ``directory``, which is created with the first file. Touches no file."""
         self.directory = directory
         self._fs = fs
         self._clock = clock
@@ -67,17 +67,17 @@ class DirectorySnapshotStore:
         self._postponed: set[SnapshotId] = set()
         self._reasons: dict[Path, str] = {}
         self.on_begun: Callable[[SnapshotId], None] | None = None
-        """Told of every slice read from the beginning of a file, on the thread that reads it."""
+        """Called for each read at the beginning of a file, on the reading thread."""
 
     def clean_up(self) -> tuple[str, ...]:
-        """Remove what a stopped process left behind; call once, before anything else.
+        """Remove the leftovers of a stopped process; call once, before anything else.
 
-        Part files go, but for that of the newest download, which ``recover_download`` takes up or
-        reports. So do files whose deletion had begun. On a full disk that download goes as well: it
-        can be had again, and a node whose log finds no space does not start.
+        Removed are part files and files whose deletion had begun. The newest download is kept for
+        ``recover_download``, except on a full disk: a download can be repeated, but a node whose
+        log has no space cannot start.
 
         Returns:
-            The names removed.
+            The removed names.
 
         Raises:
             StorageError: The disk failed.
@@ -98,14 +98,14 @@ class DirectorySnapshotStore:
         return tuple(last_pass)
 
     def _left_download(self) -> SnapshotId | None:
-        """The newest download that an earlier process run left; never one that is frozen here."""
+        """Return the newest download of an earlier process run, unless it is sealed here."""
         left = (
             found
             for name, found, state in self._files()
             if state is FileState.PART and name == file_name(found, state)
         )
         newest = max(left, key=_order, default=None)
-        return None if newest is None or newest in self._frozen_ids() else newest
+        return None if newest is None or newest in self._sealed_ids() else newest
 
     def _files(self) -> Iterable[tuple[str, SnapshotId, FileState]]:
         for name in self._fs.list_directory(self.directory):
@@ -116,19 +116,19 @@ class DirectorySnapshotStore:
     def _sealed(self) -> dict[SnapshotId, str]:
         return {found: name for name, found, state in self._files() if state is FileState.SEALED}
 
-    def _frozen_ids(self) -> Iterable[SnapshotId]:
+    def _sealed_ids(self) -> Iterable[SnapshotId]:
         return (found for _, found, state in self._files() if state is FileState.SEALED)
 
     def list(self) -> tuple[SnapshotId, ...]:
-        """Frozen checkpoints, ascending; includes the bootstrap one (0, 0) if present."""
-        return tuple(sorted(self._frozen_ids(), key=_order))
+        """Return the sealed checkpoints, ascending, with the bootstrap one (0, 0) if present."""
+        return tuple(sorted(self._sealed_ids(), key=_order))
 
     def latest(self) -> SnapshotId | None:
-        """The newest frozen checkpoint."""
-        return max(self._frozen_ids(), key=_order, default=None)
+        """Return the newest sealed checkpoint."""
+        return max(self._sealed_ids(), key=_order, default=None)
 
     def path(self, snapshot_id: SnapshotId) -> Path:
-        """Where a frozen checkpoint lies.
+        """Return the path of a sealed checkpoint.
 
         Raises:
             StorageError: There is none.
@@ -136,14 +136,14 @@ class DirectorySnapshotStore:
         path = file_path(self.directory, snapshot_id)
         if self._fs.exists(path):
             return path
-        # Written by others with an epoch of 20 digits.
+        # Other software may write epochs of 20 digits.
         name = self._sealed().get(snapshot_id)
         if name is None:
             raise StorageError(f"no checkpoint {snapshot_id}", self.directory)
         return self.directory / name
 
     def reader(self, snapshot_id: SnapshotId) -> CheckpointReader:
-        """A verifying reader; a complete pass through it also provides ``file_digest``.
+        """Return a verifying reader; a complete pass through it also caches ``file_digest``.
 
         Raises:
             StorageError: There is no such checkpoint.
@@ -160,7 +160,7 @@ class DirectorySnapshotStore:
         return self._fs.open(self.path(snapshot_id))
 
     def size(self, snapshot_id: SnapshotId) -> int:
-        """Bytes of the whole file.
+        """Return the bytes of the whole file.
 
         Raises:
             StorageError: There is no such checkpoint.
@@ -175,7 +175,7 @@ class DirectorySnapshotStore:
             file.close()
 
     def read_chunk(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> bytes:
-        """A slice of the file, cut without regard to batches; takes or renews a lease.
+        """Return a chunk of the file, independent of batch limits; take or renew a lease.
 
         Empty behind the end of the file.
 
@@ -193,12 +193,12 @@ class DirectorySnapshotStore:
         return chunk
 
     def file_digest(self, snapshot_id: SnapshotId) -> bytes:
-        """Identifies the whole file (``format.FileDigest``); remembered once known.
+        """Return the digest of the whole file (``format.FileDigest``); cached once known.
 
-        Only the first call for a file that did not go through our hands reads, and proves, it.
+        Only the first call for a file that was not written here reads and verifies the file.
 
         Raises:
-            SnapshotCorruptError: It is damaged.
+            SnapshotCorruptError: The file is damaged.
             StorageError: There is no such checkpoint, or it cannot be read.
         """
         known = self._digests.get(snapshot_id)
@@ -207,7 +207,7 @@ class DirectorySnapshotStore:
         return self.verify(snapshot_id).digest
 
     def log_digest(self, snapshot_id: SnapshotId) -> bytes:
-        """The running log digest at the checkpoint's end, from its header; empty if it has none.
+        """Return the running log digest at the checkpoint's end from its header; empty if absent.
 
         Raises:
             SnapshotCorruptError: The first batch is damaged.
@@ -215,13 +215,13 @@ class DirectorySnapshotStore:
         return self.reader(snapshot_id).head().log_digest
 
     def remember(self, info: CheckpointInfo) -> None:
-        """Keep the digest of a checkpoint just written, so that nobody reads it again for it."""
+        """Cache the digest of a checkpoint just written, so that it is not read again for it."""
         self._digests[info.snapshot_id] = info.digest
 
     # ------------------------------------------------------------------ download
 
     def begin_download(self, snapshot_id: SnapshotId) -> None:
-        """Open an empty part file; a download under way is given up.
+        """Create an empty part file; abandon a download under way.
 
         Raises:
             StorageError: The disk failed.
@@ -232,16 +232,16 @@ class DirectorySnapshotStore:
         self._download = Download(self._fs, self.directory, snapshot_id)
 
     def recover_download(self) -> FoundDownload | None:
-        """Take up the download that an earlier process run left; call once, after ``clean_up``.
+        """Resume the download of an earlier process run; call once, after ``clean_up``.
 
-        It is under way from then on, at the position that the result says. Where no byte of it can
-        be kept it is gone. What cannot be read counts as damaged.
+        The download is then under way at the position in the result. If no byte could be kept, its
+        file is removed. Unreadable content counts as damaged.
 
         Returns:
-            What was found and kept, or given up by ``clean_up``; None where there was nothing.
+            What was found and kept, or removed by ``clean_up``; None if there was nothing.
 
         Raises:
-            StorageError: It could not be cut or removed.
+            StorageError: The file could not be cut or removed.
         """
         snapshot_id = self._left_download()
         if snapshot_id is None:
@@ -249,7 +249,7 @@ class DirectorySnapshotStore:
         try:
             download = Download(self._fs, self.directory, snapshot_id, keeps_content=True)
         except StorageError as error:
-            # What can be had again is no reason to stay down.
+            # A download can be repeated, so the node must still start.
             self._fs.unlink(self.directory / file_name(snapshot_id, FileState.PART))
             return FoundDownload(snapshot_id, 0, 0, f"cannot be opened: {error}")
         found = download.recover()
@@ -264,7 +264,7 @@ class DirectorySnapshotStore:
         return download
 
     def write_chunk(self, snapshot_id: SnapshotId, position: int, chunk: bytes) -> None:
-        """Append to the part file, verifying as it grows; the verdict comes with the freeze.
+        """Append a chunk to the part file and verify it; ``seal_download`` reports corruption.
 
         Raises:
             QuorumUsageError: Not the download under way, or ``position`` is not its length.
@@ -273,12 +273,12 @@ class DirectorySnapshotStore:
         self._downloading(snapshot_id).write(position, chunk)
 
     def seal_download(self, snapshot_id: SnapshotId, file_digest: bytes = b"") -> Voters:
-        """Conclude verification, then make the file durable under its final name.
+        """Finish verification, then make the file durable under its final name.
 
-        It must have ``file_digest``, unless that is empty.
+        A non-empty ``file_digest`` must match.
 
         Returns:
-            The voter set the checkpoint carries (empty when it carries none).
+            The checkpoint's voter set; empty if it has none.
 
         Raises:
             QuorumUsageError: Not the download under way.
@@ -288,7 +288,7 @@ class DirectorySnapshotStore:
         download = self._downloading(snapshot_id)
         self._download = None
         try:
-            summary = download.freeze(file_digest)
+            summary = download.seal(file_digest)
         except SnapshotCorruptError as error:
             self._reasons[Path(str(error.path))] = str(error)
             raise
@@ -311,9 +311,9 @@ class DirectorySnapshotStore:
     # ------------------------------------------------------------------ retirement
 
     def delete(self, snapshot_ids: Iterable[SnapshotId]) -> None:
-        """Rename to ``.deleted`` and unlink; unknown ones are ignored.
+        """Rename to ``.deleted`` and unlink; unknown ids are ignored.
 
-        A leased file is kept and goes with a later call, when its lease has expired.
+        A leased file is kept; a later call removes it when its lease has expired.
 
         Raises:
             StorageError: The disk failed.
@@ -322,13 +322,13 @@ class DirectorySnapshotStore:
         if not wanted:
             return
         held = set(self._leases.held(self._clock.now_ms()))
-        frozen = self._sealed()
-        self._postponed = wanted & held & frozen.keys()
-        last_pass = sorted((wanted - held) & frozen.keys(), key=_order)
+        sealed = self._sealed()
+        self._postponed = wanted & held & sealed.keys()
+        last_pass = sorted((wanted - held) & sealed.keys(), key=_order)
         if not last_pass:
             return
         for snapshot_id in last_pass:
-            path = self.directory / frozen[snapshot_id]
+            path = self.directory / sealed[snapshot_id]
             retired = file_path(self.directory, snapshot_id, FileState.DELETED)
             self._fs.rename(path, retired)
             self._fs.unlink(retired)
@@ -336,16 +336,16 @@ class DirectorySnapshotStore:
         self._fs.sync_directory(self.directory)
 
     def leased(self, now_ms: int) -> tuple[SnapshotId, ...]:
-        """Those being read by transfers whose lease has not expired; closes the others."""
+        """Return the checkpoints with a valid lease; close those whose lease expired."""
         return self._leases.held(now_ms)
 
     # ------------------------------------------------------------------ quarantine
 
     def verify(self, snapshot_id: SnapshotId) -> CheckpointSummary:
-        """Read a frozen file from end to end; one found corrupt is quarantined.
+        """Read a sealed file from end to end; quarantine it if it is corrupt.
 
         Raises:
-            SnapshotCorruptError: It was quarantined; the error says where and why.
+            SnapshotCorruptError: It was quarantined; the error has the new path and the cause.
             StorageError: There is no such checkpoint, or it cannot be read.
         """
         try:
@@ -355,9 +355,9 @@ class DirectorySnapshotStore:
             raise SnapshotCorruptError(f"{error}; moved here", quarantined) from error
 
     def quarantine(self, snapshot_id: SnapshotId, reason: str) -> Path:
-        """Set a frozen file aside under another name, for a person to look at.
+        """Set a sealed file aside under another name, for analysis.
 
-        One of the same id that was set aside before is replaced.
+        A file of the same id that was set aside before is replaced.
 
         Returns:
             The new path.
@@ -377,7 +377,7 @@ class DirectorySnapshotStore:
 
     @property
     def quarantined(self) -> tuple[QuarantinedFile, ...]:
-        """Files set aside, those of earlier processes included, ascending."""
+        """Quarantined files, those of earlier processes included, ascending."""
         found: builtins.list[QuarantinedFile] = []
         for name, snapshot_id, state in self._files():
             if state is FileState.CORRUPT:
@@ -386,7 +386,7 @@ class DirectorySnapshotStore:
         return tuple(found)
 
     def close(self) -> None:
-        """Close every file. A download stays as it is, for the next process run to go on with."""
+        """Close every file. A download under way stays, for the next process run to resume."""
         self._leases.close()
         if self._download is not None:
             self._download.close()

@@ -1,8 +1,7 @@
-"""Proving a checkpoint while its bytes pass, in whatever pieces they come.
+"""Verify a checkpoint while its bytes arrive, in chunks of any size.
 
-Belongs here: one incremental check shared by reading a file and by receiving one, so that a
-download is verified when its last byte arrives, without a second pass.
-
+Readers and downloads share this incremental check, so a download is verified when its last byte
+arrives, without a second pass.
 See: KIP-630, requirement 630.9, docs/reference/formats.md#checkpoint.
 """
 
@@ -35,7 +34,7 @@ from snapshot.format import CheckpointHead, FileDigest
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSummary:
-    """What a whole, verified checkpoint turned out to be."""
+    """Content and size of a whole, verified checkpoint."""
 
     head: CheckpointHead
     footer: SnapshotFooter
@@ -47,14 +46,14 @@ class CheckpointSummary:
 
 
 class CheckpointVerifier:
-    """Takes a checkpoint's bytes in order and stops at the first thing that is wrong.
+    """Verifies a checkpoint's bytes in order and stops at the first error.
 
     Owned by one reader or one download; not for sharing between threads.
 
     Invariants:
-        1. Every byte fed lies in a batch that was verified, or in ``_tail``, the beginning of
-           the one batch that is not yet complete.
-        2. After an error was raised the object is of no further use.
+        1. Every byte fed lies in a verified batch or in ``_tail``, the beginning of the
+           incomplete batch.
+        2. After an error was raised, the object must not be used.
     """
 
     __slots__ = (
@@ -74,7 +73,7 @@ class CheckpointVerifier:
     def __init__(self, *, snapshot_id: SnapshotId | None = None, path: object = None) -> None:
         """Expect the epoch of ``snapshot_id`` if given, else that of the first batch.
 
-        A header that says which checkpoint it is must name ``snapshot_id``.
+        A header that names its checkpoint must name ``snapshot_id``.
         """
         self._path = path
         self._snapshot_id = snapshot_id
@@ -90,7 +89,7 @@ class CheckpointVerifier:
 
     @property
     def head(self) -> CheckpointHead | None:
-        """What the first batch said; None until it has passed."""
+        """Content of the first batch; None until it was verified."""
         return self._head
 
     @property
@@ -104,13 +103,13 @@ class CheckpointVerifier:
         return self._position + len(self._tail)
 
     def feed(self, chunk: bytes) -> list[tuple[Buffer, BatchHeader]]:
-        """Take the next bytes; the batches that became complete and proved intact.
+        """Verify the next bytes and return the batches that they completed.
 
-        Each comes as a buffer with its header in that buffer. The buffers are views that hold
-        ``chunk`` in memory while they are kept.
+        Each comes as a buffer with its header in that buffer. The buffers are views that keep
+        ``chunk`` in memory.
 
         Raises:
-            SnapshotCorruptError: Naming file, position and cause.
+            SnapshotCorruptError: With file, position and cause.
         """
         view = memoryview(chunk)
         found: list[tuple[Buffer, BatchHeader]] = []
@@ -127,14 +126,14 @@ class CheckpointVerifier:
         return found
 
     def _complete_tail(self, view: memoryview, found: list[tuple[Buffer, BatchHeader]]) -> int:
-        """Finish the batch begun by earlier chunks; how much of ``view`` that took."""
+        """Complete the batch that earlier chunks began; return the bytes of ``view`` it took."""
         tail = self._tail
         if not tail:
             return 0
         used = 0
         size = peek_size(tail)
         if size is None:
-            # Enough to learn the size, then ask again.
+            # Take just enough to learn the size.
             used = min(PEEK_BYTES - len(tail), len(view))
             tail += view[:used]
             size = peek_size(tail)
@@ -196,7 +195,7 @@ class CheckpointVerifier:
             self._footer = footers[0]
 
     def finish(self) -> CheckpointSummary:
-        """Say that all bytes have been fed.
+        """Conclude the verification after the last byte.
 
         Raises:
             SnapshotCorruptError: A batch is cut off, or header or footer is missing.

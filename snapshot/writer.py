@@ -1,7 +1,7 @@
-"""Writing a checkpoint so that its final name never shows a half-written file.
+"""Write a checkpoint so that its final name never shows an incomplete file.
 
-Belongs here: the part file and the freeze. What goes into the file is ``format``'s work, when
-one is written ``generator``'s.
+This module has the part file and its sealing. ``format`` defines the content, ``generator``
+decides when to write.
 
 See: KIP-630, requirement 630.2, docs/architecture.md (A checkpoint).
 """
@@ -20,15 +20,14 @@ from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
 from snapshot.naming import OWN_PART_LABEL, FileState, file_path
 
 SYNC_BYTES = 16 << 20
-"""A checkpoint of our own is synced this often as it grows: one large sync would keep the log's
-own syncs waiting."""
+"""Sync interval of our own checkpoint: one large sync would delay the log's own syncs."""
 DOWNLOAD_SYNC_BYTES = 256 << 20
-"""A download is synced this often: while it lasts the log does not grow, so nobody waits."""
+"""Sync interval of a download: the log does not grow meanwhile, so no log sync is delayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """A checkpoint that was written and frozen."""
+    """A checkpoint that was written and sealed."""
 
     snapshot_id: SnapshotId
     size_bytes: int
@@ -37,12 +36,12 @@ class CheckpointInfo:
     digest: bytes
     """The file digest; see ``format.FileDigest``."""
     duration_ms: int = 0
-    """Time it took, by a monotonic clock; 0 where nobody measured."""
+    """Duration by a monotonic clock; 0 if not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointProgress:
-    """How far a write has come; the total is not known before the end."""
+    """Progress of a write; the total is not known before the end."""
 
     records: int
     size_bytes: int
@@ -52,14 +51,14 @@ Progress: TypeAlias = Callable[[CheckpointProgress], None]
 
 
 class CheckpointCancelled(QuorateError):  # noqa: N818 - asked for, so not an error
-    """A checkpoint was given up on request; nothing of it is left."""
+    """A checkpoint was cancelled on request; its file was removed."""
 
 
 class PartFile:
-    """A checkpoint being filled: ``append`` until complete, then ``freeze`` or ``discard``.
+    """A checkpoint under construction: ``append`` until complete, then ``seal`` or ``discard``.
 
-    Owned by one writer or one download. Nothing of it is visible under the final name before
-    ``freeze`` returns.
+    Owned by one writer or one download. The final name does not exist before ``seal``
+    returns.
     """
 
     def __init__(
@@ -73,13 +72,13 @@ class PartFile:
         reserve_bytes: int = 0,
         keeps_content: bool = False,
     ) -> None:
-        """Create the file, or empty one that was left behind unless ``keeps_content``.
+        """Create the file; empty an existing one unless ``keeps_content``.
 
-        It is synced whenever ``sync_bytes`` have been added. It never grows into the last
-        ``reserve_bytes`` that are free, where the file system tells what is.
+        The file is synced after every ``sync_bytes``. It leaves ``reserve_bytes`` free, if the
+        file system reports its free space.
 
         Raises:
-            StorageError: It cannot be created.
+            StorageError: The file cannot be created.
         """
         self.snapshot_id = snapshot_id
         self.path = file_path(directory, snapshot_id, FileState.PART, label=label)
@@ -92,19 +91,19 @@ class PartFile:
         if not keeps_content:
             self._file.truncate(0)
         self.size_bytes = self._file.size()
-        # Of what an earlier process run wrote, nobody knows how much is durable.
+        # How much an earlier process run made durable is unknown.
         self._unsynced = self.size_bytes
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to ``size`` bytes from ``position`` on; fewer only at the end of the file.
+        """Return up to ``size`` bytes from ``position`` on; fewer only at the end of the file.
 
         Raises:
-            StorageError: They cannot be read.
+            StorageError: The bytes cannot be read.
         """
         return self._opened().read_at(position, size)
 
     def cut_to(self, size_bytes: int) -> None:
-        """Keep the first ``size_bytes`` only.
+        """Truncate the file to its first ``size_bytes``.
 
         Raises:
             StorageError: The disk failed.
@@ -114,11 +113,11 @@ class PartFile:
             self.size_bytes = self._unsynced = size_bytes
 
     def append(self, data: bytes) -> None:
-        """Write at the end; synced now and then.
+        """Write at the end; sync after every ``sync_bytes``.
 
         Raises:
-            StorageError: ``DiskFullError`` when there is no space, or only what is reserved; the
-                file has its former length.
+            StorageError: ``DiskFullError`` if there is no space but the reserve; the file keeps
+                its former length.
         """
         file = self._opened()
         if self._reserve_bytes:
@@ -130,14 +129,14 @@ class PartFile:
             self._sync(file)
             self._unsynced = 0
 
-    def freeze(self, state: FileState = FileState.SEALED) -> Path:
-        """Give the file its final name, or that of another ``state``; returns the new path.
+    def seal(self, state: FileState = FileState.SEALED) -> Path:
+        """Rename the file to its final name, or that of another ``state``; return the new path.
 
-        Durability: content is synced before the rename and the folder after it, so that after
-        a crash the name is there with all content, or not at all.
+        Durability: the content is synced before the rename and the folder after it, so after a
+        crash the name exists with all content, or not at all.
 
         Raises:
-            StorageError: The file is not, or perhaps not durably, under its name.
+            StorageError: The rename failed, or may not be durable.
         """
         file = self._opened()
         self._sync(file)
@@ -153,20 +152,20 @@ class PartFile:
         try:
             file.sync()
         except StorageError:
-            # What was not written may still be read, and the next sync may claim success. A later
-            # process run must not find it and go on with it.
+            # Unwritten data may still be readable, and the next sync may claim success. A later
+            # process run must not find this file and resume it.
             self.discard()
             raise
 
     def close(self) -> None:
-        """Leave the file as it is, for a later process run; it may be closed already."""
+        """Keep the file for a later process run; no effect if it is closed already."""
         self._has_left = True
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def discard(self) -> None:
-        """Remove the file; does nothing after ``freeze`` or ``close``."""
+        """Remove the file; does nothing after ``seal`` or ``close``."""
         if self._has_left:
             return
         self._has_left = True
@@ -176,18 +175,18 @@ class PartFile:
         self._fs.unlink(self.path)
 
     def _look_for_room(self, size_bytes: int) -> None:
-        # Anew each time: others write to this disk as well.
+        # Checked before every write, because the log grows on this disk as well.
         free = self._fs.free_bytes(self._directory)
         if free is not None and free < size_bytes + self._reserve_bytes:
             raise DiskFullError(
                 f"{free} bytes free after {self.size_bytes} of the checkpoint, {size_bytes} more "
-                f"and {self._reserve_bytes} in reserve wanted",
+                f"and {self._reserve_bytes} in reserve needed",
                 self.path,
             )
 
     def _opened(self) -> File:
         if self._file is None:
-            raise QuorateError(f"{self.path}: no longer open for writing")
+            raise QuorateError(f"{self.path}: is not open for writing")
         return self._file
 
 
@@ -209,17 +208,17 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
     progress: Progress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> CheckpointInfo:
-    """Write and freeze one checkpoint; on any exception nothing of it remains.
+    """Write and seal one checkpoint; on any exception its file is removed.
 
-    ``values`` is consumed lazily, a batch at a time; whatever it raises ends the write.
+    ``values`` is consumed lazily, a batch at a time; an exception from it ends the write.
     ``state_digest`` may be a function, called once ``values`` is exhausted. ``reserve_bytes``
     stay free, see ``PartFile``. ``progress`` and ``is_cancelled`` are called after each batch, in
-    the calling thread; ``progress`` may block to slow the write down. A file already frozen under
-    this id is replaced by the same bytes.
+    the calling thread; ``progress`` may block to slow the write down. A sealed file of the same id
+    is replaced by the same bytes.
 
     Raises:
-        CheckpointCancelled: ``is_cancelled`` said so.
-        QuorumUsageError: Contents that cannot be stored; see ``checkpoint_batches``.
+        CheckpointCancelled: ``is_cancelled`` returned true.
+        QuorumUsageError: The content cannot be stored; see ``checkpoint_batches``.
         StorageError: The disk failed, or is full (``DiskFullError``). After a failed sync the
             caller must stop the node.
     """
@@ -243,8 +242,8 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
             if progress is not None:
                 progress(CheckpointProgress(records, part.size_bytes))
             if is_cancelled is not None and is_cancelled():
-                raise CheckpointCancelled(f"checkpoint {snapshot_id} given up")
-        part.freeze()
+                raise CheckpointCancelled(f"checkpoint {snapshot_id} was cancelled")
+        part.seal()
     finally:
         part.discard()
     return CheckpointInfo(snapshot_id, part.size_bytes, records, digest.value())

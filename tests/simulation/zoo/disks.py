@@ -34,7 +34,7 @@ def failed_sync_retried(patch: Patch) -> None:
 def checkpoint_renamed_before_sync(patch: Patch) -> None:
     """A checkpoint gets its final name before its content is on disk."""
 
-    def freeze(part: PartFile, state: FileState = FileState.SEALED) -> Path:
+    def seal(part: PartFile, state: FileState = FileState.SEALED) -> Path:
         part._opened().close()
         part._file = None
         final = part._directory / file_name(part.snapshot_id, state)
@@ -43,7 +43,7 @@ def checkpoint_renamed_before_sync(patch: Patch) -> None:
         part._fs.sync_directory(part._directory)
         return final
 
-    patch.setattr(PartFile, "freeze", freeze)
+    patch.setattr(PartFile, "seal", seal)
 
 
 def checksum_not_checked(patch: Patch) -> None:
