@@ -75,7 +75,7 @@ class CopyLinks:
         claimed = PeerSession(copy.key, b"copy", _ask)
         # To the original the copy's hello is its own.
         is_own = receiver is self._original
-        if not is_own and self._heard_by(receiver).rival_of(claimed) is None:
+        if not is_own and self._heard_by(receiver).conflict_of(claimed) is None:
             raise Violation(
                 NAME, "a copy of a disk is heard beside its original", node=copy.id, by=receiver.id
             )

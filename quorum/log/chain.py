@@ -1,8 +1,7 @@
-"""Opening all segments of a log in order, and proving that they are one log.
+"""Open all segments of a log in order, and verify that they form one log.
 
-Between segments two things must meet: offsets, and the log digest, which covers the header
-fields that no batch checksum does. Below the stored durable end the digest must be the stored
-one as well.
+Between segments, offsets and log digests must match. The digest covers the header fields that no
+batch checksum covers. At the stored durable end the digest must equal the stored one.
 
 See: ADR 5 and 7.
 """
@@ -28,12 +27,12 @@ from quorum.ports import FileSystem
 from quorum.types import Epoch, EpochStart
 
 Progress = Callable[[int, int], None]
-"""Told bytes done and bytes in all."""
+"""Receives the bytes done and the total."""
 
 
 @dataclass(slots=True)
 class Chain:
-    """Segments opened so far. The caller closes them when opening fails."""
+    """Segments opened so far. The caller closes them if opening fails."""
 
     segments: list[Segment] = field(default_factory=list)
     epochs: list[EpochStart] = field(default_factory=list)
@@ -43,7 +42,7 @@ class Chain:
     torn_bytes: int = 0
     torn_cause: str = ""
     rebuilt: list[str] = field(default_factory=list)
-    """Names of digest files that were written anew."""
+    """Names of digest files that were rewritten."""
 
     def close(self) -> None:
         """Release all files."""
@@ -54,8 +53,8 @@ class Chain:
 class ChainOpener:
     """Opens the segments of one directory into a ``Chain``.
 
-    ``anchors`` gives digests by offset that other files hold. It is asked where a segment's own
-    file does not say the digest at its base: from the first of them on the digest is known again.
+    ``anchors`` returns digests by offset from other files. It is called if a segment's own file
+    has no digest for its base: digests are then known from the first anchor on.
     """
 
     def __init__(
@@ -80,11 +79,11 @@ class ChainOpener:
         self._start = LogStart()
 
     def open(self, bases: Sequence[int], stored: LogStart) -> None:
-        """Open and prove the segments of ``bases``, ascending and not empty; cut a torn tail.
+        """Open and verify the segments of ``bases``, ascending and not empty; cut a torn tail.
 
         Raises:
-            LogDamagedError: Bad bytes that are no torn tail, offsets that do not meet, or a
-                digest that is not the stored one. No segment was changed.
+            LogDamagedError: Invalid bytes that are no torn tail, offsets that do not match, or a
+                digest that differs from the stored one. No segment was changed.
             StorageError: A file could not be read.
         """
         total = sum(self._size(base) for base in bases)
@@ -109,14 +108,14 @@ class ChainOpener:
 
     def _first_tail(self, base: int, stored: LogStart) -> SegmentTail:
         start = stored.start
-        # The epoch before a segment that begins below the log start is not known; none is
-        # older than 0.
+        # The epoch before a segment that begins below the log start is unknown; none is lower
+        # than 0.
         epoch = start.epoch if base == start.offset else 0
         digest = stored.digest if base == start.offset else b""
         return SegmentTail(base, epoch, 0, EMPTY_LOG_DIGEST if base == 0 else digest)
 
     def _with_stored_digest(self, base: int, tail: SegmentTail) -> SegmentTail:
-        """``tail`` with the digest that the segment's own file says, if it is not known."""
+        """Return ``tail`` with the digest of the segment's digest file if it has none."""
         stored = read_digest_file(self._fs, self._directory, base)
         if stored is None:
             write_digest_file(self._fs, self._directory, base, tail.digest)
@@ -179,7 +178,7 @@ class ChainOpener:
         return found
 
     def _check_epochs(self, segment: Segment, scan: SegmentScan) -> None:
-        """No checksum covers a batch's epoch, but none may be later than what was voted in."""
+        """Check epochs, which no checksum covers: none may exceed the highest voted epoch."""
         epoch_max = self._epoch_max
         for entry in scan.epochs:
             if epoch_max is not None and entry.epoch > epoch_max:
@@ -204,7 +203,7 @@ class ChainOpener:
             )
 
     def _damage(self, cause: str, offset: int) -> LogDamagedError:
-        """Damage somewhere in the newest segment opened."""
+        """Return an error for damage in the newest segment opened."""
         if not self.chain.segments:
             return LogDamagedError(cause, path=self._directory, position=0, offset=offset)
         segment = self.chain.segments[-1]

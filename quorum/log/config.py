@@ -28,7 +28,7 @@ class LogConfig:
     )
 
     def problems(self) -> list[str]:
-        """Every setting that cannot work, as one sentence each; empty when all can."""
+        """Return one sentence per invalid setting; empty if all are valid."""
         return out_of_range(self)
 
     def validate(self) -> None:

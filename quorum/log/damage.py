@@ -1,9 +1,9 @@
-"""Telling a torn tail from damage, and setting damage aside.
+"""Distinguish a torn tail from damage, and set damaged segments aside.
 
-A crash can only lose or tear what was not yet durable: the end of the newest segment. Bytes
-that are bad anywhere else were lost by the disk, and with them perhaps something that this
-replica has acknowledged. Such a segment is never cut: it is renamed, with everything behind
-it, for the operator to look at, and the caller stores a vote floor first.
+A crash can only lose or tear data that was not yet durable: the end of the newest segment. Invalid
+bytes elsewhere are the disk's fault, and this replica may have acknowledged the lost records.
+Such a segment is never cut. It and all later segments are renamed for the operator, and the
+caller stores a vote floor first.
 
 See: ADR 7; Alagappan et al., "Protocol-Aware Recovery for Consensus-Based
 Storage" (FAST 2018).
@@ -42,21 +42,21 @@ _MAGIC_AT = 16
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What setting damage aside takes away."""
+    """The part of the log that a quarantine removes."""
 
     first_offset: int
-    """Everything from here on is gone from the log, or may be."""
+    """All records from here on are removed from the log, or may be lost."""
     end: OffsetAndEpoch
-    """The newest end this log may have acknowledged: the vote floor to store."""
+    """The highest end that this replica may have acknowledged: the vote floor to store."""
     segments: tuple[int, ...]
     """Base offsets of the segments set aside, ascending."""
 
 
 def find_batch(file: File, path: Path, position: int, least_offset: int) -> BatchHeader | None:
-    """The first valid batch at or behind ``position`` whose base is at least ``least_offset``.
+    """Return the first valid batch at or behind ``position`` with a base of ``least_offset`` on.
 
-    Looks at every byte position, since damage may have moved or eaten a batch's length.
-    ``position`` of the result counts from the start of the file.
+    Tries every byte position, since damage may have moved or destroyed a batch's length.
+    The ``position`` in the result counts from the start of the file.
     """
     size = file.size()
     while position + HEADER_BYTES <= size:
@@ -94,11 +94,11 @@ def evaluate(
     is_newest: bool,
     durable_offset: int,
 ) -> LogDamagedError | None:
-    """Decide about the bad bytes behind the batch that ends at ``end_offset``.
+    """Evaluate the invalid bytes behind the batch that ends at ``end_offset``.
 
     Returns:
-        None for a torn tail: in the newest segment, above the durable end, and no valid batch
-        behind it. Otherwise the damage.
+        None for a torn tail: in the newest segment, above the durable end, and with no valid
+        batch behind it. Otherwise the damage.
     """
     reason = ""
     if not is_newest:
@@ -127,15 +127,15 @@ def assess_loss(
     epoch_max: Epoch | None = None,
     owner: Uuid = ZERO_UUID,
 ) -> Loss:
-    """What ``quarantine`` would take away. Reads only.
+    """Return what ``quarantine`` would remove. Reads only.
 
-    The end is the newest of: the stored durable end, and the valid batches in the segments
-    concerned. A batch's offset and epoch lie outside its checksum, so one that contradicts
-    its neighbour, or names an epoch that was never stored, does not count: a vote floor
-    beyond any log would silence this replica for ever. ``epoch_max`` is the epoch of
-    ``quorum-state``; None: not known, and the epoch file has to do, which nothing protects.
-    ``owner`` is the directory id of the disk. Where its durable end is not known the result may be
-    too low: the caller has stored a floor for that before (``quorate.replica.unknown_end``).
+    The end is the highest of the stored durable end and the valid batches in the segments
+    concerned. Offset and epoch of a batch are outside its checksum. So a batch does not count if
+    it contradicts its neighbour or names an epoch that was never stored: a vote floor above every
+    log would silence this replica for ever. ``epoch_max`` is the epoch of ``quorum-state``; if it
+    is None (unknown), the unprotected epoch file replaces it. ``owner`` is the directory id of the
+    disk. If its durable end is unknown, the result may be too low: the caller has then stored a
+    floor before (``quorate.replica.unknown_end``).
     """
     bases = segment_bases(fs.list_directory(directory))
     damaged = _damaged_base(damage)
@@ -156,13 +156,13 @@ def assess_loss(
 
 
 def _damaged_base(damage: LogDamagedError) -> int:
-    """Base of the damaged segment; 0, which is all of them, when it is not in a segment."""
+    """Return the base of the damaged segment; 0 (all segments) if no segment is damaged."""
     base = parse_segment_name(Path(str(damage.path)).name)
     return 0 if base is None else base
 
 
 def _trusted_batches(fs: FileSystem, path: Path) -> Iterator[BatchHeader]:
-    """Valid batches of a segment that agree with those directly before and behind them."""
+    """Yield the valid batches of a segment that agree with their direct neighbours."""
     before: BatchHeader | None = None
     agrees = True
     for header in _valid_batches(fs, path):
@@ -204,18 +204,18 @@ def quarantine(
     owner: Uuid = ZERO_UUID,
     rebuilt: list[str] | None = None,
 ) -> Loss:
-    """Set the damaged segment and everything behind it aside, under ``.damaged`` names.
+    """Rename the damaged segment and all later ones to ``.damaged`` names.
 
-    ``store_vote_floor`` is called first and must make ``Loss.end`` durable: this replica may
-    have acknowledged what is taken away. Afterwards ``open_log`` finds a log that ends before the
-    damage. Repeatable after a crash at any point. ``epoch_max`` and ``owner``: see ``assess_loss``;
-    ``rebuilt``: see ``open_log``.
+    ``store_vote_floor`` is called first and must make ``Loss.end`` durable, because this replica
+    may have acknowledged the removed records. Afterwards ``open_log`` finds a log that ends before
+    the damage. Repeatable after a crash at any point. ``epoch_max`` and ``owner``: see
+    ``assess_loss``; ``rebuilt``: see ``open_log``.
 
-    Damage outside the segments (a log start that is unreadable or belongs to no checkpoint)
-    sets the whole log aside with the file concerned.
+    Damage outside the segments (a log start that is unreadable or matches no checkpoint)
+    sets the whole log and the damaged file aside.
 
     Raises:
-        StorageError: Files could not be renamed; what was renamed stays so.
+        StorageError: Files could not be renamed; completed renames remain.
     """
     loss = assess_loss(fs, directory, damage, epoch_max=epoch_max, owner=owner)
     store_vote_floor(loss)
@@ -248,7 +248,7 @@ def keep_copy(fs: FileSystem, path: Path) -> None:
 
 
 def _set_aside(fs: FileSystem, path: Path) -> None:
-    """Rename to ``.damaged``, numbered if an earlier quarantine took that name."""
+    """Rename to ``.damaged``, with a number if an earlier quarantine used that name."""
     if fs.exists(path):
         fs.rename(path, _free_name(fs, path))
 

@@ -1,8 +1,8 @@
 """``<base offset>.digest``: the log digest at a segment's base, one file per segment.
 
-With it the digests inside a segment can be computed from that segment alone, and recovery
-proves that a sealed segment is what was written, its unchecksummed header fields included:
-folding it must give the value at the next one's base (ADR 5).
+It makes the digests inside a segment computable from that segment alone. It also lets recovery
+verify a sealed segment, including the header fields that no checksum covers: the digest folded over
+the segment must equal the one at the next base (ADR 5).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from quorum.ports import FileSystem
 
 
 def write_digest_file(fs: FileSystem, directory: Path, base_offset: int, digest: bytes) -> None:
-    """Store the digest below ``base_offset`` durably; empty for "not known".
+    """Store the digest below ``base_offset`` durably; empty for "unknown".
 
     Raises:
-        StorageError: Old or new value is on disk.
+        StorageError: The old or the new value is on disk.
     """
     line = json.dumps({"offset": base_offset, "digest": digest.hex()}, separators=(",", ":"))
     replace_file(fs, segment_path(directory, base_offset, DIGEST_SUFFIX), seal(line))
 
 
 def read_digest_file(fs: FileSystem, directory: Path, base_offset: int) -> bytes | None:
-    """The stored digest, empty for "not known"; None when the file is missing or damaged.
+    """Return the stored digest, empty for "unknown"; None if the file is missing or damaged.
 
     Raises:
-        StorageError: It is there and cannot be read. That is no reason to write it anew: what
-            cannot be read now may be intact, and nothing else knows the value.
+        StorageError: The file exists but cannot be read. The caller must not rewrite it: it may be
+            intact, and the value is stored nowhere else.
     """
     path = segment_path(directory, base_offset, DIGEST_SUFFIX)
     try:
@@ -47,5 +47,5 @@ def read_digest_file(fs: FileSystem, directory: Path, base_offset: int) -> bytes
     except StorageError:
         if fs.exists(path):
             raise
-        return None  # trimmed away meanwhile
+        return None  # trimmed in the meantime
     return digest if len(digest) in (0, LOG_DIGEST_BYTES) else None

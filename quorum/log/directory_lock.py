@@ -1,8 +1,8 @@
-"""One process per data directory, enforced by the operating system.
+"""Lock of a data directory: one process at a time, enforced by the operating system.
 
-The lock dies with its process, so a crash never leaves a directory locked. Only real
-directories need it: a simulated disk has one owner by construction. Kafka's controllers lock the
-same file in their way, so neither program starts on a directory that the other one is using.
+The lock ends with its process, so a crash never leaves a directory locked. Only real directories
+need it: a simulated disk has one owner by construction. Kafka's controllers lock the same file by
+``lockf``, so neither program starts on a directory that the other one uses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DirectoryLock:
             raise StorageError(f"cannot open the lock file: {error.strerror}", path) from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A lock of another kind, which does not see the first: that of a Java process.
+            # A Java process uses this kind of lock, which ignores the first one.
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._fd)
@@ -41,7 +41,7 @@ class DirectoryLock:
             raise StorageError("the data directory is in use by another process", path) from error
 
     def release(self) -> None:
-        """Let others in; calling it again does nothing."""
+        """Release the lock; calling it again does nothing."""
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -1,9 +1,8 @@
 """``quorum-state``: the epoch, its leader and the vote cast in it, on disk.
 
-The first line is Kafka's JSON of data version 1, with our vote floor and the disk's directory id
-in fields that Kafka's reader passes over; the second line is a checksum. A replica that forgets a
-vote may vote twice, so a file that cannot be trusted, or is another disk's, stops the node instead
-of reading as "no vote".
+The first line is Kafka's JSON of data version 1. Our vote floor and the disk's directory id are in
+fields that Kafka's reader ignores. The second line is a checksum. A replica that loses a vote may
+vote twice, so a damaged file, or one of another disk, stops the node; it never reads as "no vote".
 
 See: KIP-595 (QuorumState), KIP-853 (data version 1), ADR 7 (vote floor).
 """
@@ -34,7 +33,7 @@ VERSIONS_READ = (0, 1)
 
 
 def encode_election_state(state: ElectionState, owner: Uuid = ZERO_UUID) -> str:
-    """The JSON line of data version 1; ``owner`` is the directory id of the disk, if known."""
+    """Return the JSON line of data version 1; ``owner`` is the disk's directory id, if known."""
     voted = state.voted or ReplicaKey(NO_NODE)
     fields: dict[str, object] = {
         "leaderId": state.leader_id,
@@ -64,7 +63,7 @@ def decode_election_state(line: str) -> ElectionState:
     """Read the JSON line of data version 0 or 1.
 
     Raises:
-        ValueError: Not such a line, or of a version this release does not know.
+        ValueError: Malformed, or of a version that this release does not know.
     """
     fields = parse_object(line)
     version = fields.get("data_version")
@@ -72,7 +71,7 @@ def decode_election_state(line: str) -> ElectionState:
         raise ValueError(f"data_version {version!r}; this release reads {VERSIONS_READ}")
     voted_id = integer_field(fields, "votedId", least=NO_NODE, default=NO_NODE)
     return ElectionState(
-        # Kafka writes epoch -1 for "never took part".
+        # Kafka writes epoch -1 for a replica that never took part.
         epoch=max(integer_field(fields, "leaderEpoch", least=-1, default=-1), 0),
         leader_id=integer_field(fields, "leaderId", least=NO_NODE, default=NO_NODE),
         voted=None if voted_id == NO_NODE else ReplicaKey(voted_id, _voted_directory(fields)),
@@ -88,17 +87,17 @@ def _bootstrap_state(fields: dict[str, object]) -> BootstrapState | None:
     voter_list, is_complete = fields.get("voterList", {}), fields.get("isBootstrapped", False)
     if not isinstance(voter_list, dict) or type(is_complete) is not bool:
         raise ValueError(f"voter list {voter_list!r}, isBootstrapped {is_complete!r}")
-    lives = tuple(
+    incarnations = tuple(
         sorted(
             (int(key), uuid_from_text(str(incarnation))) for key, incarnation in voter_list.items()
         )
     )
     incarnation_id = uuid_from_text(_text(fields, "incarnationId"))
-    ids = [key for key, _ in lives]
+    ids = [key for key, _ in incarnations]
     has_odd_ids = len(set(ids)) != len(ids) or min(ids, default=0) < 0
-    if has_odd_ids or ZERO_UUID in (incarnation_id, *dict(lives).values()):
+    if has_odd_ids or ZERO_UUID in (incarnation_id, *dict(incarnations).values()):
         raise ValueError(f"incarnationId {fields['incarnationId']!r}, voter list {voter_list!r}")
-    return BootstrapState(incarnation_id, lives, is_complete)
+    return BootstrapState(incarnation_id, incarnations, is_complete)
 
 
 def _text(fields: dict[str, object], name: str) -> str:
@@ -129,24 +128,24 @@ def _vote_floor(fields: dict[str, object]) -> OffsetAndEpoch | None:
 class ElectionFile:
     """``ports.ElectionStore`` on one file. Owned by the writer thread.
 
-    Invariant: after any crash ``load`` gives the state of the last ``save`` that returned, or
-    of the one that was under way.
+    Invariant: after any crash ``load`` returns the state of the last ``save`` that returned, or
+    of the one under way.
     """
 
     def __init__(self, fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) -> None:
-        """``owner``: directory id of this disk; what names another one is not loaded."""
+        """Use the file of the disk ``owner``; a file that names another disk is not loaded."""
         self._fs = fs
         self._path = directory / QUORUM_STATE_NAME
         self._owner = owner
         self._known: tuple[bytes, ElectionState] | None = None
-        """What was read last and what it says: a start reads the file several times."""
+        """Last content read and its state, cached: a start reads the file several times."""
 
     def exists(self) -> bool:
-        """Whether there is a file; formatting writes one, so a replica without has lost it."""
+        """Whether the file exists. Formatting writes it, so a replica without it has lost it."""
         return self._fs.exists(self._path)
 
     def load(self) -> ElectionState:
-        """The stored state, or the default when the file does not exist.
+        """Return the stored state, or the default if the file does not exist.
 
         Raises:
             ElectionStateError: Unreadable, checksum missing or wrong, a future version, or the
@@ -155,9 +154,9 @@ class ElectionFile:
         return self._load(is_foreign=False)
 
     def load_foreign(self) -> ElectionState:
-        """Like ``load`` for a file written by Kafka, which has no checksum line.
+        """Load a file that Kafka may have written, which has no checksum line.
 
-        For tools that read another cluster's directory; never for taking part in elections.
+        For tools that read another cluster's directory; never for elections.
 
         Raises:
             ElectionStateError: Unreadable, or a future version.
@@ -186,30 +185,30 @@ class ElectionFile:
             raise ElectionStateError(f"unusable election state: {error}", self._path) from error
 
     def _check_owner(self, line: str) -> None:
-        """A vote of another disk must not pass for this one's; old files do not say whose they are.
+        """Refuse a vote of another disk; files of old releases name no disk.
 
         Raises:
-            ValueError: It is of another disk.
+            ValueError: The file names another disk.
         """
         owner = _text(parse_object(line), "directoryId")
         if owner and self._owner not in (ZERO_UUID, uuid_from_text(owner)):
             raise ValueError(
-                f"written by the disk {owner}, and this one is {uuid_to_text(self._owner)}"
+                f"written by the disk {owner}, but this one is {uuid_to_text(self._owner)}"
             )
 
     def save(self, state: ElectionState) -> None:
         """Replace the state durably.
 
         Raises:
-            StorageError: Old or new state is on disk; a promise may not be made.
+            StorageError: The old or the new state is on disk; no promise may be sent.
         """
         replace_file(self._fs, self._path, seal(encode_election_state(state, self._owner)))
 
     def save_foreign(self, state: ElectionState) -> None:
-        """Replace the state durably by what Kafka itself writes: no checksum, nothing of ours.
+        """Replace the state durably by a file as Kafka writes it, without checksum or own fields.
 
         Raises:
-            StorageError: Old or new state is on disk.
+            StorageError: The old or the new state is on disk.
         """
         plain = ElectionState(state.epoch, state.leader_id, state.voted)
         replace_file(self._fs, self._path, encode_election_state(plain).encode())

@@ -1,14 +1,15 @@
-"""Holding the epochs of a foreign log against what else names them.
+"""Compare the epochs of a foreign log with other evidence of them.
 
-A batch's epoch lies outside its checksum. Between batches it is proven by never falling, so one
-that rotted in the last batch, or between two changes of leader, joins its neighbours. Where no
-log digest is stored for the end of the log, as in Kafka's directories, there are three witnesses:
-the leader change, under a checksum, that opens every epoch and nothing else;
-``leader-epoch-checkpoint``; and the epoch of ``quorum-state``, which is on disk before a batch of
-that epoch is.
+A batch's epoch is outside its checksum. Within the log, epochs only have to be non-decreasing. So a
+corrupt epoch of the last batch, or one between two leader changes, can look valid. If no log digest
+is stored for the end of the log, as in Kafka's directories, there are three other sources:
 
-What disagrees is told and not decided: records are under checksums and stay readable, and only the
-first witness is protected itself.
+- the leader change, under a checksum, which opens every epoch and nothing else;
+- ``leader-epoch-checkpoint``;
+- the epoch of ``quorum-state``, which is on disk before a batch of that epoch.
+
+A mismatch is reported, not resolved: records are under checksums and stay readable, and only the
+leader change is itself protected.
 
 See: KIP-101, KIP-595, docs/reference/formats.md.
 """
@@ -41,28 +42,28 @@ class _Place(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """What the batches of a log say."""
+    """Epochs and control batches found in a log."""
 
     segments: Sequence[Segment]
     epochs: Mapping[int, Epoch]
-    """By base offset, the epoch of every batch that is not of the epoch of the one before it, the
-    first batch included; ascending."""
+    """Epoch by base offset, for the first batch and for every batch whose epoch differs from that
+    of the batch before it; ascending."""
     controls: Mapping[int, int]
     """Position in its segment of every control batch, by base offset."""
 
     @property
     def start_offset(self) -> int:
-        """Where the first segment begins."""
+        """Base offset of the first segment."""
         return self.segments[0].base_offset
 
     def place(self, offset: int) -> _Place:
-        """The batch that contains ``offset``; the end of the log if none does."""
+        """Return the batch that contains ``offset``; the end of the log if none does."""
         for segment in reversed(self.segments):
             if segment.base_offset <= offset:
                 try:
                     found = segment.locate(offset, segment.tail)
                 except CorruptBatchError:
-                    # Cut since it was scanned: its end stands for the place.
+                    # Cut since the scan: report the end of the segment.
                     found = None
                 position = segment.tail.position if found is None else found[0]
                 return _Place(segment.path, position, offset)
@@ -70,12 +71,12 @@ class LogFacts(NamedTuple):
 
 
 def epoch_problems(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
-    """One sentence for each place where a witness contradicts the batches, with file and position.
+    """Yield one sentence for each contradiction to the batches, with file and position.
 
-    Read the log before. Where it is written to meanwhile, the files beside it are then the newer
-    ones: ``quorum-state`` is never behind the epochs that were read, and what
-    ``leader-epoch-checkpoint`` says is looked at only inside of the log that was read, up to its
-    last entry there, so it does not matter which of the two is written first.
+    Read the log before the call. If a node writes to it meanwhile, the side files are newer than
+    the log: ``quorum-state`` is never behind the epochs read. ``leader-epoch-checkpoint`` is
+    compared only inside the log as read, up to its last entry there, so the write order of the
+    two files does not matter.
 
     Raises:
         StorageError: A file could not be read.
@@ -88,13 +89,13 @@ def epoch_problems(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator
 def _against_leader_changes(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
     opens = {offset: _is_leader_change(facts, offset) for offset in facts.controls}
     if not any(opens.values()) and not ElectionFile(fs, directory).exists():
-        # Not a quorum's log but, as far as can be seen, a topic's: no leader writes itself in.
+        # Not a quorum's log but apparently a topic's, which has no leader changes.
         return
     for offset, epoch in facts.epochs.items():
-        # A log that was trimmed may begin anywhere in an epoch.
+        # A trimmed log may begin in the middle of an epoch.
         if opens.get(offset, False) is False and (offset > facts.start_offset or offset == 0):
             yield (
-                f"{facts.place(offset)}: epoch {epoch} begins here, and with no leader change; the "
+                f"{facts.place(offset)}: epoch {epoch} begins here without a leader change; the "
                 "epoch of this batch or of the last leader change before it is wrong"
             )
     for offset in sorted({each for each, is_one in opens.items() if is_one} - facts.epochs.keys()):
@@ -106,7 +107,7 @@ def _against_leader_changes(fs: FileSystem, directory: Path, facts: LogFacts) ->
 
 
 def _is_leader_change(facts: LogFacts, offset: int) -> bool | None:
-    """None where that cannot be told: the batch is not there any more, or no control batch."""
+    """Return None if it cannot be determined: the batch is gone, or is not a control batch."""
     segment = next(each for each in reversed(facts.segments) if each.base_offset <= offset)
     try:
         data = segment.read(offset, 1, segment.tail.end_offset)
@@ -118,13 +119,13 @@ def _is_leader_change(facts: LogFacts, offset: int) -> bool | None:
 
 
 def _against_epoch_file(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
-    """Entries may end before the log does and go on behind its end: a crash leaves both."""
+    """Compare the epoch file. It may end before the log or behind it: a crash leaves both."""
     file = EpochFile(fs, directory)
     if not fs.exists(file.path):
         return
     stored = file.load()
     if stored is None:
-        yield f"{file.path}: malformed, so it cannot witness the epochs of the batches"
+        yield f"{file.path}: malformed, so it cannot confirm the epochs of the batches"
         return
     end_offset = facts.segments[-1].tail.end_offset
     entries = {
@@ -138,10 +139,10 @@ def _against_epoch_file(fs: FileSystem, directory: Path, facts: LogFacts) -> Ite
         # The first entry moves up with a log start, which Kafka does not store.
         is_moved = offset == first and _epoch_at(facts, offset) == entries.get(offset)
         if entries.get(offset) != found.get(offset) and not is_moved:
-            said = f"epoch {entries[offset]} begins" if offset in entries else "no epoch begins"
+            entry = f"epoch {entries[offset]}" if offset in entries else "no epoch"
             yield (
-                f"{facts.place(offset)}: the batch is of epoch {_epoch_at(facts, offset)}, and "
-                f"{EPOCH_FILE_NAME} says that {said} here"
+                f"{facts.place(offset)}: the batch is of epoch {_epoch_at(facts, offset)}, but "
+                f"{EPOCH_FILE_NAME} has {entry} beginning here"
             )
 
 
@@ -161,5 +162,5 @@ def _against_election(fs: FileSystem, directory: Path, facts: LogFacts) -> Itera
         if epoch > state.epoch:
             yield (
                 f"{facts.place(offset)}: the batch is of epoch {epoch}, "
-                f"and {QUORUM_STATE_NAME} knows none after {state.epoch}"
+                f"but {QUORUM_STATE_NAME} has no epoch after {state.epoch}"
             )

@@ -1,7 +1,7 @@
 """``leader-epoch-checkpoint``: the epoch history in Kafka's text format.
 
-The log itself is the truth: recovery derives the history from the batches and rewrites this
-file when it is missing or says something else. It is here for Kafka's tools and readers.
+The log is authoritative: recovery derives the history from the batches and rewrites this
+file if it is missing or differs. It exists for Kafka's tools and readers.
 
 See: KIP-101 (leader epoch checkpoint), KIP-279, requirement 279.5.
 """
@@ -20,14 +20,14 @@ from quorum.types import EpochStart
 
 
 def encode_epochs(epochs: Sequence[EpochStart]) -> bytes:
-    """Version 0, the number of entries, then one entry per line."""
+    """Encode as version 0, the number of entries, then one entry per line."""
     lines = ["0", str(len(epochs))]
     lines += [f"{entry.epoch} {entry.start_offset}" for entry in epochs]
     return ("\n".join(lines) + "\n").encode()
 
 
 def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
-    """Read the text format; nothing or the version alone means no entries, as in Kafka.
+    """Decode the text format; an empty file or the version alone means no entries, as in Kafka.
 
     Raises:
         ValueError: Malformed, of another version, or not ascending in both columns.
@@ -61,19 +61,19 @@ class EpochFile:
         self.path = directory / EPOCH_FILE_NAME
 
     def load(self) -> tuple[EpochStart, ...] | None:
-        """The stored history; None when the file is missing, unreadable or malformed."""
+        """Return the stored history; None if the file is missing, unreadable or malformed."""
         try:
             if not self._fs.exists(self.path):
                 return None
             return decode_epochs(read_file(self._fs, self.path))
         except (ValueError, StorageError):
-            # Not an error of the log: the history is derived from it again.
+            # Not an error of the log: the history is derived again from the batches.
             return None
 
     def save(self, epochs: Sequence[EpochStart]) -> None:
         """Replace the history durably.
 
         Raises:
-            StorageError: Old or new history is on disk.
+            StorageError: The old or the new history is on disk.
         """
         replace_file(self._fs, self.path, encode_epochs(epochs))

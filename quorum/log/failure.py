@@ -1,7 +1,7 @@
-"""What ends a log: a write or sync that failed, after which nothing is written any more.
+"""Failure of a log: after a failed write or sync the log accepts no more writes.
 
-A failed sync may have dropped what it was asked to keep, so trying again would call durable what is
-not (ADR 7). Entered once per pass of the writer, so these are plain objects, made once per log.
+A failed sync may have dropped data, so a retry could report data as durable that is lost (ADR 7).
+The writer enters these context managers once per pass, so they are plain objects, one per log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from quorum.errors import DiskFullError, StorageError
 
 
 class _UnlessFull:
-    """As ``Failure``, except that a full disk ends nothing."""
+    """As ``Failure``, but ignores a full disk."""
 
     __slots__ = ("_failure",)
 
@@ -20,7 +20,7 @@ class _UnlessFull:
         self._failure = failure
 
     def __enter__(self) -> None:
-        """Begin work that a full disk leaves undone."""
+        """Begin work that leaves no change on a full disk."""
 
     def __exit__(
         self,
@@ -33,21 +33,21 @@ class _UnlessFull:
 
 
 class Failure:
-    """Why a log may not be used any further; a ``with`` block notes a ``StorageError`` inside.
+    """Cause that makes a log unusable; as a context manager, it records a ``StorageError``.
 
-    ``unless_full``, entered instead, is for work that a full disk leaves as it was, so that it may
-    be tried again.
+    ``unless_full`` is the context manager for work that leaves the log unchanged on a full disk, so
+    that it may be retried.
     """
 
     __slots__ = ("cause", "unless_full")
 
     def __init__(self) -> None:
         self.cause = ""
-        """Empty while nothing has failed."""
+        """Empty as long as nothing has failed."""
         self.unless_full = _UnlessFull(self)
 
     def __enter__(self) -> None:
-        """Begin work after whose failure nothing may be written."""
+        """Begin work after whose failure the log must not be written."""
 
     def __exit__(
         self,

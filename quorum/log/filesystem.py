@@ -1,7 +1,7 @@
 """The real file system behind ``ports.FileSystem``: unbuffered POSIX files.
 
-Belongs here: system calls and the translation of their errors. What is written where, and in
-which order it must reach the disk, is decided by the files above.
+It contains the system calls and the translation of their errors. The modules above decide what is
+written and in which order it becomes durable.
 
 Data is synced with ``fdatasync``, which also writes the length a file has grown to; names are
 synced by ``fsync`` of their directory. See: Pillai et al., "All File Systems Are Not Created
@@ -35,10 +35,10 @@ class OsFile:
         self._path = path
         self._fd = descriptor
         self._end = -1
-        """Where the next ``append`` goes; -1 when the kernel has to be asked."""
+        """Position of the next ``append``; -1 if the kernel must be asked."""
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to ``size`` bytes from ``position``; fewer only at the end of the file.
+        """Return up to ``size`` bytes from ``position``; fewer only at the end of the file.
 
         Raises:
             StorageError: The device failed, or the file is closed.
@@ -49,7 +49,7 @@ class OsFile:
                 return data
             parts = [data]
             missing = size - len(data)
-            # One call may return less than asked for large sizes.
+            # For large sizes one call may return less than requested.
             while missing and (data := os.pread(self._fd, missing, position + size - missing)):
                 parts.append(data)
                 missing -= len(data)
@@ -58,14 +58,14 @@ class OsFile:
         return b"".join(parts)
 
     def append(self, data: bytes) -> int:
-        """Write all of ``data`` at the end; a part that fitted is taken back on failure.
+        """Write all of ``data`` at the end; a failure restores the former length.
 
         Returns:
             The position where ``data`` begins.
 
         Raises:
             DiskFullError: No space; the file has its former length.
-            StorageError: Any other failure, also one to restore the length.
+            StorageError: Any other failure, also of restoring the length.
         """
         position = self._end if self._end >= 0 else self.size()
         try:
@@ -80,7 +80,7 @@ class OsFile:
         """Overwrite at ``position``.
 
         Raises:
-            StorageError: Some of it may have been written.
+            StorageError: A part may have been written.
         """
         self._end = -1
         try:
@@ -100,7 +100,7 @@ class OsFile:
         """Cut the file to ``size`` bytes.
 
         Raises:
-            StorageError: The length is what it was.
+            StorageError: The length is unchanged.
         """
         self._end = -1
         try:
@@ -113,7 +113,7 @@ class OsFile:
 
         Raises:
             StorageError: Never ``DiskFullError``: after a failed sync the kernel may have
-                dropped the data, so nobody may try again.
+                dropped the data, so it must not be retried.
         """
         try:
             _fdatasync(self._fd)
@@ -121,7 +121,7 @@ class OsFile:
             raise StorageError(f"cannot sync: {error.strerror or error}", self._path) from error
 
     def size(self) -> int:
-        """Length in bytes.
+        """Return the length in bytes.
 
         Raises:
             StorageError: The file is closed.
@@ -129,7 +129,7 @@ class OsFile:
         try:
             return os.fstat(self._fd).st_size
         except OSError as error:
-            raise _translated(error, self._path, "tell its size") from error
+            raise _translated(error, self._path, "read its size") from error
 
     def close(self) -> None:
         """Release the descriptor; calling it again does nothing."""
@@ -167,7 +167,7 @@ class OsFileSystem:
             raise _translated(error, path, "look up") from error
 
     def list_directory(self, path: Path) -> list[str]:
-        """Names in it, sorted; empty when it does not exist."""
+        """Return the sorted names in it; empty if it does not exist."""
         try:
             return sorted(entry.name for entry in path.iterdir())
         except FileNotFoundError:
@@ -176,7 +176,7 @@ class OsFileSystem:
             raise _translated(error, path, "list") from error
 
     def make_directory(self, path: Path) -> None:
-        """Create it with its parents, durably; nothing happens when it exists."""
+        """Create it with its parents, durably; no effect if it exists."""
         try:
             missing = [folder for folder in (path, *path.parents) if not folder.exists()]
             for folder in reversed(missing):
@@ -195,7 +195,7 @@ class OsFileSystem:
             raise _translated(error, old, f"rename to {new.name}") from error
 
     def unlink(self, path: Path) -> None:
-        """Remove a file; nothing happens when it does not exist."""
+        """Remove a file; no effect if it does not exist."""
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -205,7 +205,7 @@ class OsFileSystem:
         """Make creations, renames and removals in it durable.
 
         Raises:
-            StorageError: They may or may not be; the caller must stop.
+            StorageError: Their durability is unknown; the caller must stop.
         """
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -217,7 +217,7 @@ class OsFileSystem:
             raise StorageError(f"cannot sync: {error.strerror or error}", path) from error
 
     def free_bytes(self, path: Path) -> int | None:
-        """Bytes free to this process; None where the system does not tell."""
+        """Return the bytes free to this process; None if the system does not report them."""
         try:
             figures = os.statvfs(path)
         except OSError:
@@ -225,7 +225,7 @@ class OsFileSystem:
         return figures.f_bavail * figures.f_frsize
 
     def modified_ms(self, path: Path) -> int | None:
-        """The file's time of modification; None where the system does not tell."""
+        """Return the file's modification time; None if the system does not report it."""
         try:
             return path.stat().st_mtime_ns // 1_000_000
         except OSError:

@@ -1,20 +1,20 @@
-"""``high-watermark`` and its copy: how far the log was committed, how far it was surely on disk.
+"""``high-watermark`` and its copy: how far the log is committed, and how far it is durable.
 
-Two lower bounds that are written after the fact and synced only now and then:
+Both values are lower bounds, written after the fact and synced at intervals:
 
-- the high watermark, so that readers of the directory know what is committed;
-- the durable end with the log digest there. Recovery may cut a torn tail above it; anything
-  bad below it is damage (ADR 7).
+- the high watermark tells readers of the directory what is committed;
+- the durable end with the log digest there. Recovery may cut a torn tail above it; invalid
+  bytes below it are damage (ADR 7).
 
-A bound may be too low after a crash, never too high: it is written only after what it says
-has become true, and lowered durably before the log is cut. Two slots in different sectors
-are written in turn, so that a torn write leaves the older one. What ``secure`` has synced lies
-in two further slots, so that no later write can tear it.
+A bound may be too low after a crash, never too high: it is written only after it has become
+true, and lowered durably before the log is cut. Two slots in different sectors are written in
+turn, so that a torn write leaves the older one. ``secure`` syncs two further slots, so that no
+later write can tear them.
 
-Nothing else says what this replica may have acknowledged, so everything is written to two files,
-one after the other, and the newest slot of both counts. A slot names the disk that it is of:
-another disk's marks are no marks. Where no slot of either file is intact the bounds are not known,
-which is not the same as zero (ADR 39).
+No other file records what this replica may have acknowledged. So every bound goes to two files,
+one after the other, and the newest slot of both counts. A slot names its disk; slots of another
+disk do not count. If no slot of either file is intact, the bounds are unknown, which is not the
+same as zero (ADR 39).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from quorum.values import value
 
 _SLOT = struct.Struct(">4sQqqiB16s16s")
 _SLOT_1 = struct.Struct(">4sQqqiB16s")
-"""Of releases that kept one file and named no disk in it."""
+"""Slot of older releases, which kept one file and named no disk in it."""
 _CHECKSUM = struct.Struct(">I")
 _MAGIC = b"QHW2"
 _MAGIC_1 = b"QHW1"
@@ -46,18 +46,18 @@ _FILE_BYTES = _ALL_POSITIONS[-1] + _SLOT_BYTES
 
 @value
 class Watermarks:
-    """Lower bounds: committed below ``high_watermark``, on disk below ``durable_offset``."""
+    """Lower bounds: committed below ``high_watermark``, durable below ``durable_offset``."""
 
     high_watermark: int = 0
     durable_offset: int = 0
     durable_epoch: int = 0
     """Epoch of the record before ``durable_offset``."""
     digest: bytes = b""
-    """Log digest at ``durable_offset``; empty when not known."""
+    """Log digest at ``durable_offset``; empty if unknown."""
 
 
 class _Slot(NamedTuple):
-    """Slots compare by age: whatever this release wrote is newer than what an earlier one did."""
+    """Slots sort by age; those of this release are newer than those of earlier ones."""
 
     version: int
     sequence: int
@@ -82,7 +82,7 @@ def _encode(sequence: int, marks: Watermarks, owner: Uuid) -> bytes:
 
 
 def _decode(data: bytes, owner: Uuid) -> _Slot | None:
-    """What a slot says; None where it is not intact, or another disk's."""
+    """Decode a slot; None if it is not intact, or names another disk."""
     layout, version = (_SLOT_1, 1) if data.startswith(_MAGIC_1) else (_SLOT, 2)
     body, checksum = data[: layout.size], data[layout.size : layout.size + _CHECKSUM.size]
     if checksum != _CHECKSUM.pack(crc32c(body)):
@@ -97,11 +97,11 @@ def _decode(data: bytes, owner: Uuid) -> _Slot | None:
 
 
 class _Found(NamedTuple):
-    """One of the two files as it lies there."""
+    """State of one of the two files on disk."""
 
     newest: _Slot
     is_intact: bool
-    """Whether every byte is one that this release may have written."""
+    """Whether this release may have written every byte."""
 
 
 def _read(file: File, owner: Uuid) -> _Found:
@@ -121,16 +121,16 @@ def _newest(slots: Iterable[_Slot | None]) -> _Slot:
 class HighWatermarkFile:
     """The two open files of one partition directory. Owned by the writer thread.
 
-    ``marks`` is what was last stored; on opening, the newest slot that is intact, or zeros where
-    there is none. ``repaired`` names the files that had to be written anew: they were missing, not
-    intact, or behind the other one. A crash between two writes explains the last of these.
+    ``marks`` are the bounds stored last; after opening, the newest intact slot, or zeros if there
+    is none. ``repaired`` names the files that were rewritten: missing, not intact, or behind the
+    other one. A crash between two writes can leave one file behind.
     """
 
     def __init__(self, fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) -> None:
-        """Open, and bring both files to the newest bounds. ``owner`` is the disk's directory id.
+        """Open both files and update them to the newest bounds; ``owner`` is the directory id.
 
         Raises:
-            StorageError: The files could not be read or written; the newest bounds still stand.
+            StorageError: The files could not be read or written; the newest bounds are unchanged.
         """
         self._owner = owner
         self._files = [
@@ -145,7 +145,7 @@ class HighWatermarkFile:
             for place, each in enumerate(found)
             if not each.is_intact or each.newest != newest or newest.version == 1
         ]
-        # One without the newest bounds first: until it has them the other one keeps them.
+        # The older file first: until it is rewritten, only the other one has the newest bounds.
         for place in sorted(wrong, key=lambda place: found[place].newest[:2]):
             self._write_whole(self._files[place])
         if wrong:
@@ -153,7 +153,7 @@ class HighWatermarkFile:
         self.repaired = tuple(WATERMARK_NAMES[place] for place in wrong if newest.version != 1)
 
     def _write_whole(self, file: File) -> None:
-        """Full length from the start: a later store then needs no space on a full disk."""
+        """Write the full length at once: later stores then need no space on a full disk."""
         slot = _encode(self._sequence, self.marks, self._owner)
         content = bytearray(_FILE_BYTES)
         for position in _ALL_POSITIONS:
@@ -164,7 +164,7 @@ class HighWatermarkFile:
         file.sync()
 
     def store(self, marks: Watermarks) -> None:
-        """Write the bounds; they may be lost, never mixed, in a crash."""
+        """Write the bounds; a crash may lose them, but never mixes two of them."""
         self._sequence += 1
         slot = _encode(self._sequence, marks, self._owner)
         for file in self._files:
@@ -172,7 +172,7 @@ class HighWatermarkFile:
         self.marks = marks
 
     def secure(self, marks: Watermarks) -> None:
-        """Write the bounds and sync them; nothing happens if they are synced already.
+        """Write the bounds and sync them; no effect if they are synced already.
 
         Raises:
             StorageError: These or older bounds are on disk; the caller must stop.
@@ -192,7 +192,7 @@ class HighWatermarkFile:
     def _write_synced(self, positions: Iterable[int], marks: Watermarks) -> None:
         self._sequence += 1
         slot = _encode(self._sequence, marks, self._owner)
-        # The second file is written when the first one is safe: one of them is always whole.
+        # Sync the first file before writing the second: one of them is always whole.
         for file in self._files:
             for position in positions:
                 file.write_at(position, slot)
@@ -206,9 +206,9 @@ class HighWatermarkFile:
 
 
 def load_watermarks(fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) -> Watermarks | None:
-    """The stored bounds for a reader that writes nothing; None when there are none.
+    """Return the stored bounds without writing; None if there are none.
 
-    Also where no slot of either file is intact. ``owner``: as for ``HighWatermarkFile``.
+    None also if no slot of either file is intact. ``owner``: as for ``HighWatermarkFile``.
 
     Raises:
         StorageError: A file could not be read.
@@ -220,7 +220,7 @@ def load_watermarks(fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) ->
 def damaged_watermark_files(
     fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID
 ) -> tuple[str, ...]:
-    """Names of those of the two files that are there and are not intact. Writes nothing.
+    """Return the names of those of the two files that exist and are not intact; write nothing.
 
     Raises:
         StorageError: A file could not be read.

@@ -1,8 +1,8 @@
-"""``meta.properties``: whose disk this is. Written once, when a directory is formatted.
+"""``meta.properties``: the identity of a disk, written once when its directory is formatted.
 
 Kafka's Java properties file of version 1, with our checksum in a comment that Kafka's reader
-skips. The directory id names this very disk (KIP-853): it is what tells a voter that came
-back from one whose disk was wiped.
+skips. The directory id names this disk (KIP-853): it distinguishes a voter that came back from a
+voter whose disk was wiped.
 
 See: KIP-866 (meta.properties version 1), KIP-858 (reserved directory ids).
 """
@@ -35,11 +35,11 @@ from quorum.types import (
 )
 
 RESERVED_DIRECTORY_IDS = 100
-"""The first this many UUID values never name a disk."""
+"""The first hundred UUID values are reserved and never name a disk."""
 NODE_ID_MAX = (1 << 31) - 1
 _CHECKSUM = re.compile(rb"^# ?quorate-crc32c=([0-9a-f]{8})\n", re.MULTILINE)
 _MARKS = (b"quorate-", b"crc32c=")
-"""Either shows that a checksum of ours was written, even if a bit of the other one has flipped."""
+"""Either marks a checksum of ours, even if a bit of the other one has flipped."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_=.\-]{1,128}")
 
 
@@ -53,15 +53,15 @@ class MetaProperties:
 
 
 def is_reserved_directory_id(directory_id: Uuid) -> bool:
-    """Whether this id may not name a disk: one of the first hundred values."""
+    """Whether this id is reserved and must not name a disk."""
     return int.from_bytes(directory_id, "big") < RESERVED_DIRECTORY_IDS
 
 
 def draw_directory_id(random_bytes: Callable[[int], bytes]) -> Uuid:
-    """A new directory id from a source of random bytes.
+    """Return a new directory id from a source of random bytes.
 
-    Never a reserved one, and never one whose text begins with "-", which command lines would
-    take for an option.
+    It is never reserved, and its text never begins with "-", which command lines would parse
+    as an option.
     """
     while True:
         drawn = bytearray(random_bytes(16))
@@ -73,7 +73,7 @@ def draw_directory_id(random_bytes: Callable[[int], bytes]) -> Uuid:
 
 
 def write_identity(fs: FileSystem, directory: Path, identity: MetaProperties) -> None:
-    """Write ``meta.properties`` durably; an existing one is replaced.
+    """Write ``meta.properties`` durably; replace an existing one.
 
     Raises:
         IdentityError: The values cannot name a node's directory.
@@ -109,12 +109,12 @@ def load_identity(
     node_id: NodeId | None = None,
     cluster_id: str | None = None,
 ) -> MetaProperties:
-    """Read and prove the identity of a data directory of ours.
+    """Read and verify the identity of a data directory of ours.
 
-    ``node_id`` and ``cluster_id`` are what the configuration says, where it says anything.
+    ``node_id`` and ``cluster_id`` are the configured values, if any.
 
     Raises:
-        IdentityDamagedError: The file is not what was written, or missing beside a log.
+        IdentityDamagedError: The file is damaged, or missing beside a log.
         IdentityError: Not formatted, or formatted for another node or cluster.
     """
     path = directory / META_PROPERTIES_NAME
@@ -142,10 +142,10 @@ def load_identity(
 
 
 def load_foreign_identity(fs: FileSystem, directory: Path) -> MetaProperties:
-    """Read a ``meta.properties`` of Kafka's, version 0 or 1, or of ours, for tools.
+    """Read a ``meta.properties`` of Kafka, version 0 or 1, or of ours, for tools.
 
     Raises:
-        IdentityDamagedError: Malformed, or written by this program and damaged since.
+        IdentityDamagedError: Malformed, or written by this program and then damaged.
         IdentityError: Missing.
     """
     path = directory / META_PROPERTIES_NAME
@@ -156,13 +156,13 @@ def load_foreign_identity(fs: FileSystem, directory: Path) -> MetaProperties:
 
 
 def seal_foreign_identity(fs: FileSystem, directory: Path, directory_id: Uuid) -> None:
-    """Put our checksum in front of a ``meta.properties`` of Kafka's; a sealed one is left.
+    """Add our checksum to a ``meta.properties`` of Kafka; a sealed one is left unchanged.
 
-    Every line stays; ``directory_id`` is added where the file names none. Durable on return.
+    Every line stays; ``directory_id`` is added if the file has none. Durable on return.
 
     Raises:
-        IdentityError: Missing, malformed, or not what may name a node of ours.
-        StorageError: The file could not be written; it is as before.
+        IdentityError: Missing, malformed, or not a valid identity of a node of ours.
+        StorageError: The file could not be written; it is unchanged.
     """
     path = directory / META_PROPERTIES_NAME
     data = _read(fs, path)
@@ -181,11 +181,11 @@ def seal_foreign_identity(fs: FileSystem, directory: Path, directory_id: Uuid) -
 
 
 def unseal_identity(fs: FileSystem, directory: Path) -> None:
-    """Take our checksum out of ``meta.properties``, so that it is as Kafka writes it.
+    """Remove our checksum from ``meta.properties``, so that it is as Kafka writes it.
 
     Raises:
         IdentityError: Missing or damaged.
-        StorageError: The file could not be written; it is as before.
+        StorageError: The file could not be written; it is unchanged.
     """
     path = directory / META_PROPERTIES_NAME
     data = _read(fs, path)
@@ -195,7 +195,7 @@ def unseal_identity(fs: FileSystem, directory: Path) -> None:
 
 
 def _has_checksum(data: bytes) -> bool:
-    """Whether this program put a checksum there, intact or not."""
+    """Whether this program wrote a checksum into it, intact or not."""
     lines = [line for line in data.split(b"\n") if not line.startswith(b"cluster.id=")]
     return any(mark in line for line in lines for mark in _MARKS)
 
@@ -209,7 +209,7 @@ def _check(data: bytes, path: Path) -> None:
 
 
 def _refuse_lost(fs: FileSystem, path: Path) -> None:
-    # A format that was interrupted leaves no segment; whoever has one has been started.
+    # An interrupted format leaves no segment; a directory with a segment was started before.
     try:
         is_there = fs.exists(path)
         names = [] if is_there else fs.list_directory(partition_directory(path.parent))
@@ -254,9 +254,9 @@ def _parse(data: bytes, path: Path) -> MetaProperties:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values of a Java properties file without continuation lines.
+    """Parse a Java properties file without continuation lines.
 
-    A backslash keeps the character behind it, as ``java.util.Properties`` writes ":" and "=".
+    A backslash quotes the next character, as ``java.util.Properties`` writes ":" and "=".
 
     Raises:
         ValueError: A line continues on the next one.
@@ -283,8 +283,8 @@ def check_partition_metadata(fs: FileSystem, directory: Path) -> bool:
     """Whether ``partition.metadata`` exists; if so, it names the metadata topic.
 
     Raises:
-        IdentityDamagedError: It is malformed or names another topic: the folder's name is that of
-            the metadata topic, so no mistake of an operator explains it.
+        IdentityDamagedError: It is malformed or names another topic. The folder has the metadata
+            topic's name, so an operator's mistake cannot explain it.
     """
     path = directory / PARTITION_METADATA_NAME
     if not fs.exists(path):

@@ -1,10 +1,10 @@
 """Sparse index of one segment: from an offset to a batch start at or below it.
 
 In memory it also holds the log digest before each indexed batch, so that the digest at any
-boundary costs reading one index interval instead of the segment. The file form is Kafka's
-``.index``: 8 bytes per entry, last offset of a batch relative to the segment's base and the
-position where that batch starts. The file carries no checksum and is never trusted: it is
-written when a segment is sealed and rebuilt from the scan that every start makes.
+boundary costs reading one index interval instead of the segment. The file format is Kafka's
+``.index``: 8 bytes per entry, the last offset of a batch relative to the segment's base and the
+position where that batch starts. The file has no checksum and is never trusted: it is written
+when a segment is sealed, and every start rebuilds it from the scan.
 
 See: docs/reference/formats.md#segment-and-index, KIP-98 (offset of a batch).
 """
@@ -30,14 +30,14 @@ class IndexEntry(NamedTuple):
     last_offset: int
     position: int
     digest: bytes
-    """Log digest before the batch; empty when not known."""
+    """Log digest before the batch; empty if unknown."""
 
 
 class OffsetIndex:
-    """Entries ascending by offset and position.
+    """Index entries, ascending by offset and position.
 
-    The writer adds and cuts. Others may look up while it adds, but not while it cuts: the
-    offset of an entry is stored last, and a lookup goes by offsets.
+    The writer adds and cuts. Other threads may look up while it adds, but not while it cuts: an
+    entry's offset is stored last, and lookups search by offset.
     """
 
     __slots__ = ("_base_offset", "_digests", "_last_offsets", "_positions")
@@ -58,20 +58,20 @@ class OffsetIndex:
         self._last_offsets.append(entry.last_offset)
 
     def floor(self, offset: int) -> IndexEntry | None:
-        """The last entry whose batch ends at or below ``offset`` (inclusive), if any.
+        """Return the last entry whose batch ends at or below ``offset`` (inclusive), if any.
 
-        A segment whose digest is not known returns meaningless ``digest`` values.
+        If a segment's digests are unknown, the ``digest`` values have no meaning.
         """
         return self._entry(bisect_right(self._last_offsets, offset) - 1)
 
     def floor_position(self, position: int) -> int:
-        """The largest indexed batch start at or below ``position``; 0 when there is none."""
-        # Positions are added before offsets: never look further than the offsets reach.
+        """Return the highest indexed batch start at or below ``position``; 0 if there is none."""
+        # Positions are added before offsets: search only entries whose offset is stored.
         number = bisect_right(self._positions, position, 0, len(self._last_offsets)) - 1
         return self._positions[number] if number >= 0 else 0
 
     def ceiling(self, position: int) -> IndexEntry | None:
-        """The first entry whose batch starts at or behind ``position``, if any."""
+        """Return the first entry whose batch starts at or behind ``position``, if any."""
         number = bisect_left(self._positions, position, 0, len(self._last_offsets))
         return self._entry(number) if number < len(self._last_offsets) else None
 
@@ -86,14 +86,14 @@ class OffsetIndex:
         )
 
     def cut(self, position: int) -> None:
-        """Forget the entries of batches that start at or behind ``position``."""
+        """Remove the entries of batches that start at or behind ``position``."""
         kept = bisect_right(self._positions, position - 1)
         del self._last_offsets[kept:]
         del self._positions[kept:]
         del self._digests[kept * LOG_DIGEST_BYTES :]
 
     def encode(self) -> bytes:
-        """Kafka's file form."""
+        """Return the index in Kafka's file format."""
         pairs: array[int] = array("I")
         for last_offset, position in zip(self._last_offsets, self._positions):
             pairs.append(last_offset - self._base_offset)
@@ -104,10 +104,9 @@ class OffsetIndex:
 
 
 def decode_index(data: bytes, base_offset: int) -> list[tuple[int, int]]:
-    """Last offset and position of each entry in Kafka's file form.
+    """Return last offset and position of each entry in Kafka's file format.
 
-    The zeros of a file that was made larger than needed are left out, and so is a part of an
-    entry at the end.
+    Trailing zeros of a preallocated file are skipped, and so is an incomplete last entry.
     """
     pairs: array[int] = array("I")
     pairs.frombytes(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES])
@@ -120,9 +119,9 @@ def decode_index(data: bytes, base_offset: int) -> list[tuple[int, int]]:
 
 
 def write_index_file(fs: FileSystem, path: Path, index: OffsetIndex) -> bool:
-    """Write Kafka's form of ``index``, unless the file says so already.
+    """Write Kafka's form of ``index``, unless the file has this content already.
 
-    Not synced, and left out on a full disk: nothing of ours relies on it.
+    It is not synced, and it is removed on a full disk: nothing of ours depends on it.
 
     Returns:
         Whether the file was changed.

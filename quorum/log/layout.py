@@ -1,7 +1,7 @@
-"""Names in a partition directory: which file is what.
+"""File names in a partition directory.
 
-Segments and their indexes are named as Kafka names them, by 20 digits of base offset. Files
-of our own carry names that Kafka's readers ignore. See: docs/reference/formats.md.
+Segments and their indexes are named as in Kafka, by 20 digits of base offset. Kafka's readers
+ignore the names of our own files. See: docs/reference/formats.md.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ WATERMARK_NAMES = (WATERMARK_NAME, WATERMARK_COPY_NAME)
 QUARANTINED_NAME = "quarantined-log"
 _DIGITS = 20
 _PATHS_MAX = 256
-"""The same few files are named again and again; joining a path costs more than finding it."""
+"""The same few paths are needed again and again; joining a path costs more than a cache lookup."""
 
 
 def partition_directory(data_directory: Path) -> Path:
-    """Where the metadata log lies below a node's data directory."""
+    """Return the directory of the metadata log below a node's data directory."""
     return data_directory / f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 
 
 @lru_cache(maxsize=_PATHS_MAX)
 def segment_path(directory: Path, base_offset: int, suffix: str = SEGMENT_SUFFIX) -> Path:
-    """A segment's file, or with ``suffix`` one of those beside it."""
+    """Return the path of a segment, or with ``suffix`` of one of its side files."""
     return directory / f"{base_offset:0{_DIGITS}d}{suffix}"
 
 
 def parse_segment_name(name: str, suffix: str = SEGMENT_SUFFIX) -> int | None:
-    """The base offset in a segment's name; None for any other name."""
+    """Return the base offset in a segment's name; None for any other name."""
     digits = name[:_DIGITS]
     if name[_DIGITS:] != suffix or len(digits) != _DIGITS:
         return None
@@ -51,12 +51,12 @@ def parse_segment_name(name: str, suffix: str = SEGMENT_SUFFIX) -> int | None:
 
 
 def side_file_kind(name: str) -> str:
-    """What a side file is: its suffix where it belongs to a segment, else its name."""
+    """Return the kind of a side file: its suffix if it belongs to a segment, else its name."""
     suffix = Path(name).suffix
     return suffix[1:] if suffix in (INDEX_SUFFIX, DIGEST_SUFFIX) else name
 
 
 def segment_bases(names: Iterable[str]) -> list[int]:
-    """Base offsets of the segments among ``names``, ascending."""
+    """Return the base offsets of the segments among ``names``, ascending."""
     bases = (parse_segment_name(name) for name in names)
     return sorted(base for base in bases if base is not None)

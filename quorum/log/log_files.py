@@ -1,7 +1,7 @@
-"""The files beside the segments, as one log keeps them up to date.
+"""Side files of one log and their updates.
 
-Which of them may lag on a full disk is said here: the index and epoch files can be derived
-from the segments, and the watermarks are lower bounds.
+On a full disk, index, epoch and watermark files may lag: the first two can be derived from the
+segments, and the watermarks are lower bounds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LogFiles:
 
     @staticmethod
     def open(fs: FileSystem, directory: Path, owner: Uuid = ZERO_UUID) -> LogFiles:
-        """The files of ``directory`` of the disk ``owner``; only the watermarks are held open."""
+        """Open the files in ``directory`` of disk ``owner``; only the watermarks stay open."""
         return LogFiles(
             fs,
             directory,
@@ -45,11 +45,11 @@ class LogFiles:
 
     @property
     def marks(self) -> Watermarks:
-        """The bounds last stored."""
+        """The bounds stored last."""
         return self.watermarks.marks
 
     def save_epochs(self, epochs: Sequence[EpochStart]) -> bool:
-        """Store the epoch history; False when it has to wait for space."""
+        """Store the epoch history; return False if there is no space for it now."""
         try:
             self.epochs.save(epochs)
         except DiskFullError:
@@ -57,7 +57,7 @@ class LogFiles:
         return True
 
     def raise_durable_end(self, tail: SegmentTail) -> None:
-        """Say, not durably, that the log is on disk up to ``tail``."""
+        """Record that the log is durable up to ``tail``; the record itself is not durable."""
         end_offset, epoch, _, digest, _ = tail
         marks = self.watermarks.marks
         if marks.durable_offset == end_offset:
@@ -65,11 +65,11 @@ class LogFiles:
         try:
             self.watermarks.store(Watermarks(marks.high_watermark, end_offset, epoch, digest))
         except DiskFullError:
-            # The bound stays as it was, which is still true.
+            # The old bound remains, and is still valid.
             return
 
     def lower_durable_end(self, end: OffsetAndEpoch, digest: bytes) -> None:
-        """Before the log is cut to ``end``: let no stored bound say more, durably.
+        """Lower all stored bounds to ``end`` durably, before the log is cut to it.
 
         Raises:
             StorageError: The log may not be cut.
@@ -79,10 +79,10 @@ class LogFiles:
             self.watermarks.store_durably(Watermarks(high_watermark, end.offset, end.epoch, digest))
 
     def write_index(self, segment: Segment) -> bool:
-        """Bring a segment's index file up to date; whether it was not."""
+        """Update a segment's index file; return whether it changed."""
         path = segment_path(self.directory, segment.base_offset, INDEX_SUFFIX)
         return write_index_file(self.fs, path, segment.index)
 
     def drop_index(self, segment: Segment) -> None:
-        """Remove the index file of a segment that was cut, or is about to grow."""
+        """Remove the index file of a segment that was cut or is about to grow."""
         self.fs.unlink(segment_path(self.directory, segment.base_offset, INDEX_SUFFIX))

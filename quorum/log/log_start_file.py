@@ -1,9 +1,8 @@
-"""``log-start``: where the log begins, and whether it is being replaced.
+"""``log-start``: where the log begins, and whether a snapshot is replacing it.
 
-Kafka forgets the log start in a restart; ours is stored before anything below it is deleted
-and never falls (requirement 630.5). The same file is the written plan of a replacement by a
-snapshot: while ``is_replacing`` is set every segment in the directory is to be thrown away
-(requirement 630.9).
+Kafka loses the log start in a restart; ours is stored before data below it is deleted, and it
+never falls (requirement 630.5). The file also records the plan of a replacement by a snapshot:
+while ``is_replacing`` is set, every segment in the directory must be removed (requirement 630.9).
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ VERSION = 0
 
 @dataclass(frozen=True, slots=True)
 class LogStart:
-    """First offset kept with the epoch of the record before it; ``digest`` may be empty."""
+    """First kept offset with the epoch of the record before it; ``digest`` may be empty."""
 
     start: OffsetAndEpoch = LOG_BEGINNING
     digest: bytes = b""
-    """Log digest at the start, known after a replacement by a snapshot that carries one."""
+    """Log digest at the start; known after a replacement by a snapshot that contains one."""
     is_replacing: bool = False
 
 
@@ -52,10 +51,10 @@ class LogStartFile:
         self.path = directory / LOG_START_NAME
 
     def load(self) -> LogStart | None:
-        """The stored start; None when the file does not exist.
+        """Return the stored start; None if the file does not exist.
 
         Raises:
-            LogDamagedError: The file is not what was written.
+            LogDamagedError: The file is damaged.
         """
         if not self._fs.exists(self.path):
             return None
@@ -70,8 +69,8 @@ class LogStartFile:
         """Replace the start durably.
 
         Raises:
-            DiskFullError: No space; the old start stands.
-            StorageError: Old or new start is on disk; the caller must stop.
+            DiskFullError: No space; the old start is unchanged.
+            StorageError: The old or the new start is on disk; the caller must stop.
         """
         fields = {
             "version": VERSION,

@@ -1,7 +1,7 @@
-"""``quarantined_log``: that a majority of voters holds another history than this log.
+"""``quarantined_log``: mark of a log whose history differs from that of a majority of voters.
 
-Every checksum of such a log is right, so opening it finds nothing wrong. The file says from
-which offset on it must be set aside, and survives until that has been done.
+All checksums of such a log are valid, so opening it finds no damage. The file names the offset
+from which on the log must be set aside, and is kept until that is done.
 
 See: ADR 5.
 """
@@ -19,15 +19,15 @@ from quorum.ports import FileSystem
 
 
 class QuarantineMark(NamedTuple):
-    """What ``quarantined_log`` says."""
+    """Content of ``quarantined_log``."""
 
     offset: int
-    """First offset that a majority holds differently; 0 for the whole log and its checkpoints."""
+    """First offset that differs from the majority; 0 for the whole log and its checkpoints."""
     cause: str
 
 
 def write_quarantine_mark(fs: FileSystem, directory: Path, quarantine_mark: QuarantineMark) -> None:
-    """Store it durably.
+    """Store the mark durably.
 
     Raises:
         StorageError: Nothing, or all of it, is on disk.
@@ -37,11 +37,11 @@ def write_quarantine_mark(fs: FileSystem, directory: Path, quarantine_mark: Quar
 
 
 def read_quarantine_mark(fs: FileSystem, directory: Path) -> QuarantineMark | None:
-    """What is stored; None without a file.
+    """Return the stored mark; None without a file.
 
     Raises:
-        LogDamagedError: The file is there and cannot be read: somebody quarantined this log, and
-            how much of it is not known any more.
+        LogDamagedError: The file exists but is unreadable: the log was quarantined from an
+            unknown offset on.
     """
     path = directory / QUARANTINED_NAME
     if not fs.exists(path):
@@ -51,15 +51,18 @@ def read_quarantine_mark(fs: FileSystem, directory: Path) -> QuarantineMark | No
         return QuarantineMark(integer_field(fields, "offset", least=0), str(fields.get("cause")))
     except ValueError as error:
         raise LogDamagedError(
-            f"the log was quarantined, but not legibly: {error}", path=path, position=0, offset=0
+            f"the log was quarantined, but its mark is damaged: {error}",
+            path=path,
+            position=0,
+            offset=0,
         ) from error
 
 
 def remove_quarantine_mark(fs: FileSystem, directory: Path) -> None:
-    """Forget it, once what it names has been set aside.
+    """Remove the mark after the log was set aside.
 
     Raises:
-        StorageError: It may come back; setting aside again does no harm.
+        StorageError: The mark may come back; setting aside again is harmless.
     """
     fs.unlink(directory / QUARANTINED_NAME)
     fs.sync_directory(directory)

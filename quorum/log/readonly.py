@@ -1,8 +1,8 @@
-"""Reading a log directory without touching it: ours, a copy, or a real Kafka controller's.
+"""Read a log directory without changing it: ours, a copy, or a real Kafka controller's.
 
-For tools. Takes no lock and writes nothing, so it works on a directory that a node is using:
-what is being appended meanwhile is seen or not, but always as whole batches. Nothing here is
-fit for taking part in a quorum: damage is told from a torn tail, and left as it is.
+For tools. It takes no lock and writes nothing, so it works on the directory of a running node:
+concurrent appends are visible or not, but always as whole batches. Damage is distinguished from a
+torn tail and reported, not repaired. Never use this for a member of a quorum.
 
 See: KIP-595, KIP-866 (files of a Kafka controller), docs/reference/formats.md.
 """
@@ -38,31 +38,31 @@ from quorum.types import LOG_BEGINNING, ElectionState, Epoch, EpochStart, Offset
 
 @dataclass(slots=True)
 class ReadOnlyLog:
-    """What a directory holds. Close it to release its files."""
+    """Content of a directory. Close it to release its files."""
 
     directory: Path
     """The partition directory."""
     identity: MetaProperties | None = None
     election: ElectionState | None = None
     high_watermark: int | None = None
-    """Everything below is committed; None where the directory does not say (Kafka's)."""
+    """Records below it are committed; None if the directory has none (Kafka's)."""
     start: OffsetAndEpoch = LOG_BEGINNING
-    """Epoch 0 where the epoch of the record before a log start above 0 is not stored."""
+    """Epoch 0 if the epoch of the record before a log start above 0 is not stored."""
     end: OffsetAndEpoch = LOG_BEGINNING
     epochs: tuple[EpochStart, ...] = ()
     batch_count: int = 0
     size_bytes: int = 0
     problems: list[str] = field(default_factory=list)
-    """What is wrong or missing, one sentence each with file and position."""
+    """Errors and missing files, one sentence each with file and position."""
     epoch_problems: tuple[str, ...] = ()
-    """What contradicts the epochs of the batches; among ``problems`` too. Only looked for where no
-    high watermark is stored: beside one there is the log digest, which ``verify`` compares."""
+    """Contradictions to the epochs of the batches; also in ``problems``. Searched only if no high
+    watermark is stored: beside one there is the log digest, which ``verify`` compares."""
     damage: LogDamagedError | None = None
-    """Why reading ends before the log does; among ``problems`` too. None for a torn tail."""
+    """Damage that ended the read early; also in ``problems``. None for a torn tail."""
     segments: SegmentList | None = None
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
-        """As ``LogStore.read``: whole batches from the one containing ``offset`` on.
+        """Read as ``LogStore.read``: whole batches from the one containing ``offset`` on.
 
         Raises:
             QuorumUsageError: ``offset`` lies below the log start.
@@ -75,7 +75,7 @@ class ReadOnlyLog:
         return self.segments.read(offset, max_bytes, limit)
 
     def digest_at(self, offset: int) -> bytes:
-        """The log digest below ``offset``; empty when not known."""
+        """Return the log digest below ``offset``; empty if unknown."""
         return b"" if self.segments is None else self.segments.digest_at(offset)
 
     @property
@@ -94,11 +94,11 @@ def open_readonly(
 ) -> ReadOnlyLog:
     """Open a data directory, or the partition directory in it, for reading.
 
-    Every batch is proven by its checksum; reading ends before the first one that is not
-    whole, and ``problems`` says where; ``damage`` says so unless a crash explains it, by the same
-    evaluation as at a node's start. Epochs lie outside the checksums and are held against what else
-    names them (``epoch_witnesses``). ``check_indexes`` compares the ``.index`` files, which
-    nothing relies on, with the segments.
+    Every batch is verified by its checksum. Reading ends before the first invalid one, which
+    ``problems`` describes; so does ``damage`` unless a crash explains it, by the same evaluation as
+    at a node's start. Epochs are outside the checksums and are compared with other evidence
+    (``epoch_evidence``). ``check_indexes`` compares the ``.index`` files, which nothing depends on,
+    with the segments.
 
     Raises:
         StorageError: A file could not be read.
@@ -117,7 +117,7 @@ def open_readonly(
         log.problems.append(f"{partition}: no log segments")
         return log
     if bases[0] > stored_start.offset:
-        # Kafka does not store its log start: it is where the first segment begins.
+        # Kafka does not store its log start: it is the base of the first segment.
         log.start = OffsetAndEpoch(bases[0], 0)
     segments, changes, controls = _open_segments(fs, log, bases, durable_offset)
     log.segments = SegmentList(segments)
@@ -135,9 +135,9 @@ def open_readonly(
 
 
 def _begun(first: Segment, changes: list[EpochStart]) -> dict[int, Epoch]:
-    """By base offset, every epoch that begins, and that of the first batch.
+    """Return the epoch by base offset of every epoch start, and of the first batch.
 
-    That one is no change where ``log-start`` names the same epoch for the record before it.
+    The first batch is no epoch start if ``log-start`` has the same epoch for the record before it.
     """
     begun = {entry.start_offset: entry.epoch for entry in changes}
     if first.base_epoch > 0 and first.tail.end_offset > first.base_offset:
@@ -146,7 +146,7 @@ def _begun(first: Segment, changes: list[EpochStart]) -> dict[int, Epoch]:
 
 
 def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:
-    """Fill in what lies beside the segments; returns the stored durable end, 0 if there is none."""
+    """Read the side files into ``log``; return the stored durable end, 0 if there is none."""
     directory = log.directory
     try:
         log.identity = load_foreign_identity(fs, directory.parent)
@@ -212,13 +212,13 @@ def _open_segments(
 def scan_and_evaluate(
     file: File, path: Path, start: SegmentTail, *, is_newest: bool = True, durable_offset: int = 0
 ) -> tuple[SegmentScan, LogDamagedError | None]:
-    """Follow the batches of a segment that a node may be appending to.
+    """Scan a segment that a node may be appending to, and evaluate its end.
 
-    ``start`` is the state before it. ``is_newest`` and ``durable_offset`` are what is known of
-    the log around it, as for ``damage.evaluate``.
+    ``start`` is the state before the segment. ``is_newest`` and ``durable_offset`` describe the
+    log around it, as for ``damage.evaluate``.
 
     Returns:
-        What is there, and the damage that ended it; None at the end or before a torn tail.
+        The scan, and the damage that ended it; None at the end or before a torn tail.
 
     Raises:
         StorageError: The file could not be read.
@@ -235,8 +235,8 @@ def scan_and_evaluate(
         )
         if damage is None:
             break
-        # Bytes are appended in order: once anything valid is seen behind them, those before it
-        # are all there, so what is still bad at a second look was not half written at the first.
+        # Bytes are appended in order: once a valid batch is visible, all bytes before it are too.
+        # So bytes that are still invalid in a second scan were not half written in the first.
         again = _scan(file, path, start)
         if again.problem is not None and again.tail.position <= scan.tail.position:
             return again, damage

@@ -1,10 +1,10 @@
-"""The log digests at the newest batch boundaries, in memory.
+"""Cache of the log digests at the newest batch boundaries.
 
-A leader compares a digest with every Fetch. Nearly all ask near the log's end, where the
-writer has just computed the value; an older one costs a walk over one index interval of the
-segment (``Segment.digest_at``).
+A leader compares a digest with every Fetch. Nearly all are near the log's end, where the writer
+has just computed the value; an older one costs a scan of one index interval of the segment
+(``Segment.digest_at``).
 
-The writer thread adds and forgets, others only look up.
+The writer thread adds and clears, other threads only look up.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class RecentDigests:
         self._older: dict[int, bytes] = {}
 
     def add(self, boundaries: Mapping[int, bytes]) -> None:
-        """Remember the digests behind batches just written."""
+        """Store the digests behind batches just written."""
         if len(self._newer) >= BOUNDARIES_PER_GENERATION:
             # One swap instead of an eviction per batch.
             self._older, self._newer = self._newer, {}
         self._newer.update(boundaries)
 
     def get(self, offset: int) -> bytes | None:
-        """The digest below ``offset``; None when it is not remembered."""
+        """Return the digest below ``offset``; None if it is not cached."""
         found = self._newer.get(offset)
         return self._older.get(offset) if found is None else found
 
     def clear(self) -> None:
-        """Forget everything: what follows may have another history."""
+        """Remove all: later batches may have another history."""
         self._newer, self._older = {}, {}

@@ -1,9 +1,9 @@
-"""Opening the log after whatever happened: from the files found to a ``SegmentedLog``.
+"""Open the log after any crash: from the files found to a ``SegmentedLog``.
 
-Every start scans every segment with checksums, rebuilds indexes and epoch history and proves
-the digest chain, so that nothing is served or acknowledged that was not read back. A torn
-tail is cut; interrupted removals and replacements are finished; anything else that is wrong
-is reported as damage and left untouched.
+Every start scans every segment with checksums, rebuilds indexes and epoch history, and verifies
+the digest chain. So only data that was read back is served or acknowledged. A torn tail is cut;
+interrupted removals and replacements are finished. Any other error is reported as damage, and
+its files are left untouched.
 
 See: ADR 5, 7 and 20; requirements 630.9, 630.14, 279.5.
 """
@@ -53,12 +53,12 @@ from quorum.types import (
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening the log found and did. All zero or empty: nothing had to be done."""
+    """What opening the log found and did. All zero or empty: no repair was necessary."""
 
     start: OffsetAndEpoch = LOG_BEGINNING
     end: OffsetAndEpoch = LOG_BEGINNING
     high_watermark: int = 0
-    """Lower bound of what is committed, within the log."""
+    """Lower bound of the committed offset, within the log."""
     scanned_segments: int = 0
     scanned_batches: int = 0
     scanned_bytes: int = 0
@@ -66,14 +66,14 @@ class RecoveryReport:
     """Bytes cut off behind the last whole batch."""
     torn_cause: str = ""
     removed_segments: tuple[int, ...] = ()
-    """Base offsets of segments below the log start that an interrupted removal had left."""
+    """Base offsets of segments below the log start, left by an interrupted removal."""
     removed_leftovers: tuple[str, ...] = ()
     restored_start: str = ""
-    """What was wrong with the stored log start, if the newest checkpoint's took its place."""
+    """Error of the stored log start, if the newest checkpoint's position replaced it."""
     finished_replacement: SnapshotId | None = None
-    """The log was replaced by this snapshot: its plan was found, or it was newer."""
+    """The snapshot that replaced the log: its plan was found, or it was newer."""
     rebuilt: list[str] = field(default_factory=list)
-    """Names of side files that were missing, damaged or behind the log, and were written anew."""
+    """Names of side files that were missing, damaged or behind the log, and were rewritten."""
 
 
 def open_log(
@@ -88,24 +88,24 @@ def open_log(
     rebuilt: list[str] | None = None,
     progress: Progress | None = None,
 ) -> tuple[SegmentedLog, RecoveryReport]:
-    """Open the partition directory, making it if it does not exist.
+    """Open the partition directory; create it if it does not exist.
 
-    ``snapshots`` are the frozen checkpoints in it, ascending. ``snapshot_digest`` gives the
-    log digest in a checkpoint's header (empty when it has none); it is asked only when the
-    log is replaced. ``epoch_max`` is the epoch of ``quorum-state``: it reaches the disk before
-    its records do, so a batch of a later one is damaged, whatever its checksum (which does not
-    cover the epoch) says. None: not known. ``owner`` is the disk's directory id: bounds that
-    another disk has stored do not count. ``rebuilt`` receives the names of side files that are
-    written anew, also where the opening then fails; it becomes the report's.
+    ``snapshots`` are the sealed checkpoints in it, ascending. ``snapshot_digest`` returns the
+    log digest in a checkpoint's header (empty if it has none); it is called only if the log is
+    replaced. ``epoch_max`` is the epoch of ``quorum-state``, which is durable before its records.
+    So a batch of a later epoch is damaged, even with a valid checksum (which does not cover the
+    epoch). None: unknown. ``owner`` is the disk's directory id: bounds of another disk do not
+    count. ``rebuilt`` receives the names of rewritten side files, also if the opening then fails;
+    it becomes the report's.
 
     Durability: everything in the returned log is on disk.
 
     Raises:
-        LogDamagedError: Something a crash cannot explain; nothing of it was touched. See
+        LogDamagedError: Damage that a crash cannot explain; it was not touched. See
             ``damage.quarantine``.
         IdentityDamagedError: ``partition.metadata`` is malformed or of another topic.
         StorageError: The environment failed.
-        ConfigError: ``config`` cannot work.
+        ConfigError: ``config`` is invalid.
     """
     config = config or LogConfig()
     config.validate()
@@ -132,7 +132,7 @@ def _no_digest(_: SnapshotId) -> bytes:
 
 
 class _Recovery:
-    """One opening, step by step. ``report`` fills as the steps are taken."""
+    """One opening, step by step. Each step adds to ``report``."""
 
     def __init__(
         self,
@@ -183,18 +183,18 @@ class _Recovery:
         return self._finish(stored.start)
 
     def _run_without_start(self, damage: LogDamagedError) -> SegmentedLog:
-        """The log start is corrupt; the newest checkpoint's position takes its place.
+        """Open the log with the newest checkpoint's position in place of a corrupt log start.
 
-        It is never below the old one (630.14), and everything below it is in the checkpoint. An
-        unfinished replacement is begun anew by the same rule that a lost plan always was: a
-        checkpoint newer than the log takes its place.
+        The position is never below the lost start (630.14), and the checkpoint contains all records
+        below it. The plan of an unfinished replacement is lost too; a checkpoint newer than the
+        log then replaces the log again.
 
         Raises:
-            LogDamagedError: ``damage``, where no checkpoint fits the log.
+            LogDamagedError: ``damage``, if no checkpoint fits the log.
         """
         bases = segment_bases(self._fs.list_directory(self._directory))
         newest = self._newest_snapshot
-        # What power loss left of removed segments may have gaps.
+        # After power loss, partly removed segments may leave gaps.
         covered = covered_bases(bases, newest.offset)
         bases = bases[len(covered) :]
         if not bases or bases[0] > newest.offset:
@@ -210,13 +210,13 @@ class _Recovery:
             return self._replace_by_snapshot()
         self._files.start.save(start)
         if covered:
-            # Before anything behind them goes: whoever verifies the files would see a gap.
+            # Remove these before any later file: a verifier of the directory would see a gap.
             remove_covered(self._fs, self._directory, covered)
             self.report.removed_segments = tuple(covered)
         return self._finish(newest)
 
     def _digest_of(self, start: OffsetAndEpoch, damage: LogDamagedError) -> bytes:
-        """The log digest at a position of this very log.
+        """Return the log digest at a position of this log.
 
         Raises:
             LogDamagedError: ``damage``: the log has no such position.
@@ -241,7 +241,7 @@ class _Recovery:
         self._files.watermarks.close()
 
     def _check_snapshots(self, start: OffsetAndEpoch) -> None:
-        """Requirement 630.14, before anything is removed on the strength of the log start."""
+        """Check requirement 630.14 before the log start is used to remove segments."""
         if start.offset > self._highest_snapshot:
             raise LogDamagedError(
                 f"the log starts at {start} but no checkpoint ends at or above it (the newest "
@@ -276,11 +276,11 @@ class _Recovery:
         self._opener.open(bases, stored)
 
     def _is_replaced_by_snapshot(self) -> bool:
-        """Whether a checkpoint is newer than the log (630.13), so that it takes its place.
+        """Whether a checkpoint is newer than the log and so replaces it (630.13).
 
         Raises:
-            LogDamagedError: The log ends below what was once durable, and no such checkpoint
-                covers what is missing.
+            LogDamagedError: The log ends below the stored durable end, and no newer checkpoint
+                covers the missing part.
         """
         end = self._end
         newest = self._newest_snapshot
@@ -313,7 +313,7 @@ class _Recovery:
         self.report.finished_replacement = plan.start
 
     def _check_start(self, start: OffsetAndEpoch) -> None:
-        """The stored log start must be a place in this very log."""
+        """Check that the stored log start is a batch boundary of this log."""
         if start.offset > self._end.offset:
             raise self._damage(f"the log starts at {start}, above its end")
         segment = [one for one in self._chain.segments if one.base_offset <= start.offset][-1]
@@ -329,8 +329,8 @@ class _Recovery:
     def _finish(self, start: OffsetAndEpoch) -> SegmentedLog:
         chain, files, report = self._chain, self._files, self.report
         newest = chain.segments[-1]
-        # What was read back may be in memory only: a process that died before its sync left
-        # it there, and from here on this replica acknowledges it.
+        # Data that was read back may not be on disk: a process may have died before its sync.
+        # From here on this replica acknowledges it, so it is synced first.
         newest.file.sync()
         self._fs.sync_directory(self._directory)
         end = newest.tail.end
@@ -348,7 +348,7 @@ class _Recovery:
         return SegmentedLog(files, self._config, chain.segments, start, epochs)
 
     def _rebuild(self, epochs: tuple[EpochStart, ...]) -> None:
-        """Make index and epoch files say what the scan found."""
+        """Rewrite index and epoch files that differ from the scan."""
         files, report = self._files, self.report
         for segment in self._chain.segments:
             path = segment_path(self._directory, segment.base_offset, INDEX_SUFFIX)
@@ -356,8 +356,8 @@ class _Recovery:
             if (not is_newest or self._fs.exists(path)) and files.write_index(segment):
                 report.rebuilt.append(path.name)
             if is_newest:
-                # It gets its index file when it is sealed or the log is closed. One of an earlier
-                # stop would be behind the log at the next start, as if it were damaged.
+                # Its index file is written when it is sealed or the log is closed. An older one
+                # would lag behind the log at the next start and look damaged.
                 files.drop_index(segment)
         stored = files.epochs.load()
         if stored != epochs and (stored is not None or epochs):

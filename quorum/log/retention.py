@@ -1,8 +1,8 @@
-"""Removing segments in an order that a crash cannot turn into a gap.
+"""Remove segments in an order that leaves no gap after a crash.
 
-Three reasons to remove: the log start moved up, the log was cut, or a snapshot replaces it
-all. Each is a written plan (the stored log start, the lowered durable end, the stored
-replacement) whose steps may be repeated by recovery from any point.
+There are three reasons to remove: the log start moved up, the log was cut, or a snapshot replaces
+the log. Each has a stored plan (the log start, the lowered durable end, the replacement), and
+recovery may repeat its steps from any point.
 
 See: requirements 630.5, 630.6, 630.9; docs/architecture.md (A replica that fell behind).
 """
@@ -34,9 +34,9 @@ _SEGMENT_FILES = (SEGMENT_SUFFIX, INDEX_SUFFIX, DIGEST_SUFFIX)
 
 
 def covered_bases(bases: Sequence[int], start_offset: int) -> list[int]:
-    """Those segments, of all ``bases`` ascending, that end at or below ``start_offset``.
+    """Return the segments of ``bases`` (all, ascending) that end at or below ``start_offset``.
 
-    The last segment is never among them: where it ends is not in its name.
+    The last segment is never returned: its name does not tell where it ends.
     """
     return [base for base, after in pairwise(bases) if after <= start_offset]
 
@@ -50,8 +50,8 @@ def remove_segment(fs: FileSystem, directory: Path, base_offset: int) -> None:
 def remove_covered(fs: FileSystem, directory: Path, bases: Iterable[int]) -> None:
     """Remove segments below the stored log start, oldest first.
 
-    Durability: the log start must be stored. A gap that a crash leaves lies below it, where
-    recovery finishes the removal before it looks for gaps.
+    Durability: the log start must be stored. A crash may leave a gap only below it, and recovery
+    finishes the removal before it searches for gaps.
     """
     for base in bases:
         remove_segment(fs, directory, base)
@@ -61,23 +61,23 @@ def remove_covered(fs: FileSystem, directory: Path, bases: Iterable[int]) -> Non
 def remove_cut(fs: FileSystem, directory: Path, base_offset: int) -> None:
     """Remove the newest segment, durably.
 
-    One at a time: were two removals lost to a crash in the wrong order, the log would have a
-    gap where no damage is.
+    Segments are removed one at a time: a crash that lost two removals in the wrong order would
+    leave a gap, which looks like damage.
     """
     remove_segment(fs, directory, base_offset)
     fs.sync_directory(directory)
 
 
 def create_segment(fs: FileSystem, directory: Path, base: SegmentTail) -> Segment:
-    """Make an empty segment behind ``base``; its name and digest file are durable on return.
+    """Create an empty segment behind ``base``; its name and digest file are durable on return.
 
     Raises:
-        DiskFullError: There is no new segment.
+        DiskFullError: No segment was created.
         StorageError: The caller must stop.
     """
     path = segment_path(directory, base.end_offset)
-    # Only this and the creation itself need space; what it leaves then is an orphan that the
-    # next start removes.
+    # Only this and the creation itself need space. After a failure this file is an orphan, which
+    # the next start removes.
     write_digest_file(fs, directory, base.end_offset, base.digest)
     file = fs.open(path, create=True, writable=True)
     size = file.size()
@@ -89,12 +89,12 @@ def create_segment(fs: FileSystem, directory: Path, base: SegmentTail) -> Segmen
 def finish_replacement(
     fs: FileSystem, directory: Path, start_file: LogStartFile, plan: LogStart
 ) -> Segment:
-    """Carry out a stored plan to empty the log: no segments but a new one at its start.
+    """Empty the log by a stored plan: remove all segments and create one at the plan's start.
 
-    Repeatable: until the plan is stored as done nothing can have been appended.
+    Repeatable: before the plan is stored as done, no append is possible.
 
     Raises:
-        StorageError: The plan stands and is finished at the next start.
+        StorageError: The plan remains and is finished at the next start.
     """
     names = fs.list_directory(directory)
     for base in reversed(segment_bases(names)):
@@ -107,12 +107,13 @@ def finish_replacement(
 
 
 def remove_leftovers(fs: FileSystem, directory: Path) -> tuple[str, ...]:
-    """Remove what an interrupted removal or replacement left: files that mean nothing now.
+    """Remove the leftovers of an interrupted removal or replacement.
 
-    Those marked for deletion, temporary files, and index and digest files without a segment.
+    These are files marked for deletion, temporary files, and index and digest files without a
+    segment.
 
     Returns:
-        The names removed.
+        The removed names.
     """
     names = fs.list_directory(directory)
     segments = set(segment_bases(names))

@@ -1,7 +1,7 @@
-"""Reading a segment from its beginning, batch by batch, with checksums.
+"""Read a segment from its beginning, batch by batch, with checksums.
 
-Stops at the first bytes that are not the next batch and says why. What that means (a torn
-tail or damage) is evaluated in ``damage``.
+The scan stops at the first bytes that are not the next batch and reports why. ``damage`` decides
+whether they are a torn tail or damage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from quorum.types import EpochStart
 
 @dataclass(slots=True)
 class SegmentScan:
-    """What a segment holds up to its end or its first bad byte."""
+    """Content of a segment up to its end or its first invalid byte."""
 
     tail: SegmentTail
     index: OffsetIndex
@@ -34,9 +34,9 @@ class SegmentScan:
     """Position of every control batch, by base offset."""
     batch_count: int = 0
     digest_at_mark: bytes | None = None
-    """Log digest at the offset that was asked for; None when no batch ends there."""
+    """Log digest at the requested offset; None if no batch ends there."""
     anchor: SegmentTail | None = None
-    """Where the digest became known again."""
+    """Position from which on the digest is known again."""
     problem: CorruptBatchError | None = None
     """Why the scan stopped before the end of the file."""
 
@@ -52,12 +52,12 @@ def scan_segment(
     anchors: Mapping[int, bytes] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SegmentScan:
-    """Follow the batches of a segment file from its beginning.
+    """Scan the batches of a segment file from its beginning.
 
-    ``start`` is the state before it (position 0). ``mark`` is an offset to note the digest at.
-    ``anchors`` are digests by offset, from other files: where the running one is not known, it is
-    from the first of them on that lies at the end of a batch.
-    ``progress`` is told the bytes done in this segment after each window.
+    ``start`` is the state before it (position 0). ``mark`` is an offset whose digest to report.
+    ``anchors`` are digests by offset from other files: if the running digest is unknown, it is
+    known from the first anchor on that lies at the end of a batch.
+    ``progress`` receives the bytes done in this segment after each window.
 
     Raises:
         StorageError: The file could not be read.
@@ -102,7 +102,7 @@ def _anchor(scan: SegmentScan, anchors: Mapping[int, bytes]) -> None:
 
 
 def _split_behind(headers: list[BatchHeader], offsets: Iterable[int]) -> list[list[BatchHeader]]:
-    """``headers`` in runs, one of which ends wherever a batch ends at one of ``offsets``."""
+    """Split ``headers`` into runs, so that a run ends where a batch ends at one of ``offsets``."""
     if not headers:
         return []
     cuts = {
@@ -115,7 +115,7 @@ def _split_behind(headers: list[BatchHeader], offsets: Iterable[int]) -> list[li
 
 
 class _Finder:
-    """Finds the whole, proven batches at the start of one window of a segment."""
+    """Finds the whole, valid batches at the start of one window of a segment."""
 
     def __init__(self, window: memoryview, path: Path, base: int, *, is_last: bool) -> None:
         self._window = window
@@ -124,10 +124,10 @@ class _Finder:
         self._is_last = is_last
         self.problem: CorruptBatchError | None = None
         self.wanted = 0
-        """Size of the batch at the end of the window that needs a larger one."""
+        """Size of the batch at the end of the window, if the window is too small for it."""
 
     def find(self, tail: SegmentTail) -> list[BatchHeader]:
-        """The batches that continue ``tail``; sets ``problem`` or ``wanted`` where they end."""
+        """Return the batches that continue ``tail``; set ``problem`` or ``wanted`` at their end."""
         found: list[BatchHeader] = []
         window, path, base = self._window, self._path, self._base
         position, next_offset, epoch = 0, tail.end_offset, tail.epoch
@@ -135,7 +135,7 @@ class _Finder:
             while position < len(window):
                 header = read_header(window, position, path=path, base_position=base)
                 after = position + header.size
-                # Checked in place: the calls that word the problem cost as much again.
+                # Checked inline: the function that words the problem would double the cost.
                 if crc32c(window[position + CRC_START : after]) != header.crc:
                     check_crc(window, header, path=path, base_position=base)
                 if header.base_offset != next_offset or header.epoch < epoch:

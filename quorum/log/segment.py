@@ -1,8 +1,8 @@
 """One segment: a file of whole record batches at contiguous offsets, with its sparse index.
 
-Knows its own bytes and nothing of its neighbours; rolling, truncation across segments and
-durability order are ``segmented_log``'s. The index answers where to start reading, and a walk
-over the headers of one index interval finds the exact batch.
+A segment does not know its neighbours: ``segmented_log`` rolls, truncates across segments and
+orders durable steps. The index tells where to start reading, and a scan of the headers of one
+index interval finds the exact batch.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from quorum.ports import File
 from quorum.types import DigestAt, Epoch
 
 _SCAN_BYTES = 8192
-"""Read at once when walking headers: an index interval and a little more."""
+"""Bytes read at once when scanning headers: slightly more than an index interval."""
 
 
 class Segment:
     """An open segment file.
 
-    The writer thread appends and cuts. Others may read while it appends, never while it cuts:
-    ``tail`` is replaced as a whole once the bytes before it are in the file.
+    The writer thread appends and cuts. Other threads may read while it appends, never while it
+    cuts: ``tail`` is replaced as a whole once the bytes before it are in the file.
     """
 
     __slots__ = (
@@ -55,16 +55,16 @@ class Segment:
         """Epoch of the record before the segment."""
         self.base_digest = base.digest
         self.anchor: SegmentTail | None = None
-        """Where in the segment the digest is known again, when it is not at the base."""
+        """Position from which on the digest is known, if it is unknown at the base."""
         self.index = index or OffsetIndex(self.base_offset)
         self.tail = tail or base
 
     def append(self, data: bytes, extension: Extension) -> None:
-        """Write whole batches that were followed from ``tail``.
+        """Write whole batches for which ``extend`` returned ``extension``.
 
         Raises:
             DiskFullError: No space; nothing has changed.
-            StorageError: Some of it may be in the file; the log must not be used further.
+            StorageError: A part may be in the file; the log must not be used further.
         """
         self.file.append(data)
         for entry in extension.entries:
@@ -72,19 +72,19 @@ class Segment:
         self.tail = extension.tail
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one containing ``offset`` on, in this segment.
+        """Return whole batches of this segment, from the one containing ``offset`` on.
 
         At least one; otherwise no more than ``max_bytes``, and none that ends above
-        ``end_offset``. Empty when there is no such batch.
+        ``end_offset``. Empty if there is no such batch.
 
         Raises:
-            CorruptBatchError: There is none because the file is not what was written.
+            CorruptBatchError: The batch is missing because the file is corrupt.
         """
         tail = self.tail
         found = self.locate(offset, tail)
         if found is None or found[1].end_offset > end_offset:
             if offset < min(end_offset, tail.end_offset):
-                # Inside of a batch that ends later, or corruption below a running node.
+                # Inside a batch that ends later, or the file is corrupt.
                 self._prove_up_to(offset, tail)
             return b""
         position, first = found
@@ -94,7 +94,7 @@ class Segment:
     def _stop_position(
         self, position: int, size: int, max_bytes: int, end_offset: int, tail: SegmentTail
     ) -> int:
-        """Where to stop a read of at least the ``size`` bytes at ``position``."""
+        """Return where to stop a read of at least the ``size`` bytes at ``position``."""
         limit = position + max_bytes
         if tail.end_offset <= end_offset and tail.position <= limit:
             return tail.position
@@ -112,7 +112,7 @@ class Segment:
         return stop
 
     def locate(self, offset: int, tail: SegmentTail) -> tuple[int, BatchHeader] | None:
-        """Position and header of the batch that contains ``offset``; None behind the end."""
+        """Return position and header of the batch that contains ``offset``; None behind the end."""
         if not self.base_offset <= offset < tail.end_offset:
             return None
         entry = self.index.floor(offset)
@@ -127,9 +127,9 @@ class Segment:
                 return
 
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
-        """Log digest below ``offset``; empty when not known or inside a batch.
+        """Return the log digest below ``offset``; empty if unknown or inside a batch.
 
-        ``prove``: what is read for it must still be what was written, by checksums and offsets.
+        ``prove``: verify the bytes read for it by checksums and offsets.
         """
         tail = self.tail
         if offset == tail.end_offset:
@@ -138,7 +138,7 @@ class Segment:
         return end.digest if end is not None else b""
 
     def digest_before(self, offset: int) -> DigestAt:
-        """Digest at the last batch boundary at or below ``offset``, which is in this segment."""
+        """Return the digest at the last batch boundary at or below ``offset`` in this segment."""
         tail = self.tail
         if offset >= tail.end_offset:
             return DigestAt(tail.end_offset, tail.digest)
@@ -147,13 +147,13 @@ class Segment:
         return DigestAt(boundary, self.digest_at(boundary))
 
     def tail_at(self, end_offset: int) -> SegmentTail:
-        """The state this segment had when it ended at ``end_offset``.
+        """Return the state that this segment had when it ended at ``end_offset``.
 
         Raises:
             QuorumUsageError: No batch ends there.
-            CorruptBatchError: None does any more: the file is not what was written.
+            CorruptBatchError: The batch is missing because the file is corrupt.
         """
-        # Proven: files are cut by it, and a header that has rotted may name this very end.
+        # Verified, because files are cut here and a corrupt header may name this very end.
         newest = self.tail
         tail = self._tail_at(end_offset, newest, prove=True)
         if tail is None:
@@ -166,7 +166,7 @@ class Segment:
         return tail
 
     def _prove_digest(self, tail: SegmentTail, newest: SegmentTail) -> None:
-        """Fold on to the next digest that is known: epochs lie outside of checksums."""
+        """Verify up to the next known digest, because epochs are outside checksums."""
         known = self.index.ceiling(tail.position) or newest
         digest = tail.digest
         scan = self._scan(tail.position, known.position, prove=True, begins=tail.end_offset)
@@ -188,7 +188,7 @@ class Segment:
             is_known = digest or (anchor is not None and anchor.position <= indexed)
             digest = entry.digest if is_known else b""
         if not digest and anchor is not None and anchor.end_offset <= offset:
-            # The walk below starts at or before the anchor: take it up there.
+            # The scan below would start at or before the anchor: start at the anchor instead.
             return self._tail_behind(anchor, offset, tail, indexed, prove=prove)
         for position, header, batch in self._scan_from(entry, tail.position, prove=prove):
             if header.end_offset > offset:
@@ -203,7 +203,7 @@ class Segment:
     def _tail_behind(
         self, anchor: SegmentTail, offset: int, tail: SegmentTail, indexed: int, *, prove: bool
     ) -> SegmentTail | None:
-        """As ``_tail_at``, from the place where the digest is known again."""
+        """As ``_tail_at``, from the anchor on, where the digest is known again."""
         end, epoch, digest = anchor.position, anchor.epoch, anchor.digest
         end_offset = anchor.end_offset
         scan = self._scan(anchor.position, tail.position, prove=prove, begins=end_offset)
@@ -221,8 +221,8 @@ class Segment:
     ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """As ``_scan``, from an entry of the index on, or from the beginning.
 
-        With ``prove`` also that the entry's batch ends where it did: offsets lie outside of
-        checksums, and nothing is read here that this one would have to follow.
+        With ``prove`` also check the end of the entry's batch: offsets are outside checksums, and
+        the scan reads no earlier batch that would have to join it.
         """
         start = entry.position if entry else 0
         for position, header, batch in self._scan(start, end, prove=prove):
@@ -235,13 +235,13 @@ class Segment:
     def _scan(
         self, position: int, end: int, *, prove: bool = False, begins: int | None = None
     ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Batches in the file's [position, end): where each starts, its header, its bytes.
+        """Yield start, header and bytes of each batch in the file's [position, end).
 
-        With ``prove`` also their checksums, and that each begins where the one before ends, the
-        first one at ``begins`` where that is known.
+        With ``prove`` also check the checksums, and that each batch begins where the one before
+        ends; the first one at ``begins`` if that is given.
 
         Raises:
-            CorruptBatchError: What was proven when written or scanned is there no longer.
+            CorruptBatchError: The bytes were valid when written or scanned, and no longer are.
         """
         if position >= end:
             return
@@ -257,7 +257,7 @@ class Segment:
                 before, wanted = wanted, min(max(size or 0, _SCAN_BYTES), end - position)
                 if base == position and wanted <= before:
                     raise
-                # The batch was only cut off by the window.
+                # Only the window ends inside the batch.
                 base, window = position, memoryview(self.file.read_at(position, wanted))
                 continue
             if prove:
@@ -270,7 +270,7 @@ class Segment:
             position += header.size
 
     def cut(self, tail: SegmentTail) -> None:
-        """Shorten the file to ``tail``, one of ``tail_at``. Not durable before ``sync``."""
+        """Truncate the file to ``tail``, a result of ``tail_at``. Not durable before ``sync``."""
         self.file.truncate(tail.position)
         self.index.cut(tail.position)
         if self.anchor is not None and tail.position < self.anchor.position:

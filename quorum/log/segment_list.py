@@ -1,7 +1,7 @@
 """The segments of a log, shared between the writer and readers on other threads.
 
-The list is replaced as a whole. Readers hold the lock while they use a file; the writer takes
-it only to cut a file, or to take files out of the list and close them, so appends never wait.
+The list is replaced as a whole. Readers hold the lock while they use a file. The writer takes it
+only to cut a file, or to remove and close files, so appends never wait.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from quorum.types import DigestAt
 
 
 class SegmentList:
-    """Never empty, contiguous, ascending. Only the writer thread may change it."""
+    """Segments: never empty, contiguous, ascending. Only the writer thread may change the list."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments = tuple(segments)
         self._bases = tuple(segment.base_offset for segment in segments)
         self._lock = threading.Lock()
         self.active = self._segments[-1]
-        """The newest one, where appends go."""
+        """The newest segment, which appends go to."""
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -33,32 +33,32 @@ class SegmentList:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all of them."""
+        """Bytes of all segments."""
         return sum(segment.tail.position for segment in self._segments)
 
     def bytes_ending_in(self, above: int, to: int) -> int:
-        """Bytes of those that end at an offset of (above, to], the newest never among them."""
+        """Return the bytes of the segments that end in (above, to], except the newest one."""
         older = self._segments[:-1]
         return sum(s.tail.position for s in older if above < s.tail.end_offset <= to)
 
     def containing(self, offset: int) -> Segment:
-        """The segment to look in for ``offset``, which is at or above the first base."""
+        """Return the segment for ``offset``, which is at or above the first base."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None) -> bytes:
-        """Whole batches from the one containing ``offset`` on, out of one segment."""
+        """Return whole batches of one segment, from the one containing ``offset`` on."""
         with self._lock:
             segment = self.containing(offset)
             limit = segment.tail.end_offset if end_offset is None else end_offset
             return segment.read(offset, max_bytes, limit)
 
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
-        """Log digest below ``offset``; empty when not known or not a batch boundary."""
+        """Return the log digest below ``offset``; empty if unknown or not a batch boundary."""
         with self._lock:
             return self.containing(offset).digest_at(offset, prove=prove)
 
     def digest_before(self, offset: int, start_offset: int) -> DigestAt:
-        """Digest at the last boundary at or below ``offset``; (-1, empty) below the start."""
+        """Return the digest at the last boundary at or below ``offset``; (-1, empty) for none."""
         with self._lock:
             if offset >= start_offset:
                 segment = self.containing(offset)
@@ -68,7 +68,7 @@ class SegmentList:
             return DigestAt(-1, b"")
 
     def tail_at(self, end_offset: int) -> SegmentTail:
-        """The state of a segment that ends at ``end_offset``.
+        """Return the state of a segment that ends at ``end_offset``.
 
         Raises:
             QuorumUsageError: No batch ends there.
@@ -77,22 +77,22 @@ class SegmentList:
 
     @contextmanager
     def excluding_readers(self) -> Iterator[None]:
-        """While a file is being cut."""
+        """Exclude readers while a file is cut."""
         with self._lock:
             yield
 
     def add(self, segment: Segment) -> None:
-        """Put a new newest segment behind the others."""
+        """Add a new newest segment."""
         self._replace((*self._segments, segment))
 
     def drop_newest(self) -> Segment:
-        """Take the newest segment out; its file is closed."""
+        """Remove, close and return the newest segment."""
         newest = self._segments[-1]
         self._replace(self._segments[:-1])
         return newest
 
     def drop_below(self, offset: int) -> tuple[int, ...]:
-        """Take out, closed, the segments wholly below ``offset``; their base offsets."""
+        """Remove and close the segments wholly below ``offset``; return their base offsets."""
         kept = self._segments.index(self.containing(offset))
         gone = self._bases[:kept]
         if gone:
@@ -100,7 +100,7 @@ class SegmentList:
         return gone
 
     def replace_all(self, segment: Segment) -> None:
-        """Put ``segment`` in the place of all others, which are closed."""
+        """Replace all segments by ``segment``; the old ones are closed."""
         self._replace((segment,))
 
     def _replace(self, segments: tuple[Segment, ...]) -> None:

@@ -1,8 +1,8 @@
-"""Following batches through a segment: the running state at the end of what was seen.
+"""Running state at the end of a segment, and its extension by further batches.
 
-Belongs here: the checks between one batch and the next, the digest chain, and which batches
-get an index entry. Pure: both the append path and the recovery scan use it, so that what is
-written and what is found at start go through the same rules.
+This module checks each batch against the one before it, computes the digest chain, and chooses the
+batches with an index entry. It is pure. Append path and recovery scan share it, so written and
+recovered data obey the same rules.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from quorum.types import Epoch, EpochStart, OffsetAndEpoch
 
 
 class SegmentTail(NamedTuple):
-    """Where a segment ends. Replaced as a whole, so that readers see one consistent end."""
+    """End of a segment. Replaced as a whole, so that readers see one consistent end."""
 
     end_offset: int
     epoch: Epoch
-    """Epoch of the last record; of the record before the segment when it is empty."""
+    """Epoch of the last record; in an empty segment, of the record before it."""
     position: int
     """Bytes of whole batches in the segment."""
     digest: bytes
-    """Log digest at ``end_offset``; empty when not known."""
+    """Log digest at ``end_offset``; empty if unknown."""
     unindexed_bytes: int = 0
     """Log bytes since the last index entry."""
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """The log end that this is."""
+        """The log end."""
         return OffsetAndEpoch(self.end_offset, self.epoch)
 
 
 class Extension(NamedTuple):
-    """What a run of batches adds behind a ``SegmentTail``."""
+    """Change of a ``SegmentTail`` by a run of batches."""
 
     tail: SegmentTail
     entries: list[IndexEntry]
@@ -45,7 +45,7 @@ class Extension(NamedTuple):
 
 
 def join_problem(header: BatchHeader, end_offset: int, epoch: Epoch) -> str:
-    """Why this batch cannot follow a log end, in words; empty when it can."""
+    """Return why this batch cannot follow a log end; empty if it can."""
     if header.base_offset != end_offset:
         return f"base offset {header.base_offset} where {end_offset} follows"
     if header.epoch < epoch:
@@ -61,11 +61,11 @@ def extend(
     index_interval: int,
     boundaries: dict[int, bytes] | None = None,
 ) -> Extension:
-    """Follow the batches of ``headers``, found in ``data`` and known to join the trail.
+    """Extend ``tail`` by the batches of ``headers``, found in ``data`` and known to join it.
 
-    ``data`` may begin before the first of them. An entry is made for a batch when more than
-    ``index_interval`` bytes of log lie between it and the entry before, as Kafka does.
-    ``boundaries``, when given, receives the digest behind every batch, by offset.
+    ``data`` may begin before the first of them. As in Kafka, a batch gets an index entry if more
+    than ``index_interval`` bytes of log lie between it and the previous entry.
+    If given, ``boundaries`` receives the digest behind every batch, by offset.
     """
     if not headers:
         return Extension(tail, [], [])

@@ -1,16 +1,15 @@
 """The replicated log on disk: ``ports.LogStore`` over segment files.
 
-Belongs here: which segment an operation concerns, and the order in which things become
-durable. Bytes within a segment are ``segment``'s, removals ``retention``'s, opening after a
-crash ``recovery``'s work.
+It chooses the segment of an operation and the order of durable steps. ``segment`` handles the
+bytes of a segment, ``retention`` removals, and ``recovery`` opens the log after a crash.
 
 Invariants:
     1. Only the newest segment has data that is not durable.
-    2. A segment's name is durable before anything in it is written.
+    2. A segment's name is durable before the segment is written to.
     3. The stored log start is never above what is durable, and never falls.
     4. The stored durable end is lowered, durably, before the log is cut.
-    5. After a failed write or sync nothing is written again (a failed sync may have dropped
-       what it was asked to keep).
+    5. After a failed write or sync there are no further writes (a failed sync may have dropped
+       data).
 
 See: docs/reference/formats.md, ADR 5 and 7.
 """
@@ -43,10 +42,10 @@ from quorum.types import DigestAt, EpochStart, OffsetAndEpoch, SnapshotId
 
 
 class SegmentedLog:
-    """``ports.LogStore``; made by ``recovery.open_log``.
+    """The log of one replica; created by ``recovery.open_log``.
 
-    Owned by the writer thread. ``read``, ``digest_at`` and the properties may be used from any
-    thread; they see what has been written, flushed or not.
+    Owned by the writer thread. Any thread may use ``read``, ``digest_at`` and the properties; they
+    include written data that is not flushed yet.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class SegmentedLog:
 
     @property
     def start(self) -> OffsetAndEpoch:
-        """First offset kept and the epoch of the record before it."""
+        """First kept offset and the epoch of the record before it."""
         return self._start
 
     @property
@@ -93,8 +92,9 @@ class SegmentedLog:
         return self._segments.size_bytes
 
     def covered_bytes(self, start_offset: int, *, beside: int = 0) -> int:
-        """Bytes that moving the log start up to ``start_offset`` would give back, without those
-        that moving it up to ``beside`` would give back already.
+        """Return the bytes that moving the log start up to ``start_offset`` would free.
+
+        Bytes that moving it up to ``beside`` would free are not counted.
         """
         return self._segments.bytes_ending_in(beside, start_offset)
 
@@ -110,12 +110,12 @@ class SegmentedLog:
     ) -> None:
         """Write whole batches covering [base_offset, end_offset); not durable before ``flush``.
 
-        ``epochs`` is a cross-check: an epoch it names beyond the log's must start where the
-        batches say.
+        ``epochs`` is a cross-check: an epoch above the log's must start where the batches have
+        it.
 
         Raises:
-            QuorumUsageError: Not at the log's end, nothing to append, or numbers that differ
-                from those in the batches. The log is unchanged.
+            QuorumUsageError: Not at the log's end, empty, or arguments that contradict the
+                batches. The log is unchanged.
             CorruptBatchError: ``data`` is not whole, joining batches. The log is unchanged.
             DiskFullError: No space; the log is unchanged.
             StorageError: Any other failure, or the log failed before.
@@ -141,7 +141,7 @@ class SegmentedLog:
         self._recent.add(boundaries)
         self._is_dirty = True
         if extension.epochs or not self._epochs:
-            # The first record behind a snapshot may continue the epoch of the one before it.
+            # The first record behind a snapshot may continue the epoch of the record before it.
             self._epochs = clip_start(
                 (*self._epochs, *extension.epochs), self._start, end_offset=end_offset
             )
@@ -165,13 +165,13 @@ class SegmentedLog:
             )
         return headers
 
-    def _check_epochs(self, said: Sequence[EpochStart], seen: Sequence[EpochStart]) -> None:
+    def _check_epochs(self, announced: Sequence[EpochStart], seen: Sequence[EpochStart]) -> None:
         known = self._segments.active.tail.epoch
-        if [entry for entry in said if entry.epoch > known] != list(seen):
-            raise QuorumUsageError(f"append announces epochs {said}, its batches hold {seen}")
+        if [entry for entry in announced if entry.epoch > known] != list(seen):
+            raise QuorumUsageError(f"append announces epochs {announced}, its batches hold {seen}")
 
     def _roll(self) -> Segment:
-        """Seal the newest segment and begin another behind it.
+        """Seal the newest segment and create another behind it.
 
         Raises:
             DiskFullError: The log is unchanged.
@@ -188,10 +188,10 @@ class SegmentedLog:
         return segment
 
     def flush(self) -> None:
-        """Make everything written durable.
+        """Make all written data durable.
 
         Raises:
-            StorageError: It may or may not be; the log refuses all further work.
+            StorageError: Its durability is unknown; the log refuses all further work.
         """
         self._check_usable()
         with self._failure:
@@ -203,12 +203,12 @@ class SegmentedLog:
             self._files.raise_durable_end(self._segments.active.tail)
 
     def store_high_watermark(self, high_watermark: int) -> None:
-        """Make the bounds durable: this high watermark, if it is higher, and the flushed end.
+        """Store the bounds durably: this high watermark, if it is higher, and the flushed end.
 
-        From then on corruption below that end is told from a torn tail, whatever power loss does.
+        From then on, corruption below that end is recognised as damage after any power loss.
 
         Raises:
-            StorageError: They may not be on disk; the log refuses all further work.
+            StorageError: The bounds may not be on disk; the log refuses all further work.
         """
         self._check_usable()
         watermarks = self._files.watermarks
@@ -224,7 +224,7 @@ class SegmentedLog:
         Raises:
             QuorumUsageError: Outside the log or not a batch boundary. The log is unchanged.
             InvariantViolation: Below the stored high watermark (requirement 279.4).
-            StorageError: At any point of the cut; the log is one of the prefixes in between.
+            StorageError: At any step; the log is then a prefix between the old and the new end.
         """
         self._check_usable()
         end = self.end
@@ -262,13 +262,13 @@ class SegmentedLog:
     def replace_with(self, snapshot_id: SnapshotId, *, digest: bytes = b"") -> None:
         """Empty the log: start = end = the snapshot's position.
 
-        ``digest`` is the log digest at that position, from the snapshot's header; without it
-        digests are not known from here on.
+        ``digest`` is the log digest at that position, from the snapshot's header; without it,
+        later digests are unknown.
 
-        Durability: on return. From the moment the plan is stored, recovery finishes it.
+        Durability: on return. Once the plan is stored, recovery finishes it.
 
         Raises:
-            StorageError: Before the plan was stored, or while carrying it out.
+            StorageError: Before or after the plan was stored.
         """
         self._check_usable()
         files = self._files
@@ -291,13 +291,13 @@ class SegmentedLog:
     def advance_start(self, start: OffsetAndEpoch) -> None:
         """Raise the log start (stored durably first), then delete segments wholly below it.
 
-        A start at or below the present one changes nothing: it never falls.
+        A start at or below the present one changes nothing: the start never falls.
 
         Raises:
-            QuorumUsageError: Above the log's end, inside a batch, or with another epoch than
-                the record before it has. Nothing has changed.
+            QuorumUsageError: Above the log's end, inside a batch, or with an epoch that differs
+                from that of the record before it. Nothing has changed.
             DiskFullError: No space to store it; nothing has changed.
-            StorageError: Anything else; recovery finishes the removal.
+            StorageError: Any other failure; recovery finishes the removal.
         """
         self._check_usable()
         if start.offset <= self._start.offset:
@@ -324,49 +324,49 @@ class SegmentedLog:
     # ------------------------------------------------------------------ reading
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
-        """Whole batches from the one containing ``offset`` on; from one segment at a time.
+        """Return whole batches of one segment, from the one containing ``offset`` on.
 
         At least one if any ends at or below ``end_offset``; otherwise no more than
         ``max_bytes``. Empty at the log's end.
 
         Raises:
-            QuorumUsageError: ``offset`` lies below the log start.
-            StorageError: The file could not be read, or is not what was written.
+            QuorumUsageError: ``offset`` is below the log start.
+            StorageError: The file is unreadable or corrupt.
         """
         if offset < self._start.offset:
             raise QuorumUsageError(f"read at {offset}, below log start {self._start.offset}")
         return self._segments.read(offset, max_bytes, end_offset)
 
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
-        """Running digest of everything below ``offset``; empty when not known.
+        """Return the running digest of all records below ``offset``; empty if unknown.
 
-        Known for every boundary in the segments kept, if it is at the first one's base.
+        It is known for every boundary in the kept segments if it is known at the first base.
 
         Raises:
-            StorageError: The file could not be read, or, as far as it was looked at (with
-                ``prove`` by its checksums), is not what was written.
+            StorageError: The file is unreadable, or the part read is corrupt (with ``prove``,
+                checked by its checksums).
         """
         recent = self._recent.get(offset)
         return self._segments.digest_at(offset, prove=prove) if recent is None else recent
 
     def digest_before(self, offset: int) -> DigestAt:
-        """The digest at the last batch boundary at or below ``offset``; (-1, empty) for none.
+        """Return the digest at the last boundary at or below ``offset``; (-1, empty) for none.
 
-        Equal logs answer equally for every offset, so that two can be searched by halves.
+        Equal logs return equal digests for every offset, so two logs can be compared by bisection.
 
         Raises:
-            StorageError: The file could not be read, or is not what was written.
+            StorageError: The file is unreadable or corrupt.
         """
         return self._segments.digest_before(offset, self._start.offset)
 
     @property
     def tip(self) -> tuple[OffsetAndEpoch, bytes]:
-        """The written end and the digest there, of one moment."""
+        """The written end and the digest there, read at one moment."""
         tail = self._segments.active.tail
         return tail.end, tail.digest
 
     def quarantine(self, offset: int, cause: str) -> None:
-        """Have the next opening set aside what lies at and above ``offset``. Durable."""
+        """Mark the log from ``offset`` on to be set aside at the next opening. Durable."""
         with self._failure:
             files = self._files
             write_quarantine_mark(files.fs, files.directory, QuarantineMark(offset, cause))

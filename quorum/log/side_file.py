@@ -1,8 +1,8 @@
-"""Small files beside the segments: replaced as a whole, and proven by a checksum.
+"""Small files beside the segments: replaced as a whole, and verified by a checksum.
 
-Two ideas that every side file shares. ``replace_file`` survives a crash at any point with
-either the old or the new content. ``seal`` and ``unseal`` add a CRC-32C on a second line,
-where readers that only look at the first line (Kafka's, for ``quorum-state``) do not see it.
+After a crash at any point, ``replace_file`` has left either the old or the new content. ``seal``
+and ``unseal`` add a CRC-32C on a second line, which readers of the first line (Kafka's, for
+``quorum-state``) ignore.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from quorum.ports import FileSystem
 
 TEMPORARY_SUFFIX = ".tmp"
 SIDE_FILE_BYTES_MAX = 16 << 20
-"""A larger side file is taken for damage before it is read."""
+"""A larger side file counts as damaged and is not read."""
 
 _PLACES_MAX = 64
-"""Few files are replaced all the time; taking their names apart costs more than a small write."""
+"""The same few files are replaced again and again; splitting a path costs more than the write."""
 
 
 @lru_cache(maxsize=_PLACES_MAX)
 def _place(path: Path) -> tuple[Path, Path]:
-    """The temporary file beside ``path``, and the directory of both."""
+    """Return the temporary file beside ``path``, and the directory of both."""
     return path.with_name(path.name + TEMPORARY_SUFFIX), path.parent
 
 
 def replace_file(fs: FileSystem, path: Path, data: bytes) -> None:
-    """Give ``path`` the content ``data``: temporary file, sync, rename, directory sync.
+    """Replace the content of ``path``: temporary file, sync, rename, directory sync.
 
-    Durability: on return the new content survives any crash; before it the old one does.
+    Durability: after the return the new content survives any crash; before it the old one does.
 
     Raises:
-        DiskFullError: No space; the old content stands.
-        StorageError: Old or new content stands; the caller must stop.
+        DiskFullError: No space; the old content is unchanged.
+        StorageError: The old or the new content is on disk; the caller must stop.
     """
     temporary, directory = _place(path)
     file = fs.open(temporary, create=True, writable=True)
@@ -55,11 +55,11 @@ def replace_file(fs: FileSystem, path: Path, data: bytes) -> None:
 
 
 def read_file(fs: FileSystem, path: Path) -> bytes:
-    """The whole content of a side file.
+    """Return the whole content of a side file.
 
     Raises:
-        StorageError: It cannot be read.
-        ValueError: It is larger than any side file of ours can be.
+        StorageError: The file cannot be read.
+        ValueError: The file is larger than any side file of ours.
     """
     file = fs.open(path)
     try:
@@ -72,16 +72,16 @@ def read_file(fs: FileSystem, path: Path) -> bytes:
 
 
 def seal(line: str) -> bytes:
-    """``line`` and, on a second line, its checksum."""
+    """Return ``line`` and, on a second line, its checksum."""
     first = line.encode() + b"\n"
     return first + b"crc32c=%08x\n" % crc32c(first)
 
 
 def unseal(data: bytes) -> str:
-    """The first line of what ``seal`` made.
+    """Return the first line of a sealed file.
 
     Raises:
-        ValueError: Any byte is not the one that was written.
+        ValueError: The file differs from what ``seal`` wrote.
     """
     first, newline, _ = data.partition(b"\n")
     if not newline:
@@ -93,10 +93,10 @@ def unseal(data: bytes) -> str:
 
 
 def parse_object(line: str) -> dict[str, object]:
-    """A line of JSON that must be an object.
+    """Parse a line of JSON that must be an object.
 
     Raises:
-        ValueError: It is not.
+        ValueError: It is not an object.
     """
     try:
         value = json.loads(line)
@@ -110,7 +110,7 @@ def parse_object(line: str) -> dict[str, object]:
 def integer_field(
     fields: dict[str, object], name: str, *, least: int, default: int | None = None
 ) -> int:
-    """An integer of at least ``least``; ``default`` when absent and one is given.
+    """Return an integer of at least ``least``; ``default`` if absent and a default is given.
 
     Raises:
         ValueError: Missing, of another type, or too small.

@@ -1,8 +1,8 @@
-"""Reading a log's own files again: checksums of every batch, and the chain over all of them.
+"""Verify the files of a log in use: checksums of every batch, and the chain over all of them.
 
-Read-only and without locks, so that a worker can do it while the writer goes on. What the
-files give is compared with what is stored beside the segments and with the digest that the
-running log holds in memory, which corruption on the disk cannot have changed.
+It is read-only and takes no locks, so that a worker can run it while the writer goes on. The
+result is compared with the stored digests and with the digest in memory, which corruption on the
+disk cannot have changed.
 
 See: ADR 5.
 """
@@ -25,7 +25,7 @@ from quorum.types import DigestAt
 
 
 class Verified(NamedTuple):
-    """How much was read, and the first thing that is wrong with it."""
+    """Amount of data read, and the first damage found."""
 
     batches: int
     size_bytes: int
@@ -45,10 +45,10 @@ def verify_log(
     *,
     config: LogConfig | None = None,
 ) -> Verified:
-    """Prove the segments of ``directory`` up to ``end``, a batch boundary that is on disk.
+    """Verify the segments of ``directory`` up to ``end``, a batch boundary that is on disk.
 
-    ``end.value`` is the digest that the running log knows there; empty when it knows none.
-    Segments that trimming removes meanwhile are left out. Changes nothing.
+    ``end.value`` is the running log's digest there; empty if it has none. Segments that are
+    trimmed meanwhile are skipped. Changes nothing.
 
     Raises:
         StorageError: The disk failed.
@@ -64,7 +64,7 @@ def verify_log(
 
 
 def _is_gone(fs: FileSystem, damage: LogDamagedError) -> bool:
-    """Whether the file complained about has been removed: it was cut or trimmed meanwhile."""
+    """Whether the damaged file has been removed: it was cut or trimmed meanwhile."""
     return not fs.exists(Path(str(damage.path)))
 
 
@@ -93,7 +93,7 @@ def _verify(
         tail = tail._replace(position=0, unindexed_bytes=0, digest=tail.digest or stored)
         scan = _scan(fs, path, tail, end, config)
         if scan is None:
-            tail = None  # trimmed away between listing and opening
+            tail = None  # trimmed between listing and opening
             continue
         progress.batches += scan.batch_count
         progress.size_bytes += scan.tail.position
@@ -131,12 +131,12 @@ def _scan(
 
 
 def _check(path: Path, base: int, scan: SegmentScan, end: DigestAt) -> None:
-    """What was found below ``end``; bytes behind it may be half-written and do not count."""
+    """Check the result below ``end``; later bytes may be half written and do not count."""
     found = scan.tail
     if scan.digest_at_mark is not None:
         if end.value and scan.digest_at_mark and scan.digest_at_mark != end.value:
             raise LogDamagedError(
-                "the files give another log digest than was computed when they were written",
+                "the files have another log digest than was computed when they were written",
                 path=path,
                 position=found.position,
                 offset=base,

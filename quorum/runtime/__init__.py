@@ -1,1 +1,1 @@
-"""The shell around the core: driver, writer, delivery; asyncio only in ``shell``."""
+"""The environment of the core: driver, writer, delivery; asyncio only in ``shell``."""

@@ -1,8 +1,8 @@
-"""This replica's log digests, put where messages need them.
+"""Add this replica's log digests to messages.
 
-The core compares opaque values; here they are looked up: the digest that a Fetch carries when
-it leaves, this replica's own beside one that arrives, and the answers to ChainDigest. A value
-that cannot be read is "not known", which never passes for equal.
+The core compares opaque digests; this module looks them up: the digest of an outgoing Fetch, this
+replica's own digest for an incoming one, and the answers to ChainDigest. A digest that cannot be
+read is "unknown", which never counts as equal.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _with_digest = copier(FetchRequest, "digest")
 
 
 class ChainDigests:
-    """Looks digests up in one log. Used on the driver's thread, while the writer appends."""
+    """Looks up digests in one log. Used on the driver's thread, while the writer appends."""
 
     def __init__(self, log: LogStore) -> None:
         self._log = log
 
     def leaving(self, message: Message) -> Message:
-        """A message as it leaves: a Fetch with the digest of what it acknowledges.
+        """Return a message for sending: a Fetch with the digest of the log that it acknowledges.
 
-        The position must be the log's end with the same epoch: a Fetch that waited for the disk
-        while its records were replaced would otherwise carry the digest of another history.
+        The position must be the log's end with the same epoch. Otherwise a Fetch whose records were
+        replaced while it waited for the disk would carry the digest of another history.
         """
         if type(message) is FetchRequest:
             end, digest = self._log.tip
@@ -46,7 +46,7 @@ class ChainDigests:
         return message
 
     def arriving(self, message: Incoming) -> Incoming:
-        """A message for the core: this replica's digests beside those it carries."""
+        """Return a message for the core: with this replica's digests beside those it carries."""
         if isinstance(message, FetchRequest):
             is_compared = message.digest and message.replica.id != NO_NODE
             own_digest = self._at(message.fetch_offset) if is_compared else b""

@@ -1,4 +1,4 @@
-"""The real clocks. The one place of the quorum that reads time."""
+"""The real clocks. The only module of the quorum that reads time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class SystemClock:
     """Monotonic time that never falls, and wall time for record timestamps."""
 
     def now_ms(self) -> int:
-        """Milliseconds of the monotonic clock."""
+        """Return milliseconds of the monotonic clock."""
         return time.monotonic_ns() // 1_000_000
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970; may step, which is why nothing safe rests on it."""
+        """Return milliseconds since 1970; the clock may step, so safety never depends on it."""
         return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""The batches that the core writes itself: control records as bytes, stamped like all others."""
+"""Encode the core's control records as stamped batches."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from quorum.ports import Clock
 
 
 class ControlBatches:
-    """One driver's encoder of control batches.
+    """Encoder of control batches. Owned by one driver.
 
     Args:
-        read: ``(offset, max_bytes, end_offset)`` to whole batches, at least one.
+        read: Returns whole batches, at least one, for ``(offset, max_bytes, end_offset)``.
     """
 
     def __init__(self, clock: Clock, read: Callable[[int, int, int], bytes]) -> None:
         self._clock = clock
         self._read = read
         self.newest_stamp_ms = 0
-        """Newest stamp of what a checkpoint held, was applied, or was encoded here.
+        """Highest stamp of all batches in a checkpoint, applied, or encoded here.
 
-        What comes after it is stamped no earlier, by whoever stamps it.
+        Later batches get no lower stamp, whether the controller or the driver stamps them.
         """
 
     def applied(self, stamp_ms: int) -> None:
-        """Note the newest stamp of what the listener has applied, checkpoints included."""
+        """Record the newest stamp that the listener has applied, checkpoints included."""
         self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)
 
     def encode(self, append: Append, log_start: int) -> bytes:
-        """The batch of ``append``, stamped with the wall clock, and never below the one before.
+        """Return the batch of ``append``, stamped with the wall clock but not below the last stamp.
 
         Raises:
-            StorageError: The batch before it cannot be read, or is not what was written.
+            StorageError: The previous batch is unreadable or corrupt.
         """
         stamp_ms = max(self._clock.wall_ms(), self._timestamp_before(append.base_offset, log_start))
         self.newest_stamp_ms = max(self.newest_stamp_ms, stamp_ms)

@@ -1,4 +1,4 @@
-"""Committed ranges for the listener: once, contiguous, in order, in bounded pieces; and when."""
+"""Delivery of committed ranges to the listener: once, contiguous, in order, bounded, deferred."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quorum.errors import invariant
 from quorum.runtime.ports import Listener
 
 DELIVERY_BYTES_MAX = 1 << 20
-"""Committed records handed to the listener in one call."""
+"""Bound of committed record bytes in one call of the listener."""
 GATHERED_RECORDS_MAX: Final = 32
-"""So many committed records are applied at once: more would not cost less each."""
+"""Committed records that are applied together; larger groups would not cost less per record."""
 
 _BASE_AND_LENGTH = struct.Struct(">qi")
 _LAST_DELTA = struct.Struct(">i")
@@ -23,9 +23,9 @@ _LAST_DELTA_AT = 23
 
 
 def end_offset_of(data: bytes) -> int:
-    """The exclusive end offset of contiguous whole batches, by a walk over their headers.
+    """Return the exclusive end offset of contiguous whole batches, by a scan of their headers.
 
-    The batches are our own (verified when they were received or written); no checks here.
+    The batches are our own (verified when received or written), so nothing is checked here.
     """
     position = 0
     end = len(data)
@@ -38,24 +38,24 @@ def end_offset_of(data: bytes) -> int:
 
 
 class Delivery:
-    """Remembers how far the listener is and reads on from there.
+    """Delivers committed records from the listener's position on.
 
     Args:
-        read: ``(offset, max_bytes, end_offset)`` to whole batches, at least one.
+        read: Returns whole batches, at least one, for ``(offset, max_bytes, end_offset)``.
     """
 
     def __init__(self, read: Callable[[int, int, int], bytes], listener: Listener) -> None:
         self._read = read
         self._listener = listener
         self.end_offset = 0
-        """Everything below has been handed over (exclusive)."""
+        """End (exclusive) of the delivered records."""
 
     def restart_at(self, end_offset: int) -> None:
-        """The listener's state is now that of a checkpoint ending here."""
+        """Continue after the listener loaded a checkpoint that ends here."""
         self.end_offset = end_offset
 
     def deliver_to(self, high_watermark: int) -> None:
-        """Hand over everything below ``high_watermark`` that has not been yet."""
+        """Deliver the records below ``high_watermark`` that were not delivered yet."""
         while self.end_offset < high_watermark:
             data = self._read(self.end_offset, DELIVERY_BYTES_MAX, high_watermark)
             invariant(data, "committed records can be read", offset=self.end_offset)
@@ -72,14 +72,14 @@ class Delivery:
 
 
 class DeferredDelivery:
-    """When a replica that does not lead delivers: not at once, and several commits together.
+    """Decides when a replica that does not lead delivers: deferred, several commits together.
 
-    Nobody but a reader of this replica waits for its image, while the leader waits for its
-    acknowledgement. Applying every write by itself costs a follower more than receiving it does, at
-    the very moment when the leader answers; a few together cost little more than one.
+    Only a reader of this replica waits for its image, but the leader waits for its acknowledgement.
+    Applying each write alone costs a follower more than receiving it, just when the leader
+    answers; applying several together costs little more than one.
 
-    ``on_due`` says whether what was deferred is urgent. It is called once for commits that may
-    gather, and once more when something urgent follows.
+    ``on_due`` is called with whether the deferred work is urgent: once for commits that may gather,
+    and once more when urgent work follows.
     """
 
     def __init__(self, on_due: Callable[[bool], None]) -> None:
@@ -89,7 +89,7 @@ class DeferredDelivery:
         """Whether ``on_due`` was called and nothing was delivered since."""
 
     def note(self, progress: Iterable[Progress | LocalEvent], delivered_end: int) -> None:
-        """Defer this; the listener has the records below ``delivered_end``."""
+        """Defer progress; the listener has the records below ``delivered_end``."""
         if self._is_urgent:
             return
         is_urgent = any(
@@ -103,5 +103,5 @@ class DeferredDelivery:
             self._on_due(is_urgent)
 
     def delivered(self) -> None:
-        """The listener is given everything now."""
+        """Reset: the listener gets all deferred progress now."""
         self.is_due = self._is_urgent = False

@@ -1,15 +1,15 @@
-"""The driver: feeds the pure core and carries out what it answers, in the order it demands.
+"""The driver: passes inputs to the pure core and carries out its outputs in the required order.
 
-Synchronous and free of threads, sockets and clocks of its own, so that the very same object
-runs in production (under ``quorum.runtime.shell``) and in the simulator. It owns the tail of
-the log in memory: records are served to replicas from there while the writer is still busy,
-and read from the disk only for replicas that are far behind.
+It is synchronous and has no threads, sockets or clocks, so that the same object runs in production
+(under ``quorum.runtime.shell``) and in the simulator. It owns the in-memory tail of the log.
+Replicas get records from the tail while the writer is still busy; only records that a replica far
+behind needs are read from disk.
 
-Invariants, of which DESIGN.md has more:
+Invariants; DESIGN.md has more:
     1. ``persist`` of an output is submitted before any of its messages leaves.
     2. A promise leaves only when its ticket was reported durable.
-    3. The bytes of a Fetch answer are read when the core decided on them, never later, so a
-       truncation in between cannot change what the answer says.
+    3. The bytes of a Fetch answer are read when the core decides on them, never later, so a
+       truncation in between cannot change the answer.
     4. Listeners see committed ranges once, contiguous and in order.
 """
 
@@ -76,9 +76,9 @@ OnSettled: TypeAlias = Callable[[RequestSettled], None]
 
 
 class Driver:
-    """One replica's turning wheel. Every method is called from one thread.
+    """Drives one replica. Every method is called from one thread.
 
-    Life-cycle: construct, ``start``, then any of the entry points until dropped.
+    Life-cycle: construct, ``start``, then any of the entry points.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class Driver:
         on_verify: Callable[[VerifyLog], None],
         process_pause_ms: int,
     ) -> None:
-        """Connect everything; nothing runs before ``start``.
+        """Connect all parts; nothing runs before ``start``.
 
-        ``on_verify`` reads the log's files again and reports ``LogVerified``. Coming
-        ``process_pause_ms`` late to a deadline is reported to the core; 0: never.
+        ``on_verify`` verifies the log's files and reports ``LogVerified``. A delay of
+        ``process_pause_ms`` behind a deadline is reported to the core; 0: never.
         """
         self.node = node
         self.tail = TailCache()
         self.controls = ControlBatches(host.clock, self.read_records)
         self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
-        """The leader last heard of and the addresses it announced, peers' listener first."""
+        """The latest known leader and its advertised addresses, those of peers' listener first."""
         self._host = host
         self._log = log
         self._snapshots = snapshots
@@ -124,26 +124,26 @@ class Driver:
         self._leased: tuple[SnapshotId, ...] = ()
         self._quarantined_log: tuple[int, LogQuarantinedError] | None = None
 
-    # ------------------------------------------------------------------ what is so now
+    # ------------------------------------------------------------------ current state
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
-        """What each voter says that it can run with, to its leader; None while that is unknown."""
+        """Return each voter's supported versions, on the leader; None while unknown."""
         return {each.key.id: each.supported for each in self.node.replicas() if each.is_voter}
 
     @property
     def is_delivery_due(self) -> bool:
-        """Whether anything waits for ``deliver``."""
+        """Whether deferred progress waits for ``deliver``."""
         return self._deferred is not None and self._deferred.is_due
 
     # ------------------------------------------------------------------ entry points
 
     def start(self, state: DurableState, *, delivered_end: int, last_timestamp: int) -> None:
-        """Begin as what was found on disk.
+        """Start from the recovered state.
 
         Args:
             state: As recovery left it.
-            delivered_end: The listener's image already contains everything below this; the
-                rest up to the stored high watermark is delivered before the core starts.
+            delivered_end: The listener's image contains everything below this; the rest up to
+                the stored high watermark is delivered before the core starts.
             last_timestamp: Stamp of the newest checkpoint or record, for an empty log.
         """
         self._delivery.restart_at(delivered_end)
@@ -153,7 +153,7 @@ class Driver:
         self._carry_out(self.node.start(self._now(), state))
 
     def receive(self, sender: NodeId, message: Message) -> None:
-        """Take a message from a peer. Records are verified before the core sees them."""
+        """Process a message from a peer. Records are verified before the core sees them."""
         incoming, refused = proven(message, self.node.log_end_offset)
         if refused:
             is_violation = type(message) is FetchSnapshotResponse
@@ -166,7 +166,7 @@ class Driver:
         self._carry_out(self.node.receive(self._now(), sender, incoming))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        """Leader only: give each batch its offsets, append all as one write, return its end."""
+        """Position the batches, append them as one write and return its end. Leader only."""
         now_ms = self._now()
         offset = self.node.log_end_offset
         epoch = self.node.epoch
@@ -179,33 +179,33 @@ class Driver:
         return offset
 
     def read(self, token: int) -> None:
-        """Confirm that this replica leads; the listener hears the outcome."""
+        """Confirm that this replica leads; the listener gets the outcome."""
         self._carry_out(self.node.read(self._now(), token))
 
     def ask_position(self, token: int) -> None:
-        """Ask for a linearizable read position, here or at the leader; the listener hears it."""
+        """Request a linearizable read position, here or from the leader, for the listener."""
         self._carry_out(self.node.ask_position(self._now(), token))
 
     def resign(self, reason: str) -> None:
-        """Give up leadership, if this replica has it."""
+        """Resign if this replica leads."""
         self.on_local_event(Resign(reason))
 
-    def on_local_event(self, fact: LocalEvent) -> None:
-        """Tell the core a local fact or an operator's request."""
-        self._carry_out(self.node.on_local_event(self._now(), fact))
+    def on_local_event(self, event: LocalEvent) -> None:
+        """Pass a local event or an operator's request to the core."""
+        self._carry_out(self.node.on_local_event(self._now(), event))
 
     def ask(self, request: OperatorRequest, on_settled: OnSettled) -> None:
-        """Make an operator's request of the core, whose token is drawn here.
+        """Send an operator's request, with a token drawn here, to the core.
 
-        ``on_settled`` is called once, perhaps before this returns, whatever happens; only not by a
-        process that ends.
+        ``on_settled`` is called once, possibly before this returns, in every case except the end
+        of the process.
         """
         token = next(self._tokens)
         self._asked[token] = on_settled
         self.on_local_event(replace(request, token=token))
 
     def tick(self) -> None:
-        """The deadline has come (or earlier: a tick too many does nothing)."""
+        """Handle a deadline; an early call does nothing."""
         self.armed_ms = NEVER_MS
         leased = self._snapshots.leased(self._host.clock.now_ms())
         if leased != self._leased:
@@ -214,14 +214,14 @@ class Driver:
         self._carry_out(self.node.tick(self._now()))
 
     def write_done(self, done: WriteDone) -> None:
-        """Everything up to ``done.ticket`` is durable: promises may leave."""
+        """Release the promises and effects up to ``done.ticket``, which is durable."""
         self._durable_ticket = done.ticket
         if self._promises:
             self._release_promises()
         self._carry_out(self.node.persisted(self._now(), done.ticket))
         self.tail.evict_below(self.node.flushed_end_offset)
-        for fact in done.facts:
-            self.on_local_event(fact)
+        for event in done.local_events:
+            self.on_local_event(event)
         if (ended := self._quarantined_log) is not None and done.ticket >= ended[0]:
             self._quarantined_log = None
             self._host.on_failure(ended[1])
@@ -229,7 +229,7 @@ class Driver:
     # ------------------------------------------------------------------ reading records
 
     def read_records(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from ``offset`` on and below ``end_offset``; at least one.
+        """Return whole batches from ``offset`` on and below ``end_offset``; at least one.
 
         Raises:
             StorageError: The log file could not be read.
@@ -244,14 +244,14 @@ class Driver:
     # ------------------------------------------------------------------ carrying out
 
     def wake_by(self, deadline_ms: int) -> None:
-        """Let ``tick`` come by ``deadline_ms``; the earliest since the last tick counts."""
+        """Request a ``tick`` by ``deadline_ms``; the earliest since the last tick counts."""
         if deadline_ms < self.armed_ms:
             self.armed_ms = deadline_ms
             self._host.on_deadline(deadline_ms)
 
     def _now(self) -> int:
-        """The time of an entry. If it comes late to the deadline that the core last asked for, the
-        process stood still: the core hears of that first (``quorum.core.liveness.process_pause``).
+        """Return the time of an entry. If it is late for the core's last deadline, the process
+        was paused; report that to the core first (``quorum.core.liveness.process_pause``).
         """
         now_ms = self._host.clock.now_ms()
         due_ms = self._due_ms
@@ -261,7 +261,7 @@ class Driver:
         return now_ms
 
     def deliver(self) -> None:
-        """Give the listener what was deferred; does nothing when there is nothing."""
+        """Deliver deferred progress to the listener, if any."""
         if self._deferred is not None:
             self._deferred.delivered()
         self._drain_progress()
@@ -269,7 +269,7 @@ class Driver:
     def _carry_out(self, output: Output) -> None:
         if output.persist:
             if self._progress and any(type(effect) is not Append for effect in output.persist):
-                # What was put off is read from the log as it is now.
+                # Deliver deferred records now: these effects may remove them from the log.
                 self.deliver()
             self._submit(output.ticket, output.persist)
         if output.after_persist:
@@ -285,7 +285,7 @@ class Driver:
         if output.progress:
             self._progress.extend(output.progress)
         if self._progress:
-            # At once, or after the messages of this turn; while writing, when that is done.
+            # Deliver at once, or after this turn's messages; if it writes, after the write.
             if self._deferred is None or self.node.is_leader:
                 self._drain_progress()
             elif not output.persist:
@@ -298,7 +298,7 @@ class Driver:
         self._release_promises()
 
     def _release_promises(self) -> None:
-        """Send what waits for no write any more, in the order in which it was promised."""
+        """Send the promises whose writes are done, in order."""
         promises = self._promises
         while promises and promises[0][0] <= self._durable_ticket:
             _, to, message = promises.popleft()
@@ -324,10 +324,10 @@ class Driver:
             prepared.append(effect)
         self._host.writer.submit(WriteGroup(ticket, tuple(prepared)))
 
-    # ------------------------------------------------------------------ telling others
+    # ------------------------------------------------------------------ notifications
 
     def _drain_progress(self) -> None:
-        # A listener may propose from inside a call; what that brings about waits its turn here.
+        # A listener may propose from inside a call; the resulting progress is queued here.
         if self._is_draining:
             return
         self._is_draining = True
@@ -365,7 +365,7 @@ class Driver:
                 self.on_local_event(progress)
 
     def _learn_addresses(self, progress: VotersChanged | LeaderEndpoints | PeerEndpoints) -> None:
-        """Name peers' addresses to the network; of several, peers' listener comes first."""
+        """Pass peers' addresses to the network; of several, the address of the peers' listener."""
         found: dict[NodeId, str] = {}
         match progress:
             case VotersChanged(voters=voters):

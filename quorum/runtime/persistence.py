@@ -1,10 +1,10 @@
-"""Executes write groups against the stores: one pass, one log sync for many groups.
+"""Execute write groups against the stores: many groups in one pass, with one log sync.
 
-Blocking and free of threads; ``quorum.runtime.writer`` runs it on the writer thread, the
-simulator when its disk says so. The order of effects is kept exactly. Runs of adjacent
-appends become one write, and the log is synced once at the end of a pass: that is the group
-commit. Election state is durable before anything that follows it in the pass is written,
-because an epoch must reach the disk before its records do.
+Blocking and without threads: ``quorum.runtime.writer`` runs it on the writer thread, the
+simulator at its disk's scheduled time. The order of effects is kept exactly. Adjacent appends
+become one write, and the log is synced once at the end of a pass (group commit). Election state is
+durable before later effects of the pass are written, because an epoch must reach the disk before
+its records do.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from quorum.types import EpochStart
 class Persistence:
     """The only writer of a partition directory.
 
-    Owned by one thread at a time. A ``StorageError`` out of ``execute`` is final: the caller
-    stops the node and never calls again (a failed fsync is not retried).
+    Owned by one thread at a time. A ``StorageError`` from ``execute`` is final: the caller stops
+    the node and never calls again (a failed fsync is not retried).
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class Persistence:
         self._high_watermark: int | None = None
 
     def execute(self, groups: Sequence[WriteGroup]) -> WriteDone:
-        """Carry out all groups in order and make them durable.
+        """Execute all groups in order and make them durable.
 
         Returns:
-            The completion of the last group, with the facts that came up on the way.
+            The completion of the last group, with the local events of all.
 
         Raises:
-            StorageError: Something could not be written or synced; the node must stop.
+            StorageError: A write or sync failed; the node must stop.
         """
-        facts: list[LocalEvent] = []
+        local_events: list[LocalEvent] = []
         for group in groups:
             for effect in group.effects:
                 if type(effect) is Append:
                     self._pending.append(effect)
                 else:
                     self._write_pending()
-                    self._execute_other(effect, facts)
+                    self._execute_other(effect, local_events)
         self._write_pending()
         sync_seconds = 0.0
         flushed = self._needs_flush
@@ -89,13 +89,13 @@ class Persistence:
             sync_seconds = self._stopwatch() - started
             self._needs_flush = False
         if self._high_watermark is not None:
-            # After the flush, so that the durable end stored with it covers this very pass. A
-            # bound that is too low costs nothing; whether the node can go on without space,
-            # the next append decides.
+            # After the flush, so that the durable end stored with it covers this pass. A bound
+            # that is too low is harmless. A full disk is therefore ignored here; the next append
+            # decides whether the node can continue.
             with suppress(DiskFullError):
                 self._log.store_high_watermark(self._high_watermark)
             self._high_watermark = None
-        return WriteDone(groups[-1].ticket, tuple(facts), flushed, sync_seconds)
+        return WriteDone(groups[-1].ticket, tuple(local_events), flushed, sync_seconds)
 
     def _write_pending(self) -> None:
         pending = self._pending
@@ -118,7 +118,7 @@ class Persistence:
         )
         self._needs_flush = True
 
-    def _execute_other(self, effect: Effect, facts: list[LocalEvent]) -> None:
+    def _execute_other(self, effect: Effect, local_events: list[LocalEvent]) -> None:
         match effect:
             case SaveElectionState(state=state):
                 self._election.save(state)
@@ -130,7 +130,7 @@ class Persistence:
             case AdvanceLogStart(start=start, delete=delete):
                 self._log.advance_start(start)
                 self._snapshots.delete(delete)
-                facts.extend(SnapshotRemoved(snapshot_id) for snapshot_id in delete)
+                local_events.extend(SnapshotRemoved(snapshot_id) for snapshot_id in delete)
             case ReplaceLogWith(snapshot_id=snapshot_id):
                 self._log.replace_with(snapshot_id, digest=self._snapshots.log_digest(snapshot_id))
                 self._needs_flush = True
@@ -138,9 +138,9 @@ class Persistence:
                 if is_history:
                     self._log.quarantine(first_offset, cause)
             case _:
-                self._execute_download(effect, facts)
+                self._execute_download(effect, local_events)
 
-    def _execute_download(self, effect: Effect, facts: list[LocalEvent]) -> None:
+    def _execute_download(self, effect: Effect, local_events: list[LocalEvent]) -> None:
         match effect:
             case BeginDownload(snapshot_id=snapshot_id):
                 self._snapshots.begin_download(snapshot_id)
@@ -152,9 +152,9 @@ class Persistence:
                 try:
                     voters = self._snapshots.seal_download(snapshot_id, file_digest)
                 except SnapshotCorruptError as error:
-                    facts.append(SnapshotRejected(snapshot_id, str(error)))
+                    local_events.append(SnapshotRejected(snapshot_id, str(error)))
                 else:
                     at = VotersAt(snapshot_id.offset - 1, voters.voters, voters.removed)
                     found = (at,) if voters.voters else ()
                     size = self._snapshots.size(snapshot_id)
-                    facts.append(SnapshotSealed(snapshot_id, found, size))
+                    local_events.append(SnapshotSealed(snapshot_id, found, size))

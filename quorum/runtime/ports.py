@@ -1,8 +1,7 @@
-"""What the driver needs around it: a host with a writer and a network, and a state machine.
+"""Ports of the driver: a host with a writer and a network, and the state machine's listener.
 
-Unlike ``quorum.ports`` these speak the core's vocabulary. In production they are a thread,
-gRPC streams and the controller; in the simulator a scheduled disk, a message queue and the
-very same controller.
+Unlike ``quorum.ports``, these use the core's types. In production they are a thread, gRPC streams
+and the controller; in the simulator a scheduled disk, a message queue and the same controller.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from quorum.values import value
 
 @value
 class WriteGroup:
-    """Effects of one ticket, in order; payloads are filled in."""
+    """Effects of one ticket, in order, with their payloads."""
 
     ticket: int
     effects: tuple[Effect, ...]
@@ -29,20 +28,20 @@ class WriteGroup:
 
 @value
 class WriteDone:
-    """All groups up to and including ``ticket`` are as durable as their effects say."""
+    """Completion of all groups up to and including ``ticket``."""
 
     ticket: int
-    facts: tuple[LocalEvent, ...]
+    local_events: tuple[LocalEvent, ...]
     flushed: bool
     """Whether the log was synced (for the fsync histogram)."""
     sync_seconds: float = 0.0
 
 
 class Writer(Protocol):
-    """Executes write groups in the order given and reports each completion once."""
+    """Executes write groups in order and reports each completion once."""
 
     def submit(self, group: WriteGroup) -> None:
-        """Queue a group. Never blocks. Completion arrives at ``Driver.write_done``."""
+        """Queue a group. Never blocks. The completion goes to ``Driver.write_done``."""
 
 
 class Network(Protocol):
@@ -52,11 +51,11 @@ class Network(Protocol):
         """Queue a message. Never blocks and never raises for an unreachable peer."""
 
     def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
-        """Where peers are now; connections to them are kept open."""
+        """Set peers' addresses; connections to them are kept open."""
 
 
 class Host(Protocol):
-    """What one driver runs in. To be inherited; all calls come from the driver's thread."""
+    """Environment of one driver. To be inherited; all calls come from the driver's thread."""
 
     clock: Clock
     writer: Writer
@@ -66,42 +65,42 @@ class Host(Protocol):
     calls after ``on_delivery_due``."""
 
     def on_event(self, event: Event) -> None:
-        """The core reports something that operators want to see or count."""
+        """Handle an event of the core, for logs and metrics."""
 
     def on_deadline(self, deadline_ms: int) -> None:
-        """``Driver.tick`` is wanted by then, in milliseconds of ``clock``.
+        """Schedule ``Driver.tick`` by then, in milliseconds of ``clock``.
 
-        Called with the first deadline after each tick, and then with earlier ones only.
+        Called with the first deadline after each tick, and afterwards only with earlier ones.
         """
 
     def on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001, ARG002 - one argument
-        """``Driver.deliver`` is wanted: soon, or at once if ``is_urgent``.
+        """Schedule ``Driver.deliver``: soon, or at once if ``is_urgent``.
 
-        Called once for commits that may gather, and once more when something urgent follows.
+        Called once for commits that may gather, and once more when urgent work follows.
         """
         return
 
     def on_failure(self, error: BaseException) -> None:
-        """The node must stop: its disk failed, or its log was quarantined."""
+        """Stop the node: its disk failed, or its log was quarantined."""
 
 
 class Listener(Protocol):
-    """The state machine side of a replica. All calls come from the driver's thread, in order."""
+    """The state machine of a replica. All calls come from the driver's thread, in order."""
 
     def on_committed(self, data: bytes, end_offset: int) -> None:
-        """Whole committed batches, contiguous with what was delivered before."""
+        """Apply whole committed batches, contiguous with those delivered before."""
 
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """Forget the image and load this checkpoint; delivery goes on at its end offset."""
+        """Replace the image by this checkpoint; delivery continues at its end offset."""
 
     def on_leadership(self, change: LeadershipChanged) -> None:
-        """Who leads changed; see ``LeadershipChanged`` for what that means for proposals."""
+        """Handle a change of leader; see ``LeadershipChanged`` for its meaning for proposals."""
 
     def on_truncated(self, end_offset: int) -> None:
-        """Uncommitted records at and above ``end_offset`` are gone."""
+        """Drop uncommitted records at and above ``end_offset``."""
 
     def on_read_confirmed(self, token: int, read_offset: int) -> None:
-        """A linearizable read may be answered at or above ``read_offset``."""
+        """Answer a linearizable read from an image at or above ``read_offset``."""
 
     def on_read_failed(self, token: int) -> None:
-        """A linearizable read was not confirmed; it may be asked again elsewhere."""
+        """Fail a linearizable read that was not confirmed; another replica may confirm it."""

@@ -1,7 +1,7 @@
-"""Proves the records of a Fetch answer and describes them for the core.
+"""Verify the records of a Fetch answer and describe them for the core.
 
-The core handles offsets, epochs and voter sets, never bytes. Whatever a peer sends, this
-says either exactly what it contains or that it is worthless.
+The core handles offsets, epochs and voter sets, never bytes. For any bytes from a peer, this
+module returns either an exact description or a rejection.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from quorum.types import EpochStart
 
 
 def proven(message: Message, log_end: int) -> tuple[Incoming, str]:
-    """A peer's message as the core may see it, for a log that ends at ``log_end``.
+    """Verify a peer's message for a log that ends at ``log_end``.
 
-    Records are proven and described, the bytes of a checkpoint checked; all else is left alone.
+    Records are verified and described, and a checkpoint chunk's checksum is checked; other messages
+    pass unchanged.
 
     Returns:
-        The message, and why it is worthless; "" when it is not. Records mostly are worthless
+        The message for the core, and the reason to reject it, else "". Records are rejected mostly
         because another fetch has overtaken theirs.
     """
     if type(message) is FetchResponse:
@@ -45,12 +46,12 @@ def _is_intact(message: FetchSnapshotResponse) -> bool:
 def describe_records(data: bytes, expected_base: int) -> ReceivedRecords | None:
     """Verify whole batches that should begin at ``expected_base``.
 
-    Every checksum is proved; offsets are contiguous, epochs known and never falling; control
-    records can be read.
+    Checks every checksum, contiguous offsets, known epochs that do not fall, and readable control
+    records.
 
     Returns:
-        The description, or None when anything is wrong or ``data`` is empty: the caller discards
-        all of it and fetches again.
+        The description, or None if ``data`` is invalid or empty: the caller discards all of it and
+        fetches again.
     """
     try:
         batches = scan_batches(data)

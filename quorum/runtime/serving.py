@@ -1,7 +1,7 @@
-"""Makes messages of the core's decisions: reads records for Fetch, a chunk for FetchSnapshot.
+"""Turn the core's decisions into messages: read records for Fetch, a chunk for FetchSnapshot.
 
-The core names positions, here they are read. The bytes of a Fetch answer are read when the
-core decided on them, so a truncation in between cannot change what the answer says.
+The core decides on positions; this module reads the bytes. It reads those of a Fetch answer when
+the core decides on them, so a truncation in between cannot change the answer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from quorum.ports import SnapshotStore
 
 
 class Serving:
-    """One driver's reading side.
+    """Reads the content of answers. Owned by one driver.
 
     Args:
-        read: ``(offset, max_bytes, end_offset)`` to whole batches, at least one.
-        snapshots: Where the files of FetchSnapshot are.
-        on_removed: Told of a checkpoint that cannot be read any more.
+        read: Returns whole batches, at least one, for ``(offset, max_bytes, end_offset)``.
+        snapshots: Store of the files for FetchSnapshot.
+        on_removed: Called for a checkpoint that can no longer be read.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Serving:
         self._on_removed = on_removed
 
     def message(self, decided: Outgoing) -> Message:
-        """What travels for what the core decided; messages come back as they are.
+        """Return the message to send for the core's decision; messages are returned unchanged.
 
         Raises:
             StorageError: The log file could not be read.
@@ -60,8 +60,8 @@ class Serving:
             chunk = store.read_chunk(snapshot_id, decided.position, decided.bytes_max)
             size, digest = store.size(snapshot_id), store.file_digest(snapshot_id)
         except StorageError:
-            # The file went away or cannot be read: say so to the core, which stops offering it,
-            # and to the replica, which asks Fetch again.
+            # The file was removed or is unreadable. Notify the core, which stops offering it, and
+            # the replica, which goes back to Fetch.
             self._on_removed(SnapshotRemoved(snapshot_id))
             return decided.response(ErrorCode.SNAPSHOT_NOT_FOUND)
         return decided.response(size=size, chunk=chunk, chunk_crc=crc32c(chunk), file_digest=digest)

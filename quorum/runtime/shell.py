@@ -1,8 +1,8 @@
 """The asyncio shell: one loop, one timer and the writer thread around a replica.
 
-Everything that touches the replica runs on the loop's thread. The writer thread reports through
-``call_soon_threadsafe``. The timer is lazy: a deadline that moves later does not re-arm it. It
-fires early and finds nothing due.
+All calls of the replica run on the loop's thread. The writer thread reports through
+``call_soon_threadsafe``. The timer is lazy: a later deadline does not re-arm it, so it may fire
+early with nothing due.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from quorum.runtime.writer import WriterThread
 
 
 class Wheel(Protocol):
-    """What the shell turns: a driver, or a replica around one."""
+    """A driver, or a replica around one."""
 
     def tick(self) -> None:
-        """The deadline has come, or earlier."""
+        """Handle a deadline; it may come early."""
 
     def write_done(self, done: WriteDone) -> None:
-        """Take a completion of the writer."""
+        """Handle a completion of the writer."""
 
 
 class Shell:
     """Connects a replica to real time and a real disk. Owned by one event loop.
 
-    The lower half of a ``Host``: ``clock``, ``writer``, ``on_deadline`` and ``on_failure``.
-    Life-cycle: construct on the loop, ``attach`` the replica, ``start``, finally ``stop``.
+    It implements the lower half of a ``Host``: ``clock``, ``writer``, ``on_deadline`` and
+    ``on_failure``. Life-cycle: construct on the loop, ``attach`` the replica, ``start``, finally
+    ``stop``.
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class Shell:
         *,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``on_failure`` is told once, on the loop's thread, of what escaped the replica, ended the
-        writer or was given to the method ``on_failure``. The replica is not called any more then.
+        """``on_failure`` is called once, on the loop's thread, with the exception that escaped the
+        replica, ended the writer or was passed to the method ``on_failure``. After that the
+        replica is not called any more.
         """
         self.clock = clock
         self.writer = WriterThread(
@@ -60,7 +62,7 @@ class Shell:
         self._has_failed = False
 
     def attach(self, wheel: Wheel) -> None:
-        """Name what completions and ticks go to."""
+        """Set the receiver of completions and ticks."""
         self._wheel = wheel
 
     def start(self) -> None:
@@ -69,13 +71,13 @@ class Shell:
 
     @property
     def is_writing(self) -> bool:
-        """Whether the writer thread is alive: after ``stop``, whether the disk still holds it."""
+        """Whether the writer thread is alive: after ``stop``, whether a hung disk blocks it."""
         return self.writer.is_running
 
     def stop(self, timeout_s: float | None = None) -> bool:
-        """Write what is queued, then stop the thread and the timer; whether all was written.
+        """Write queued groups, then stop thread and timer; return whether all was written.
 
-        A failure of the writer has been told when this returns, also one of its last pass.
+        A failure of the writer, also of its last pass, has been reported on return.
         """
         is_written = self.writer.stop(timeout_s)
         self._is_stopped = True
@@ -83,16 +85,16 @@ class Shell:
             self._timer.cancel()
             self._timer = None
         if self.writer.failure is not None:
-            # What the thread sent us waits for a turn of the loop that may not come.
+            # The thread's own report waits for a turn of the loop that may not come.
             self.on_failure(self.writer.failure)
         return is_written
 
     def on_failure(self, error: BaseException) -> None:
-        """End the node because of ``error``, found anywhere; on the loop's thread, at any time.
+        """Stop the node because of ``error``; on the loop's thread, at any time.
 
-        The first is reported, later ones are its consequences. The replica is called no more. When
-        a disk failed, what waits for the writer is dropped too: after a failed sync the next one
-        may claim success for what is lost.
+        The first error is reported; later ones are its consequences. The replica is called no
+        more. After a disk failure the writer's queue is dropped too: after a failed sync, the next
+        one may claim success for lost data.
         """
         if self._has_failed:
             return
@@ -102,7 +104,7 @@ class Shell:
         self._report_failure(error)
 
     def on_deadline(self, deadline_ms: int) -> None:
-        """Make sure that ``tick`` is called by then."""
+        """Ensure that ``tick`` is called by then."""
         if self._is_stopped:
             return
         if self._timer is not None:
@@ -115,15 +117,15 @@ class Shell:
         self.guard(self._wheel.tick)
 
     def _write_done(self, done: WriteDone) -> None:
-        # First what others wait for.
+        # The driver first: peers and clients wait for it.
         self.guard(self._wheel.write_done, done)
         self.on_written(done)
 
     def on_written(self, done: WriteDone) -> None:
-        """The replica has taken ``done``; for whoever counts."""
+        """Hook for metrics, called after the replica has processed ``done``."""
 
     def to_driver(self, call: Callable[[], None]) -> None:
-        """Make a call on the loop's thread, as ``guard`` does. Any thread."""
+        """Run a call on the loop's thread under ``guard``. Any thread."""
         self._from_thread(self.guard, call)
 
     def _from_thread(self, call: Callable[..., None], argument: object) -> None:
@@ -131,9 +133,9 @@ class Shell:
             self._loop.call_soon_threadsafe(call, argument)
 
     def guard(self, call: Callable[..., None], *arguments: object) -> None:
-        """The outermost frame: what escapes here ends the node, with its evidence.
+        """Run a call; an exception from it stops the node, with its traceback.
 
-        After a failure nothing is called: what is left of the replica cannot be relied on.
+        After a failure no call is made: the state of the replica cannot be trusted.
         """
         if self._is_stopped or self._has_failed:
             return

@@ -1,10 +1,10 @@
-"""The newest end of the log in memory: batches appended but perhaps not on disk yet.
+"""The newest end of the log in memory: appended batches that may not be on disk yet.
 
-A leader serves records to replicas before its own fsync has finished (ADR 7), and most
-Fetches ask for what was appended a moment ago. Everything from ``start_offset`` on is here;
-below that the log's files answer.
+A leader serves records to replicas before its own fsync has finished (ADR 7), and most Fetches
+request recent appends. The tail holds everything from ``start_offset`` on; the log's files hold
+the rest.
 
-Owned by the event loop. The writer thread never touches it.
+Owned by the event loop. The writer thread never uses it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from struct import Struct
 from quorum.errors import invariant
 
 TAIL_BYTES_MAX = 64 << 20
-"""Durable bytes are dropped, oldest first, while more than this is held. What is not durable
-stays whatever it takes; ``QuorumConfig.uncommitted_bytes_max`` bounds that."""
+"""Above this size, durable bytes are dropped, oldest first. Bytes that are not durable always
+stay; ``QuorumConfig.uncommitted_bytes_max`` bounds them."""
 
 _COMPACT_AT = 1024
 _BASE_AND_LENGTH = Struct(">qi")
@@ -25,7 +25,7 @@ _HEADER_BYTES = 61
 
 
 class _Group:
-    """Whole batches appended together. Where each batch begins is found when first asked."""
+    """Whole batches appended together. They are indexed on first use."""
 
     __slots__ = ("_batch_bases", "_positions", "base_offset", "data", "end_offset")
 
@@ -37,7 +37,7 @@ class _Group:
         self._positions: list[int] = []
 
     def _index(self) -> tuple[list[int], list[int]]:
-        """Base offset and byte position of every batch, with the ends of the group last."""
+        """Return base offset and byte position of every batch, with the group's ends last."""
         if not self._positions:
             position, end = 0, len(self.data)
             while position < end:
@@ -67,10 +67,10 @@ class _Group:
     def cut(
         self, offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool
     ) -> tuple[bytes, bool]:
-        """Batches from the one holding ``offset`` (or the first) up to ``end_offset``.
+        """Return batches from the one containing ``offset`` (or the first) up to ``end_offset``.
 
         Returns:
-            Them, and whether they reach to the group's end.
+            The batches, and whether they reach the group's end.
         """
         bases, positions = self._index()
         first = max(bisect_right(bases, offset) - 1, 0)
@@ -104,16 +104,16 @@ class TailCache:
     """Contiguous batches of [``start_offset``, ``end_offset``), newest last.
 
     Invariants:
-        1. Nothing that is not durable is ever dropped, except by ``truncate_to`` and ``reset``.
+        1. Batches that are not durable are dropped only by ``truncate_to`` and ``reset``.
         2. Groups are contiguous and in order.
 
     Appending is O(1), finding a group O(log groups), a batch inside it O(log batches) after one
-    walk over its headers.
+    scan of its headers.
     """
 
     def __init__(self, bytes_max: int = TAIL_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        # Parallel lists with a moving head: a deque cannot be searched by halves.
+        # Parallel lists with a moving head: a deque does not support bisection.
         self._bases: list[int] = []
         self._groups: list[_Group] = []
         self._head = 0
@@ -124,7 +124,7 @@ class TailCache:
         self.size_bytes = 0
 
     def reset(self, offset: int) -> None:
-        """Hold nothing; the next append begins at ``offset``."""
+        """Drop everything; the next append begins at ``offset``."""
         self._bases.clear()
         self._groups.clear()
         self._head = 0
@@ -135,7 +135,7 @@ class TailCache:
         """Add whole batches covering [``base_offset``, ``end_offset``).
 
         Raises:
-            InvariantViolation: They do not continue what is here.
+            InvariantViolation: They do not continue the tail.
         """
         invariant(
             data and base_offset == self.end_offset < end_offset,
@@ -151,11 +151,11 @@ class TailCache:
         self.size_bytes += len(data)
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes | None:
-        """Whole batches from the one containing ``offset`` on that end at or below ``end_offset``.
+        """Return whole batches from the one containing ``offset`` on, up to ``end_offset``.
 
         Returns:
-            At least one batch if there is one, otherwise no more than ``max_bytes``; empty when
-            there is none. None below ``start_offset``: the log's files have it.
+            At least one batch if there is one, otherwise no more than ``max_bytes``; empty if
+            there is none. None below ``start_offset``: read the log's files.
         """
         if offset < self.start_offset:
             return None
@@ -201,7 +201,7 @@ class TailCache:
         self.end_offset = end_offset
 
     def evict_below(self, durable_offset: int) -> None:
-        """Drop whole groups below ``durable_offset`` while more than the budget is held."""
+        """Drop whole groups below ``durable_offset`` while the tail exceeds its budget."""
         head = self._head
         while (
             self.size_bytes > self._bytes_max
@@ -210,7 +210,7 @@ class TailCache:
         ):
             self.size_bytes -= len(self._groups[head].data)
             self.start_offset = self._groups[head].end_offset
-            # Freed now: compacting the lists waits until it is worth the copy.
+            # Free the bytes now; compact the lists only when it is worth the copy.
             self._groups[head] = _EVICTED
             head += 1
         self._head = head

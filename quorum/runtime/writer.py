@@ -1,7 +1,7 @@
 """The writer thread: one thread, one queue, one sync per pass (group commit).
 
-While a pass is on the disk, further groups gather; the next pass takes them all. A failure is
-reported once and ends the thread: after a failed fsync nothing may be written again.
+Groups that arrive during a pass form the next pass. A failure is reported once and ends the
+thread: after a failed fsync there must be no further write.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from quorum.runtime.ports import WriteDone, WriteGroup
 class WriterThread:
     """Runs ``Persistence`` on its own thread.
 
-    ``on_done`` and ``on_failure`` are called on the writer thread; the shell hands them over
-    to its loop. Groups are bounded by the core's own bound on uncommitted bytes.
+    ``on_done`` and ``on_failure`` are called on the writer thread; the shell passes them to its
+    loop. The core's bound on uncommitted bytes bounds the queue.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class WriterThread:
         self._queue: queue.SimpleQueue[WriteGroup | None] = queue.SimpleQueue()
         self._has_finished = self._is_abandoned = False
         self.failure: BaseException | None = None
-        """What ended the thread; set before ``on_failure`` is called."""
+        """Exception that ended the thread; set before ``on_failure`` is called."""
         self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
 
     def start(self) -> None:
-        """Begin executing groups."""
+        """Start the thread."""
         self._thread.start()
 
     def submit(self, group: WriteGroup) -> None:
@@ -46,22 +46,22 @@ class WriterThread:
         self._queue.put(group)
 
     def abandon(self) -> None:
-        """Begin no further pass: what is queued is dropped, and nothing of it is completed.
+        """Begin no further pass: queued groups are dropped and never completed.
 
-        A pass under way goes on to its end. Any thread may call it.
+        A pass under way continues to its end. Any thread may call this.
         """
         self._is_abandoned = True
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread is alive: after ``stop``, whether the disk still holds it."""
+        """Whether the thread is alive: after ``stop``, whether a hung disk blocks it."""
         return self._thread.is_alive()
 
     def stop(self, timeout_s: float | None = None) -> bool:
-        """Finish what is queued and end the thread; whether all was written, in time.
+        """Write queued groups and end the thread; return whether all was written in time.
 
-        It was not when the disk hangs, when a failure ended the thread, or after ``abandon``. A
-        thread that a hung disk holds cannot be ended. It is a daemon and keeps no process.
+        False if the disk hangs, a failure ended the thread, or after ``abandon``. A thread that
+        a hung disk blocks cannot be ended; as a daemon it does not keep the process alive.
         """
         self._queue.put(None)
         if self._thread.is_alive():
@@ -87,7 +87,7 @@ class WriterThread:
             try:
                 done = self._persistence.execute(groups)
             except BaseException as error:  # noqa: BLE001 - the thread's outermost frame reports all
-                # Anything else than reporting would leave a node that waits for its disk for ever.
+                # Without this report the node would wait for its disk for ever.
                 self.failure = error
                 self._on_failure(error)
                 return

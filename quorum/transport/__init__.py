@@ -1,1 +1,1 @@
-"""The peer transport: replicas' messages over gRPC. ``DESIGN.md`` is the place to start."""
+"""The peer transport: replicas' messages over gRPC. See DESIGN.md."""

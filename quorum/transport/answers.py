@@ -1,8 +1,7 @@
-"""What RaftService may answer besides success, and the way out of every refusal.
+"""Every answer of RaftService besides success, and the only functions that send a refusal.
 
 Each request declares the core's codes (``quorum/core/messages/refusals.py``). The transport adds
-``OWN_CODES``, and the statuses that end calls and streams before or behind the core; those carry
-no code.
+``OWN_CODES``, and the statuses that end calls and streams without the core; those have no code.
 
 See: docs/reference/error-codes.md, "What a service refuses".
 """
@@ -30,7 +29,7 @@ Statuses = frozenset[grpc.StatusCode]
 OWN_CODES: Mapping[type[Request], Codes] = {
     FetchSnapshotRequest: frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
 }
-"""Answered here, about what the core has no word for: partitions other than its log's."""
+"""Codes of the transport itself, for partitions other than the core's log."""
 
 _OF_A_CALL: Statuses = frozenset(
     {_S.INVALID_ARGUMENT, _S.RESOURCE_EXHAUSTED, _S.DEADLINE_EXCEEDED, _S.UNAVAILABLE}
@@ -54,16 +53,16 @@ STATUSES: Mapping[str, Statuses] = {
         }
     ),
 }
-"""By method: how a call or stream may be ended by us, beyond what gRPC does by itself."""
+"""By method: the statuses with which we end a call or stream, besides gRPC's own."""
 
 
 def kind_of(request: type[Request]) -> str:
-    """The name of a request in the tables."""
+    """Return the name of a request in the tables."""
     return request.__name__.removesuffix("Request")
 
 
 def codes_of(request: type[Request]) -> Codes:
-    """Every code besides NONE in answers to a request, by stream or unary."""
+    """Return every code besides NONE in answers to a request, by stream or unary."""
     found = request.refusals | OWN_CODES.get(request, frozenset())
     if issubclass(request, FetchRequest | FetchSnapshotRequest):
         found |= request.relay_refusals
@@ -71,7 +70,7 @@ def codes_of(request: type[Request]) -> Codes:
 
 
 def peer_refusals() -> set[Refusal]:
-    """The table as single rows."""
+    """Return the table as single rows."""
     found = {
         Refusal(Service.PEERS, kind_of(request), Form.ANSWER, code.name)
         for request in REQUESTS
@@ -85,13 +84,13 @@ def peer_refusals() -> set[Refusal]:
 
 
 def name_refusal(request: type[Request], error: ErrorCode) -> None:
-    """Tell listeners what an answer says, unless it is a good one."""
+    """Notify listeners of the error code of an answer, unless it is NONE."""
     if error is not ErrorCode.NONE:
         notify(Refusal(Service.PEERS, kind_of(request), Form.ANSWER, error.name))
 
 
 async def end(context: Any, method: str, status: grpc.StatusCode, details: str) -> NoReturn:
-    """End a call or stream. Raises what ends its handler."""
+    """End a call or stream. Always raises, to end its handler."""
     notify(Refusal(Service.PEERS, method, Form.STATUS, status.name))
     await abort(context, status, details)
     raise AssertionError("abort raises")
@@ -106,11 +105,11 @@ async def abort(
     """End a call or stream with a status, unless its deadline or its client has ended it already.
 
     Raises:
-        AbortError: What ends the handler.
-        CancelledError: The same, where nobody is left to be told.
+        AbortError: To end the handler.
+        CancelledError: To end the handler if the call is over already.
     """
     try:
         await context.abort(status, details, trailing_metadata=tuple(trailing))
     except aio.InternalError as error:
-        # gRPC logs a trace of every other exception, so that short deadlines would fill the log.
+        # gRPC logs a traceback for every other exception; short deadlines would fill the log.
         raise asyncio.CancelledError("the call was over") from error

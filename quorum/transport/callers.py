@@ -1,4 +1,4 @@
-"""Whose place a call takes: the address it comes from, and whom its certificate names."""
+"""The identity of a caller for quotas: its address and the name in its certificate."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _TRANSPORT: Final = "transport_security_type"
 
 
 def caller_of(context: Any) -> str:
-    """The caller behind a call, for quotas: its host without the port, and its certificate's name.
+    """Return the caller of a call: its host without the port, and its certificate's name.
 
-    Callers behind one address that show no certificate are one caller. What a caller says of
-    itself plays no part, because it could say something else with every call.
+    Callers behind one address without a certificate count as one. The caller's own claims do not
+    count, because it could change them with every call.
     """
     host: str = context.peer().rpartition(":")[0]
     auth = context.auth_context()

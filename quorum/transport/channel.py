@@ -92,7 +92,7 @@ class PeerChannel:
         self._task = self._link.supervisor.start(f"peer-{self.peer}", self._run)
 
     def want(self) -> None:
-        """Note that the peer is needed: a channel that has lapsed connects again."""
+        """Note that the peer is needed; a channel that has lapsed connects again."""
         self._wanted_at = asyncio.get_running_loop().time()
         self._wanted.set()
 
@@ -208,8 +208,8 @@ class PeerChannel:
             try:
                 addresses = await resolve(self.address)
             except (OSError, ValueError) as error:
-                # A name that stops resolving is no evidence about the peer, which is most likely
-                # at its old address.
+                # A name that stops resolving is no evidence about the peer, which is probably
+                # still at its old address.
                 if not addresses:
                     return Attempt(Reachability.UNKNOWN, detail=f"cannot resolve: {error}")
         attempt = await connect_once(addresses, CONNECT_TIMEOUT_S)

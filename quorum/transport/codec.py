@@ -1,13 +1,13 @@
-"""Core messages as protobuf messages of ``quorum.v1``: what ``PEERS`` describes, coded by table.
+"""Convert core messages to and from protobuf messages of ``quorum.v1``, by the table ``PEERS``.
 
-Total in both directions: every well-formed protobuf message becomes a core message or a
-``PeerProtocolError``, and every core message whose numbers fit their fields becomes protobuf.
-What the numbers *mean* is evaluated by the core; here only shape counts: required parts present,
-identities of 16 bytes, bounded lists.
+The conversion is total in both directions. Every well-formed protobuf message becomes a core
+message or a ``PeerProtocolError``; every core message whose numbers fit their fields becomes
+protobuf. Only the shape is checked here: required parts, identities of 16 bytes, bounded lists.
+The core evaluates the values.
 
-By hand, because their shape is not that of one message: the unary Fetch below, which shares
-``FetchRequest`` with the packed frames (``quorum.transport.packing``), and the FetchSnapshot of
-several partitions (``quorum.transport.snapshots``).
+Two messages are converted by hand, because they do not map to one message: the unary Fetch below,
+which shares ``FetchRequest`` with the packed frames (``quorum.transport.packing``), and the
+FetchSnapshot of several partitions (``quorum.transport.snapshots``).
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ from quorum.types import (
 from quorum.v1 import common_pb2, raft_pb2
 
 MESSAGE_CHARACTERS_MAX: Final = 1024
-"""What a response may say to humans; more is cut off by its sender and refused by its receiver."""
+"""Bound of a response's text for humans; senders cut it, receivers refuse more."""
 
 _PORT_MAX: Final = 65535
 
 
 def error_to_pb(code: ErrorCode) -> common_pb2.ErrorCode:
-    """Protobuf's enums are open: the number itself is the value."""
+    """Return the code's number, which protobuf's open enums accept as a value."""
     return cast("common_pb2.ErrorCode", int(code))
 
 
 def uuid_from_pb(value: bytes) -> Uuid:
-    """16 bytes, or the zero uuid when absent.
+    """Return 16 bytes, or the zero uuid if absent.
 
     Raises:
         PeerProtocolError: Any other length.
@@ -90,7 +90,7 @@ def uuid_from_pb(value: bytes) -> Uuid:
 
 
 def cluster_id_from_pb(value: str) -> str:
-    """The cluster id itself, bounded.
+    """Return the cluster id, whose length is bounded.
 
     Raises:
         PeerProtocolError: Too long.
@@ -134,10 +134,10 @@ PEERS: Final = CodecTable(
         ErrorCode: Converter(int, error_from_number),
     },
 )
-"""Every message that travels as protobuf between replicas, and its parts.
+"""Every message that replicas exchange as protobuf, and its parts.
 
-A required part that is missing, a list too long, an id of another size and what a ``check`` raises
-are ``PeerProtocolError``.
+``PeerProtocolError`` is raised for a missing required part, a list too long, an id of another size,
+and by a failed ``check``.
 """
 
 _key = PEERS.describe(ReplicaKey, common_pb2.ReplicaKey, sequence_max=SUCCESSORS_MAX)
@@ -159,7 +159,7 @@ PEERS.describe(
 )  # fmt: skip
 
 _RECEIVER: Final = {"voter": ReplicaKey(NO_NODE)}
-"""An absent receiver is unchecked."""
+"""An absent receiver is not checked."""
 
 PEERS.describe(VoteRequest, raft_pb2.VoteRequest, absent=_RECEIVER)
 PEERS.describe(VoteResponse, raft_pb2.VoteResponse)
@@ -201,17 +201,17 @@ round_from_pb: Final = _round.from_pb
 
 
 def leader_to_pb(leader_id: int, epoch: int) -> common_pb2.LeaderAndEpoch:
-    """Leader (-1: not known) and epoch."""
+    """Return leader (-1: unknown) and epoch."""
     return common_pb2.LeaderAndEpoch(leader_id=leader_id, leader_epoch=epoch)
 
 
 def endpoints_to_pb(endpoints: Iterable[Endpoint]) -> list[common_pb2.Endpoint]:
-    """Endpoints in the order given."""
+    """Return the endpoints in the given order."""
     return [_endpoint.to_pb(each) for each in endpoints]
 
 
 def fetch_request_from_pb(value: raft_pb2.FetchRequest, request_id: int) -> FetchRequest:
-    """A probe's or a foreign client's Fetch; without ``replica`` it is a plain consumer's.
+    """Return a probe's or a foreign client's Fetch; without ``replica`` it is a plain consumer's.
 
     Raises:
         PeerProtocolError: A field of impossible size.
@@ -234,7 +234,7 @@ def fetch_request_from_pb(value: raft_pb2.FetchRequest, request_id: int) -> Fetc
 
 
 def fetch_response_to_pb(message: FetchResponse) -> raft_pb2.FetchResponse:
-    """Answer to a unary Fetch."""
+    """Return the answer to a unary Fetch."""
     return raft_pb2.FetchResponse(
         error_code=error_to_pb(message.error),
         current_leader=leader_to_pb(message.leader_id, message.epoch),

@@ -249,8 +249,8 @@ class Conversation:
                 return Ended(Ending.REFUSED_HELLO, problem)
             return Ended(Ending.NEVER_BEGAN, problem)
         if code in _REFUSALS:
-            # The peer checks the certificate, and whether another process speaks for this replica,
-            # only after it has sent its own hello.
+            # The peer checks the certificate and the peer session only after it has sent its own
+            # hello.
             self._link.counters.turned_away += 1
             return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
         is_broken = (

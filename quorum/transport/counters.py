@@ -1,4 +1,4 @@
-"""What the transport counts, as plain numbers that metrics read on scrape."""
+"""Counters of the transport, as plain numbers that metrics read on scrape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class TransportCounters:
     """Monotonic counts of one process. Owned by the event loop; any thread may read.
 
-    A message that disappears is counted exactly once, under the reason it disappeared for.
+    A lost message is counted exactly once, under the reason of its loss.
     """
 
     frames_sent: int = 0
@@ -17,7 +17,7 @@ class TransportCounters:
     bytes_sent: int = 0
     bytes_received: int = 0
     malformed: int = 0
-    """Bytes or messages against the protocol; the conversation ended."""
+    """Bytes or messages that violate the protocol; each ends its stream or call."""
     hellos_refused: int = 0
     """Streams ended for a wrong cluster, node, digest or version, on either side."""
     turned_away: int = 0
@@ -30,19 +30,19 @@ class TransportCounters:
     """Outgoing streams that completed their hello."""
     connects_failed: int = 0
     hints_forgotten: int = 0
-    """Channels closed because hints named more peers than are kept."""
+    """Channels closed because hints named more peers than the bound."""
     refusals: int = 0
     """Established streams that broke and whose reconnect was refused (ADR 8)."""
     requests_failed: int = 0
     responses_unmatched: int = 0
-    """Responses to requests never sent, already answered or given up."""
+    """Responses to requests that were never sent, or are answered or abandoned."""
     responses_unroutable: int = 0
     """Responses whose stream or call was gone."""
     outbox_dropped: int = 0
-    """Frames that found their stream's queue full or were too large to send."""
+    """Frames that were dropped because their stream's queue was full or they were too large."""
     routes_evicted: int = 0
-    """Requests forgotten because their sender had too many open."""
+    """Requests dropped because their sender had too many open."""
     streams_silent: int = 0
-    """Inbound streams ended because nothing came, not even the answer to a probe."""
+    """Inbound streams ended for silence: not even a probe was answered."""
     streams_rejected: int = 0
     """Streams and unary calls beyond their maximum number."""

@@ -1,7 +1,7 @@
-"""Runs a coroutine without a task: its first step at once, every other when its future is done.
+"""Run a coroutine without a task: its first step at once, each further step when a future is done.
 
-A task begins in the next turn of the event loop. What a write to a stream does in its first step
-is to hand the bytes to the kernel, and a replica on the other side waits for them.
+A task begins in the next turn of the event loop. The first step of a write to a stream passes the
+bytes to the kernel, and the other replica waits for them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from functools import partial
 from typing import Any, TypeAlias
 
 OnEnd: TypeAlias = Callable[[BaseException | None], None]
-"""Told what the coroutine raised, or None."""
+"""Receives what the coroutine raised, or None."""
 
 
 def begin(coroutine: Coroutine[Any, Any, object], on_end: OnEnd) -> bool:
-    """Run ``coroutine`` up to what it has to wait for; on the event loop's thread.
+    """Run ``coroutine`` up to its first wait; call it on the event loop's thread.
 
-    It may await futures only, and nothing that asks for the current task. It cannot be cancelled.
+    It may await futures only, and must not use the current task. It cannot be cancelled.
 
     Returns:
         Whether it has ended. If not, ``on_end`` is called later, once, never inside this call.
 
     Raises:
-        Exception, asyncio.CancelledError: Whatever its first step raises. Nobody cancelled the
-            caller: gRPC raises the latter for a call that was cancelled.
+        Exception, asyncio.CancelledError: From its first step. The latter does not mean that the
+            caller was cancelled: gRPC raises it for a cancelled call.
     """
     try:
         awaited = coroutine.send(None)

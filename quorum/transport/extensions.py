@@ -1,8 +1,8 @@
 """Optional parts of packed frames: ``tag, length, bytes`` each, between fixed fields and tail.
 
-A reader of an older version skips them all, because the tail position says where its own fields go
-on. A reader skips an unknown tag by its length. A frame without parts has the same bytes as before
-they existed.
+A reader of an older version skips all parts, because the tail position tells where its own fields
+continue. A reader skips an unknown tag by its length. A frame without parts has the same bytes as
+before parts existed.
 
 Tags of Fetch: 1 subtree, 2 its low is provisional (no bytes), 3 the sender's supported versions.
 Tags of its response: 1 the route through relays. Numbers are never reused.
@@ -24,7 +24,7 @@ PROVISIONAL: Final = 2
 SUPPORTED: Final = 3
 ROUTE: Final = 1
 PATH_KEYS_MAX: Final = 64
-"""Most relays in one answer; far longer than any chain that is accepted."""
+"""Bound of relays in one answer; far longer than any accepted chain."""
 
 _PART: Final = Struct(">BH")
 _SUBTREE: Final = Struct(">qi")
@@ -66,10 +66,10 @@ def pack_subtree(subtree: Subtree) -> bytes:
 
 
 def unpack_subtree(data: bytes) -> Subtree | None:
-    """Inverse of ``pack_subtree`` for all optional parts of a Fetch; None when it is not there.
+    """Inverse of ``pack_subtree`` for all optional parts of a Fetch; None if it is absent.
 
     Raises:
-        PeerProtocolError: Not such bytes.
+        PeerProtocolError: Malformed.
     """
     parts = unpack_parts(data)
     content = parts.get(SUBTREE)
@@ -97,10 +97,10 @@ def pack_supported(ranges: tuple[VersionRange, ...]) -> bytes:
 
 
 def unpack_supported(data: bytes) -> tuple[VersionRange, ...]:
-    """Inverse of ``pack_supported`` for all optional parts of a Fetch; empty when it is not there.
+    """Inverse of ``pack_supported`` for all optional parts of a Fetch; empty if it is absent.
 
     Raises:
-        PeerProtocolError: Not such bytes, or more than ``RANGES_MAX`` ranges.
+        PeerProtocolError: Malformed, or more than ``RANGES_MAX`` ranges.
     """
     content = unpack_parts(data).get(SUPPORTED, b"")
     ranges: list[VersionRange] = []
@@ -131,17 +131,17 @@ def pack_route(path: tuple[ReplicaKey, ...], contact_age_ms: int) -> bytes:
 
 
 def unpack_route(data: bytes) -> tuple[tuple[ReplicaKey, ...], int]:
-    """Inverse of ``pack_route`` for all optional parts of a response; empty when it is not there.
+    """Inverse of ``pack_route`` for all optional parts of a response; empty if it is absent.
 
     Raises:
-        PeerProtocolError: Not such bytes.
+        PeerProtocolError: Malformed.
     """
     content = unpack_parts(data).get(ROUTE)
     if content is None:
         return (), 0
     keys = len(content) - _AGE.size
     if keys < 0 or keys % _KEY.size or keys > PATH_KEYS_MAX * _KEY.size:
-        raise PeerProtocolError(f"a way of {len(content)} bytes")
+        raise PeerProtocolError(f"a route of {len(content)} bytes")
     if keys == 0:
         return (), 0
     (age_ms,) = _AGE.unpack_from(content)

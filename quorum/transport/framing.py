@@ -1,10 +1,10 @@
-"""Frames of the peer stream: one message each, as bytes, both ways.
+"""Frames of the peer stream: one message each, encoded and decoded.
 
-``encode_frame`` and ``decode_frame`` are the only entry; the four replication messages are packed
-by hand (``quorum.transport.packing``), the others are protobuf behind the same 12-byte header.
-A stream opens with a hello in each direction (``quorum.transport.hello``); a goodbye announces
-that the server closes on purpose, so that the end of the stream is not taken for its death. A
-probe of the server asks whether the process at the other end still runs; "alive" answers it.
+``encode_frame`` and ``decode_frame`` are the only entry points. The four replication messages are
+packed by hand (``quorum.transport.packing``), the others are protobuf behind the same 12-byte
+header. A stream opens with a hello in each direction (``quorum.transport.hello``). A goodbye
+announces that the server closes on purpose, so that the end does not count as its death. A probe
+from the server asks whether the process at the other end still runs; "alive" answers it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _RESPONSE_OF: Final[dict[type[Request], type[Response]]] = {
 
 
 def encode_frame(message: Message) -> bytes:
-    """The bytes of a message.
+    """Return the bytes of a message.
 
     Raises:
         QuorumUsageError: A number or name of ours does not fit the width of its field.
@@ -158,10 +158,10 @@ def encode_frame(message: Message) -> bytes:
 
 
 def decode_frame(data: bytes) -> Message:
-    """The message in a frame.
+    """Return the message in a frame.
 
     Raises:
-        PeerProtocolError: Anything but a frame of a kind we know. Nothing else for any bytes.
+        PeerProtocolError: Anything but a frame of a known kind. No other exception for any bytes.
     """
     decode = _DECODERS.get(data[0]) if data else None
     if decode is None:
@@ -170,17 +170,17 @@ def decode_frame(data: bytes) -> Message:
 
 
 def is_request(message: Message) -> TypeGuard[Request]:
-    """Whether it asks for a response."""
+    """Whether the message is a request."""
     return type(message) in _RESPONSE_OF
 
 
 def is_answer(request: type[Request], message: Message) -> bool:
-    """Whether the message is of the type that answers such a request."""
+    """Whether the message has the type of a response to such a request."""
     return type(message) is _RESPONSE_OF[request]
 
 
 def sender_key(request: Request) -> ReplicaKey:
-    """Who the request says it is from."""
+    """Return the replica key that the request claims as its author."""
     match request:
         case (
             FetchRequest()

@@ -1,4 +1,4 @@
-"""The server side of one peer stream: its requests in, their responses out."""
+"""The server side of one peer stream: reads requests, sends their responses."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ _PROVABLE: Final = (
     RemoveVoterRequest,
     UpdateVoterRequest,
 )
-"""Requests of which the core asks whether they are certainly of their author."""
+"""Requests for which the core must know whether their author is proven."""
 
 
 class InboundStream:
     """One call of Exchange. Owned by the event loop.
 
     Invariants:
-        1. Nothing reaches the runtime before the hello was accepted.
-        2. Every request carries the replica key of the hello: a stream speaks for one replica.
+        1. No message reaches the runtime before the hello was accepted.
+        2. Every request has the replica key of the hello: a stream belongs to one replica.
         3. A stream whose peer answers no probe ends within three times ``STREAM_SILENCE_S``.
     """
 
@@ -88,7 +88,7 @@ class InboundStream:
         self._on_accepted = on_accepted
         self._is_known = is_known
         self._is_proven = False
-        """Whether this is certainly the replica that its hello names (ADR 52)."""
+        """Whether the peer is proven to be the replica that its hello names (ADR 52)."""
         self._peer_session: PeerSession | None = None
         self._outbox = Outbox(context.write, link.counters, self._warn)
         self._open: dict[int, type[Request]] = {}
@@ -100,7 +100,7 @@ class InboundStream:
         self._end: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
-        """Shake hands, then hand requests on until the stream ends."""
+        """Exchange hellos, then deliver requests until the stream ends."""
         try:
             hello = await self._shake_hands()
             self._on_accepted(hello.key.id)
@@ -112,7 +112,7 @@ class InboundStream:
             self._warn(str(error))
             await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except STREAM_ERRORS:
-            # The peer is gone; it knows, and its requests are forgotten below.
+            # The peer is gone; its requests are closed below.
             pass
         finally:
             if self._check is not None:
@@ -123,14 +123,14 @@ class InboundStream:
             for request_id in self._open:
                 self._routes.close(self._sender, request_id, self)
         if self._end is not None:
-            await self._end  # Raises what ends a handler.
+            await self._end  # Raises, to end the handler.
 
     async def send_goodbye(self) -> None:
-        """Tell the peer that this end closes on purpose, after what is queued."""
+        """Announce after all queued frames that this end closes on purpose."""
         await self._outbox.finish(GOODBYE_FRAME)
 
     def deliver(self, message: Message) -> None:
-        """The response to one of this stream's requests (``routes.Route``)."""
+        """Send the response to one of this stream's requests (``routes.Route``)."""
         request = self._open.pop(message.request_id, None)
         try:
             self._outbox.push(encode_frame(message))
@@ -146,11 +146,11 @@ class InboundStream:
             name_refusal(request, message.error)
 
     async def _shake_hands(self) -> Hello:
-        """Exchange hellos; ours goes first to the wire even if theirs is refused, so that both
-        operators can read what differs.
+        """Exchange hellos. Ours is written even if theirs is refused, so that both operators can
+        read the difference.
         """
         context = self._context
-        # Waited for beside it, not cancelled (DESIGN.md, two traps). It ends with the call.
+        # Waited for, not cancelled (DESIGN.md, three traps). It ends with the call.
         read = asyncio.ensure_future(context.read())
         read.add_done_callback(forget_failure)
         arrived, _ = await asyncio.wait({read}, timeout=HELLO_TIMEOUT_S)
@@ -191,8 +191,8 @@ class InboundStream:
         self._check = loop.call_later(STREAM_SILENCE_S, self._check_silence)
 
     def _check_silence(self) -> None:
-        """Probe a peer of which nothing came since the last check; end its stream if it was probed
-        then.
+        """Probe a peer that was silent since the last check; end its stream if it was probed
+        before.
         """
         if self._frames != self._frames_checked:
             self._frames_checked, self._is_probed = self._frames, False
@@ -201,13 +201,13 @@ class InboundStream:
             self._probe()
         else:
             self._link.counters.streams_silent += 1
-            self._warn("stream ended: nothing came, not even the answer to a probe")
+            self._warn("stream ended: the peer was silent and did not answer a probe")
             # From here, because the reader cannot be interrupted: its read ends with the call.
             silent = end(
                 self._context,
                 EXCHANGE_METHOD,
                 grpc.StatusCode.DEADLINE_EXCEEDED,
-                f"nothing came for {2 * STREAM_SILENCE_S:g} s, not even the answer to a probe",
+                f"silent for {2 * STREAM_SILENCE_S:g} s, and no answer to a probe",
             )
             self._end = asyncio.ensure_future(silent)
             self._end.add_done_callback(forget_failure)
@@ -238,7 +238,7 @@ class InboundStream:
             counters.bytes_received += len(data)
             if peer_session is not None:
                 if peer_session.is_superseded:
-                    raise PeerProtocolError(f"another process speaks as replica {key.id} by now")
+                    raise PeerProtocolError(f"another process now holds replica key {key.id}")
                 if peer_session.asked is not None:
                     peer_session.record_contact()
             if data and data[0] == ALIVE:
@@ -264,10 +264,11 @@ class InboundStream:
             deliver(sender, message)
 
     def _marked(self, hello: Hello, message: _Provable) -> _Provable:
-        """The message as the core is to see it, while its author is not certain.
+        """Return the message, marked as unproven unless its author is proven.
 
-        This node may meet the process while the stream is open, so it is asked each time. A Fetch
-        of no voter stays as it is: nobody is held to it, and there are many of them.
+        The proof is checked for each message, because this node may meet the process while the
+        stream is open. A Fetch of a replica that is no voter is not marked: such a Fetch
+        acknowledges nothing, and there are many.
         """
         is_known = self._is_known(hello)
         self._is_proven = bool(is_known)
@@ -276,6 +277,6 @@ class InboundStream:
         return replace(message, is_unproven=True)
 
     def _warn(self, problem: str) -> None:
-        # Without the port: it is another one after every reconnect.
+        # Without the port, which changes with every reconnect.
         about = f"stream from {self._context.peer().rpartition(':')[0]}"
         self._link.rate_limited_log.warn(about, problem, asyncio.get_running_loop().time())

@@ -1,12 +1,12 @@
-"""Reading the request of a call: in bounded time, and of so many calls at once.
+"""Read the request of a call within a time limit, and a limited number of requests at once.
 
-gRPC makes room for a whole message as soon as somebody reads it, and waits for the rest for ever.
-A caller that announces messages and stalls would make a node hold all of them. Handlers of ours
-therefore read their request themselves, after they were admitted: until then gRPC takes no more
-than a stream's first window (``SERVER_OPTIONS``).
+gRPC allocates a whole message when a handler reads it, and then waits for the rest without limit. A
+caller that announces messages and stalls could make a node allocate all of them. Therefore our
+handlers read their request themselves, after admission: until then gRPC buffers no more than a
+stream's first window (``SERVER_OPTIONS``).
 
-Invariant: ``READS_MAX`` messages at most are on their way in at a time, each for at most
-``seconds``; a caller that waits for a place waits no longer either.
+Invariant: at most ``READS_MAX`` messages are being received at a time, each for at most
+``seconds``; a caller waits for a place no longer than that either.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from quorum.transport.link import forget_failure
 
 READS_MAX: Final = 32
 """Requests being received at a time, by all callers. A request that has arrived needs its place
-for no longer than a turn of the loop."""
+for one turn of the loop at most."""
 MESSAGE_SECONDS_MAX: Final = 5.0
-"""The default: how long a request may take to arrive, and to wait for its place."""
+"""Default time limit for a request to arrive, and to wait for its place."""
 
 
 class MessageLateError(Exception):
@@ -30,7 +30,7 @@ class MessageLateError(Exception):
 
 
 class MessageReads:
-    """The places of requests on their way in. Owned by the event loop."""
+    """Places for requests that are being received. Owned by the event loop."""
 
     def __init__(self, name: str, seconds: float = MESSAGE_SECONDS_MAX) -> None:
         self.places = FairShare(name, READS_MAX)
@@ -39,15 +39,15 @@ class MessageReads:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     async def read(self, context: Any, caller: str) -> Any:
-        """The first message of a call, or gRPC's end of stream.
+        """Return the first message of a call, or gRPC's end of stream.
 
         Raises:
-            MessageLateError: It did not come within ``seconds``; to be answered with a status,
-                which ends the read.
+            MessageLateError: It did not arrive within ``seconds``. Answer with a status, which
+                ends the read.
         """
         await self._take(caller)
         try:
-            # Waited for beside it, not cancelled: that leaks the operation. It ends with the call.
+            # Waited for, not cancelled: that leaks the operation. It ends with the call.
             read = asyncio.ensure_future(context.read())
             read.add_done_callback(forget_failure)
             await asyncio.wait({read}, timeout=self.seconds)
@@ -70,7 +70,7 @@ class MessageReads:
             await asyncio.wait({turn}, timeout=self.seconds)
         except asyncio.CancelledError:
             if turn.done():
-                # Given to this call already: others may be waiting for it.
+                # The place was assigned to this call already: pass it on to a waiting one.
                 self.places.release(caller)
                 self._wake()
             raise
@@ -85,10 +85,10 @@ class MessageReads:
             raise MessageLateError
 
     def _wake(self) -> None:
-        """Give free places to callers that wait, one to each in turn."""
+        """Assign free places to waiting callers, one to each in turn."""
         for caller in list(self._waiting):
             line = self._waiting[caller]
             if line and self.places.has_room(caller):
-                # Taken for it at once, so that nobody comes in between.
+                # Taken here, so that no other call can take the place first.
                 self.places.take(caller)
                 line.popleft().set_result(None)

@@ -47,10 +47,10 @@ class NodeNames:
         return self.template.lower().replace(ID_PLACE, str(node))
 
     def problem(self, node: NodeId, auth: Mapping[str, Iterable[bytes]]) -> str | None:
-        """Return why a caller is not ``node``, in words; None when it is.
+        """Return why a caller is not ``node``, in words; None if it is.
 
-        A caller without a number claims no node id and passes. Only an exact name counts: a
-        wildcard would match every node, and a common name was not issued for this use.
+        A caller without a node id passes. Only an exact name counts: a wildcard would match every
+        node, and a common name was not issued for this use.
 
         Args:
             node: The node id that the caller claims.
@@ -63,7 +63,7 @@ class NodeNames:
             return None
         carries = ", ".join(found[:_SHOWN_MAX]) + (", ..." if len(found) > _SHOWN_MAX else "")
         return (
-            f"the caller says that it is node {node}, whose certificate carries the name "
+            f"the caller claims to be node {node}, whose certificate carries the name "
             f"{self.of(node)}; the one shown carries {carries or 'no alternative name'}"
         )
 

@@ -51,14 +51,14 @@ class Outbox:
         """Write a frame, or queue it behind others. After ``close`` it is dropped silently.
 
         Returns:
-            False when it was dropped: the queue is full or the frame too large.
+            False if it was dropped: the queue is full or the frame too large.
         """
         size = len(frame)
         if size > MESSAGE_BYTES_MAX:
             self._drop(f"a frame of {size} bytes was dropped: at most {MESSAGE_BYTES_MAX} fit")
             return False
         if len(self._frames) >= OUTBOX_FRAMES_MAX or self._bytes + size > OUTBOX_BYTES_MAX:
-            self._drop("frames were dropped: what was written before has not left yet")
+            self._drop("frames were dropped: earlier frames have not been sent yet")
             return False
         if not self.is_closed:
             self._frames.append(frame)

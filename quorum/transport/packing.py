@@ -1,13 +1,13 @@
 """Hand-packed layouts of Fetch and FetchSnapshot on the peer stream.
 
-These four carry the whole replication traffic. Packed by ``struct`` each costs a few
+These four messages carry the whole replication traffic. Packing by ``struct`` costs a few
 microseconds, and records and chunks are appended raw: a protobuf ``bytes`` field of 1 MiB takes
-a millisecond to serialise (measured). Everything else on the stream is protobuf
+a millisecond to serialise (measured). All other messages of the stream are protobuf
 (``quorum.transport.codec``); kinds and dispatch are in ``quorum.transport.framing``.
 
 A frame is ``kind, flags, tail position, request id``, fixed fields, then a tail. The tail
-position counts from the frame's first byte, so that a later version may append fixed fields and
-this one skips them. Integers are big-endian and signed but for lengths and the CRC.
+position counts from the frame's first byte, so that a later version may append fixed fields that
+this one skips. Integers are big-endian and signed except lengths and the CRC.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 HEADER: Final = Struct(">BBHq")
 """Kind, flags, tail position, request id."""
 DISQUALIFIED: Final = 0x01
-"""Flag of Fetch and FetchSnapshot: the sender does not vote, whatever its key."""
+"""Flag of Fetch and FetchSnapshot: the sender is disqualified, so it does not vote."""
 LOST_RECORDS: Final = 0x02
-"""Flag of Fetch: the sender knows that its disk lost records."""
+"""Flag of Fetch: the sender's disk has lost records."""
 
 FETCH_REQUEST: Final = 0x30
 FETCH_RESPONSE: Final = 0x31
@@ -63,12 +63,12 @@ _ERRORS: Final[dict[int, ErrorCode]] = {int(code): code for code in ErrorCode}
 
 
 def error_from_number(number: int) -> ErrorCode:
-    """The code of that number; one we do not know is UNKNOWN_SERVER_ERROR."""
+    """Return the code of that number; UNKNOWN_SERVER_ERROR for an unknown one."""
     return _ERRORS.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def pack_fetch_request(message: FetchRequest) -> bytes:
-    """Frame of a Fetch request.
+    """Return the frame of a Fetch request.
 
     Raises:
         StructError, ValueError: A field does not fit its width.
@@ -99,7 +99,7 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
     """Inverse of ``pack_fetch_request``.
 
     Raises:
-        PeerProtocolError: Not such a frame.
+        PeerProtocolError: Malformed.
     """
     try:
         (_, flags, tail, request_id, replica_id, directory_id, epoch, fetch_offset,
@@ -136,7 +136,7 @@ def unpack_fetch_request(data: bytes) -> FetchRequest:
 
 
 def pack_fetch_response(message: FetchResponse) -> bytes:
-    """Frame of a Fetch response; ``records`` is copied once, into the frame.
+    """Return the frame of a Fetch response; ``records`` is copied once, into the frame.
 
     Raises:
         StructError, ValueError: A field does not fit its width.
@@ -160,7 +160,7 @@ def unpack_fetch_response(data: bytes) -> FetchResponse:
     """Inverse of ``pack_fetch_response``.
 
     Raises:
-        PeerProtocolError: Not such a frame.
+        PeerProtocolError: Malformed.
     """
     try:
         (_, _, tail, request_id, error, leader_id, epoch, high_watermark, log_start_offset,
@@ -195,7 +195,7 @@ def unpack_fetch_response(data: bytes) -> FetchResponse:
 
 
 def pack_snapshot_request(message: FetchSnapshotRequest) -> bytes:
-    """Frame of a FetchSnapshot request.
+    """Return the frame of a FetchSnapshot request.
 
     Raises:
         StructError, ValueError: A field does not fit its width.
@@ -218,7 +218,7 @@ def unpack_snapshot_request(data: bytes) -> FetchSnapshotRequest:
     """Inverse of ``pack_snapshot_request``.
 
     Raises:
-        PeerProtocolError: Not such a frame.
+        PeerProtocolError: Malformed.
     """
     try:
         (_, flags, tail, request_id, replica_id, directory_id, epoch, end_offset, snapshot_epoch,
@@ -245,7 +245,7 @@ def unpack_snapshot_request(data: bytes) -> FetchSnapshotRequest:
 
 
 def pack_snapshot_response(message: FetchSnapshotResponse) -> bytes:
-    """Frame of a FetchSnapshot response; ``chunk`` is copied once, into the frame.
+    """Return the frame of a FetchSnapshot response; ``chunk`` is copied once, into the frame.
 
     Raises:
         StructError, ValueError: A field does not fit its width.
@@ -265,7 +265,7 @@ def unpack_snapshot_response(data: bytes) -> FetchSnapshotResponse:
     """Inverse of ``pack_snapshot_response``.
 
     Raises:
-        PeerProtocolError: Not such a frame.
+        PeerProtocolError: Malformed.
     """
     try:
         (_, _, tail, request_id, error, leader_id, epoch, end_offset, snapshot_epoch, size,
@@ -296,7 +296,7 @@ def unpack_snapshot_response(data: bytes) -> FetchSnapshotResponse:
 
 
 def pack_endpoints(endpoints: tuple[Endpoint, ...]) -> bytes:
-    """Lengths of name and host, port, name, host; one after the other.
+    """Return each endpoint as lengths of name and host, port, name, host.
 
     Raises:
         StructError, ValueError: A name, host or port does not fit.
@@ -312,7 +312,7 @@ def unpack_endpoints(data: bytes) -> tuple[Endpoint, ...]:
     """Inverse of ``pack_endpoints``.
 
     Raises:
-        PeerProtocolError: Not such bytes, or more than ``ENDPOINTS_MAX``.
+        PeerProtocolError: Malformed, or more than ``ENDPOINTS_MAX``.
     """
     endpoints: list[Endpoint] = []
     position = 0

@@ -1,13 +1,13 @@
-"""Which process speaks for which replica: a second live one has a copy of its disk.
+"""Peer sessions: the process that holds each replica key, and detection of copied disks.
 
-Two processes with one (id, directory) key would acknowledge and vote in each other's name. The
-directory lock keeps them apart on one machine; between machines only their peers can see both.
-A process that reconnects is the same one. When another one claims a key whose stream is still
-open, the process at that stream's other end is asked whether it lives: it may long have had
-nothing to say, and it may be gone with its machine, which TCP tells much later.
+Two processes with one (id, directory) key would acknowledge and vote in each other's name. On one
+machine the directory lock prevents that; between machines only their peers can see both.
+A process that reconnects keeps its session. If another process claims a key whose stream is still
+open, the process at that stream's other end is probed. A live process may long have been silent,
+and a dead machine's process may be gone without notice, since TCP detects that much later.
 
-What this does not see: the copy of a disk whose process does not run, which is that replica from
-then on, and two copies that talk to different peers.
+Not detected: the copy of a disk whose original does not run (the copy then is that replica), and
+two copies that connect to different peers.
 
 See: docs/guarantees.md (cloned disks are detected at first contact).
 """
@@ -23,43 +23,44 @@ from quorum.transport.hello import Hello, is_one_process
 from quorum.types import NO_NODE, ReplicaKey
 
 PEER_SESSION_ANSWER_S: Final = 3.0
-"""A process that answers nothing for so long when it is asked is taken for gone."""
+"""A probed process that sends nothing for this long counts as gone."""
 
 
 @dataclass(slots=True, eq=False)
 class PeerSession:
-    """One stream's right to speak for a replica."""
+    """One stream's claim on a replica key."""
 
     key: ReplicaKey
     process_id: bytes
     probe: Callable[[], None]
-    """Ask the process at the other end whether it is there."""
+    """Send a probe to the process at the other end."""
     is_superseded: bool = False
-    """Another process has taken its place: nothing more is taken from this stream."""
+    """Another process has taken its place: frames of this stream are ignored."""
     asked: asyncio.Future[bool] | None = None
-    """While a rival waits: becomes whether this process lives."""
+    """Result of a probe under way: whether this process lives."""
 
     def record_contact(self) -> None:
-        """Something came from it; whatever it was, it lives."""
+        """Note that a frame arrived from the process, which proves that it lives."""
         if self.asked is not None:
             _settle(self.asked, is_alive=True)
 
     def ended(self) -> None:
-        """Its stream is over."""
+        """Note that the stream has ended."""
         if self.asked is not None:
             _settle(self.asked)
 
     async def is_alive(self) -> bool:
-        """Whether its process answers within ``PEER_SESSION_ANSWER_S`` of being asked.
+        """Whether its process answers a probe within ``PEER_SESSION_ANSWER_S``.
 
-        Several may ask at once. A rival that gives up waiting and comes again waits for the rest.
+        Several callers may wait at once. A claimant that gives up and returns waits for the rest
+        of the same probe.
         """
         if self.asked is None or self.asked.done():
             loop = asyncio.get_running_loop()
             self.asked = loop.create_future()
             loop.call_later(PEER_SESSION_ANSWER_S, _settle, self.asked)
             self.probe()
-        # Not awaited itself: a rival that is cancelled must not cancel it for the others.
+        # Not awaited directly: a cancelled claimant must not cancel it for the others.
         asked = self.asked
         await asyncio.wait({asked})
         return asked.result()
@@ -77,42 +78,42 @@ class PeerSessions:
         self._newest: dict[ReplicaKey, PeerSession] = {}
 
     async def claim(self, hello: Hello, probe: Callable[[], None]) -> PeerSession | None:
-        """The right to speak for ``hello.key``; None while another live process has it.
+        """Return the session for ``hello.key``; None if another live process holds the key.
 
         Args:
-            hello: What the stream says of itself.
+            hello: The hello of the stream.
             probe: Sends a probe on that stream.
         """
         key = hello.key
         peer_session = PeerSession(key, hello.process_id, probe)
         if key.id == NO_NODE:
             return peer_session
-        while (rival := self.rival_of(peer_session)) is not None:
-            if await rival.is_alive():
+        while (conflicting := self.conflict_of(peer_session)) is not None:
+            if await conflicting.is_alive():
                 return None
-            self.supersede(rival)
+            self.supersede(conflicting)
         self.take(peer_session)
         return peer_session
 
-    def rival_of(self, peer_session: PeerSession) -> PeerSession | None:
-        """Whose stream is open and speaks for the same key in another process."""
+    def conflict_of(self, peer_session: PeerSession) -> PeerSession | None:
+        """Return the session of another process with the same key and an open stream, if any."""
         newest = self._newest.get(peer_session.key)
         if newest is None or is_one_process(newest.process_id, peer_session.process_id):
             return None
         return newest
 
-    def supersede(self, rival: PeerSession) -> None:
-        """It answered nothing: its place is free, unless another one has taken it meanwhile."""
-        if self._newest.get(rival.key) is rival:
-            rival.is_superseded = True
-            del self._newest[rival.key]
+    def supersede(self, conflicting: PeerSession) -> None:
+        """Free the place of a process without an answer, unless another one has taken it."""
+        if self._newest.get(conflicting.key) is conflicting:
+            conflicting.is_superseded = True
+            del self._newest[conflicting.key]
 
     def take(self, peer_session: PeerSession) -> None:
-        """From now on this stream speaks for its key."""
+        """Give the key to this session."""
         self._newest[peer_session.key] = peer_session
 
     def release(self, peer_session: PeerSession) -> None:
-        """Its stream has ended."""
+        """End a session with its stream."""
         peer_session.ended()
         if self._newest.get(peer_session.key) is peer_session:
             del self._newest[peer_session.key]

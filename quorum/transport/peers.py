@@ -1,7 +1,7 @@
-"""The network of one replica: a channel to every peer and the way back for every response.
+"""The network of one replica: a channel to every peer and a route for every response.
 
-``PeerNetwork`` is what the driver calls ``Network``. Requests leave on the channel of the peer
-they are for; responses return on the stream or call that brought the request.
+``PeerNetwork`` is the ``Network`` of the driver. Requests leave on the channel of their peer;
+responses return on the stream or call that brought the request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 class PeerNetwork:
     """Carries core messages to and from peers. Owned by the event loop.
 
-    Life-cycle: construct on the loop; ``service.handlers()`` go onto a server; ``set_peers`` at
+    Life-cycle: construct on the loop; add ``service.handlers()`` to a server; call ``set_peers`` at
     will; finally ``stop``. After ``stop`` messages are dropped silently.
     """
 
@@ -36,19 +36,19 @@ class PeerNetwork:
         self._link = link
         self._channels: dict[NodeId, PeerChannel] = {}
         self._recorded: dict[NodeId, str] = {}
-        """Addresses that the voters' record or the configuration named last."""
+        """Latest addresses in the voters' record or the configuration."""
         self._hinted: dict[NodeId, None] = {}
-        """Channels that only a hint named, the oldest first."""
+        """Channels known from hints only, the oldest first."""
         self._closing: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
     @property
     def quotas(self) -> tuple[FairShare, ...]:
-        """The places that callers share, for metrics."""
+        """The quotas of callers, for metrics."""
         return self.service.quotas()
 
     def send(self, to: NodeId, message: Message) -> None:
-        """Queue a message; never blocks, never raises, may lose.
+        """Queue a message; never blocks, never raises, may lose it.
 
         A lost response is only counted. Every request ends in its response or in
         ``on_request_failed``, which is never called before this returns.
@@ -72,18 +72,18 @@ class PeerNetwork:
             channel.send(message, frame)
 
     def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
-        """Where these peers are now, as ``host:port``; connections to them are opened and kept.
+        """Set the addresses of these peers; open and keep connections to them.
 
-        Peers that are not named stay as they were: bootstrap servers and an announced leader are
-        told one by one, the voters all together. One that left the cluster lapses by itself
-        (``LAPSE_AFTER_S``). A changed address replaces the connection, and so does a record that
-        confirms a hint: only then the peer is shown this process's id. Requests waiting there
-        fail. Our own id is skipped.
+        Peers that are not named keep their address: bootstrap servers and an announced leader come
+        one by one, the voters all together. A peer that left the cluster lapses by itself
+        (``LAPSE_AFTER_S``). A changed address replaces the connection. So does a record that
+        confirms a hint: only then does the peer get this process's id. Requests that wait for the
+        old connection fail. Our own id is skipped.
 
         Args:
             addresses: ``host:port`` by peer.
-            is_hint: A message named them. Of such peers, which a caller may make up, at most
-                ``CHANNELS_OF_HINTS_MAX`` are kept; one that is also named otherwise is none.
+            is_hint: A message named the peers. A caller may invent such peers, so at most
+                ``CHANNELS_OF_HINTS_MAX`` are kept; a peer that is also recorded does not count.
         """
         if self._is_stopped:
             return
@@ -115,11 +115,11 @@ class PeerNetwork:
             self._link.counters.hints_forgotten += 1
 
     def statuses(self) -> list[PeerStatus]:
-        """Every connection as it is now, by peer."""
+        """Return the state of every connection, by peer."""
         return [self._channels[peer].status for peer in sorted(self._channels)]
 
     async def stop(self) -> None:
-        """Say goodbye to those connected to us and close our own streams."""
+        """Send goodbyes to connected peers and close our own streams."""
         self._is_stopped = True
         await self.service.send_goodbye()
         for channel in self._channels.values():
@@ -143,20 +143,20 @@ class PeerNetwork:
         channel = self._channels.get(peer)
         if channel is not None:
             if peer in self._recorded:
-                # A leader asks its voters for nothing, so the channel may have lapsed; but only
-                # who was met at the recorded address is proven (ADR 52).
+                # A leader sends its voters no requests, so the channel may have lapsed. But only a
+                # process met at the recorded address is proven (ADR 52).
                 channel.want()
             channel.nudge()
         for each in self._configured():
-            # It may call from there, as a voter that moved or one that is to become one.
+            # The caller may be there: a voter that moved, or a future voter.
             each.want()
 
     def _has_met(self, caller: Hello) -> bool | None:
-        """Whether the process that calls was met at an address of the replica it speaks for: the
-        recorded one, or any of the configuration's.
+        """Whether the calling process was met at an address of its replica: the recorded one, or
+        any of the configuration's.
 
-        None where this node knows of no address of that replica: it is no voter. An address that
-        only a message named is none: it may be the caller's own.
+        None if this node knows no address of that replica, so it is no voter. An address from a
+        message does not count: it may be the caller's own.
         """
         peer = caller.key.id
         is_recorded = peer in self._recorded
@@ -167,7 +167,7 @@ class PeerNetwork:
         return False if is_recorded else None
 
     def _configured(self) -> Iterator[PeerChannel]:
-        """Channels to servers of the configuration, whose ids are not known before they answer."""
+        """Yield the channels to configured servers, whose ids are unknown before they answer."""
         return (each for peer, each in self._channels.items() if peer < NO_NODE)
 
     def _fail(self, to: NodeId, request: Request) -> None:

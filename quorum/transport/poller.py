@@ -1,9 +1,9 @@
-"""Which of gRPC's two I/O engines a process of ours uses. Import this before ``grpc``.
+"""Choose which of gRPC's two I/O engines a process uses. Import this before ``grpc``.
 
-gRPC's event engine reads sockets on threads of its own and hands every completion to a polling
-thread, which hands it to the event loop. The engine before it polls on the thread that waits: one
-thread switch less for each message. A lone write passes six messages between sleeping
-threads, so that is a fifth of its latency (docs/benchmarks-history.md).
+gRPC's event engine reads sockets on its own threads and passes every completion to a polling
+thread, which passes it to the event loop. The older engine polls on the waiting thread and saves
+one thread switch per message. A lone write passes six messages between sleeping threads, so this
+saves a fifth of its latency (docs/benchmarks-history.md).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _WITHOUT_EVENT_ENGINE: Final = "-event_engine_client,-event_engine_listener"
 
 
 def poll_on_waiting_thread(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Let gRPC poll on the thread that waits, unless the environment chooses otherwise.
+    """Let gRPC poll on the waiting thread, unless the environment chooses otherwise.
 
-    For a program's first lines, not for a library's: the choice is the whole process's, and its
-    children inherit it. Has no effect in a process that has imported ``grpc`` already.
-    ``GRPC_EXPERIMENTS`` set to anything, also to nothing, is left alone.
+    Call it in a program's first lines, not in a library: it affects the whole process and its
+    children. It has no effect once the process has imported ``grpc``. An existing
+    ``GRPC_EXPERIMENTS``, also an empty one, is not changed.
     """
     environ.setdefault(VARIABLE, _WITHOUT_EVENT_ENGINE)

@@ -1,7 +1,7 @@
 """Plain TCP attempts at a peer, because gRPC hides why a connection failed.
 
-"Refused" is the one answer that proves that nothing listens there: the kernel of a reachable
-host said so. Silence, unreachable networks and names that do not resolve prove nothing
+"Refused" is the only result that proves that no process listens there: it comes from the kernel
+of a reachable host. Silence, unreachable networks and names that do not resolve prove nothing
 (ADR 8).
 """
 
@@ -16,12 +16,12 @@ from enum import Enum, auto
 
 
 class Reachability(Enum):
-    """What an attempt to connect showed."""
+    """Result of an attempt to connect."""
 
     ACCEPTED = auto()
     REFUSED = auto()
     RESET = auto()
-    """Taken by the kernel and dropped at once: a listener that is just going away."""
+    """Accepted by the kernel and dropped at once: a listener that is closing."""
     UNKNOWN = auto()
 
 
@@ -35,7 +35,7 @@ class SocketAddress:
 
     @property
     def target(self) -> str:
-        """As a gRPC target that needs no resolver."""
+        """Return the address as a gRPC target that needs no resolver."""
         if self.family is socket.AF_INET6:
             return f"ipv6:[{self.host}]:{self.port}"
         return f"ipv4:{self.host}:{self.port}"
@@ -51,10 +51,10 @@ class Attempt:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of ``host:port`` or ``[v6]:port``.
+    """Return host and port of ``host:port`` or ``[v6]:port``.
 
     Raises:
-        ValueError: Not of that form.
+        ValueError: Another form.
     """
     host, separator, port = address.rpartition(":")
     if not separator or not host or not port.isdecimal() or not 0 < int(port) <= 65535:
@@ -67,7 +67,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 async def resolve(address: str) -> tuple[SocketAddress, ...]:
-    """Every address that a ``host:port`` stands for, in the resolver's order.
+    """Return every address of a ``host:port``, in the resolver's order.
 
     Raises:
         OSError: The name does not resolve.
@@ -87,8 +87,8 @@ async def connect_once(addresses: tuple[SocketAddress, ...], timeout_s: float) -
     """Try each address once, in order, and close the connection again.
 
     Returns:
-        ACCEPTED at the first that accepts; REFUSED only when all were actively refused; RESET
-        when all were, or were reset; UNKNOWN otherwise. With the last cause in words.
+        ACCEPTED at the first that accepts; REFUSED only if all were actively refused; RESET
+        if all were refused or reset; UNKNOWN otherwise. With the last cause in words.
     """
     causes: set[int | None] = set()
     detail = "no address"
@@ -97,7 +97,7 @@ async def connect_once(addresses: tuple[SocketAddress, ...], timeout_s: float) -
         if cause is None:
             return Attempt(Reachability.ACCEPTED, address)
         causes.add(cause.errno)
-        # asyncio's own text repeats the address and leaves the reason to the number.
+        # asyncio's own text repeats the address, but gives the reason as a number only.
         reason = os.strerror(cause.errno) if cause.errno else str(cause)
         detail = f"{address.host}: {reason}"
     if causes == {errno.ECONNREFUSED}:
@@ -110,7 +110,7 @@ async def connect_once(addresses: tuple[SocketAddress, ...], timeout_s: float) -
 async def _try(address: SocketAddress, timeout_s: float) -> OSError | None:
     loop = asyncio.get_running_loop()
     try:
-        # The socket itself fails too: for want of descriptors or memory, or of the address family.
+        # Creating the socket fails too: without descriptors, memory, or the address family.
         with socket.socket(address.family, socket.SOCK_STREAM) as sock:
             sock.settimeout(0)
             async with asyncio.timeout(timeout_s):

@@ -16,7 +16,7 @@ _REMEMBERED_MAX = 256
 
 
 @dataclass(slots=True)
-class _Said:
+class _Logged:
     """When one problem was last logged, and how often it was suppressed since."""
 
     at: float
@@ -31,29 +31,29 @@ class RateLimitedLog:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._said: dict[tuple[str, str], _Said] = {}
+        self._logged: dict[tuple[str, str], _Logged] = {}
 
     def warn(self, about: str, problem: str, now: float) -> None:
         """Log ``problem``, unless the same subject had it logged within ``REPEATED_LOG_S``."""
-        said = self._said.get((about, problem))
-        if said is not None and now - said.at < REPEATED_LOG_S:
-            said.suppressed += 1
+        logged = self._logged.get((about, problem))
+        if logged is not None and now - logged.at < REPEATED_LOG_S:
+            logged.suppressed += 1
             return
-        if len(self._said) >= _REMEMBERED_MAX:
+        if len(self._logged) >= _REMEMBERED_MAX:
             # Peers choose some of these words, so the memory is bounded; clearing costs one line.
-            self._said.clear()
-        self._said[about, problem] = _Said(now)
-        again = said.suppressed + 1 if said is not None else 0
-        more = f" (again {again} times in {now - said.at:.0f} s)" if said is not None else ""
+            self._logged.clear()
+        self._logged[about, problem] = _Logged(now)
+        again = logged.suppressed + 1 if logged is not None else 0
+        more = f" (again {again} times in {now - logged.at:.0f} s)" if logged is not None else ""
         self._logger.warning("%s: %s%s", about, problem, more)
 
     def settle(self, about: str, recovery: str) -> None:
         """Log the recovery of a subject that had a problem; its next problem is logged at once."""
-        ill = [key for key in self._said if key[0] == about]
-        if not ill:
+        problems = [key for key in self._logged if key[0] == about]
+        if not problems:
             return
-        unsaid = sum(self._said[key].suppressed for key in ill)
-        for key in ill:
-            del self._said[key]
-        more = f" (after {unsaid} more failures)" if unsaid else ""
+        suppressed = sum(self._logged[key].suppressed for key in problems)
+        for key in problems:
+            del self._logged[key]
+        more = f" (after {suppressed} more failures)" if suppressed else ""
         self._logger.info("%s: %s%s", about, recovery, more)

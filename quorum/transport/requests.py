@@ -10,10 +10,10 @@ from quorum.transport.limits import OPEN_REQUESTS_MAX
 
 
 class OpenRequests:
-    """Who still waits, in the order of asking. Owned by the event loop.
+    """Unanswered requests, in the order of sending. Owned by the event loop.
 
-    All requests wait equally long, so that the oldest is always the first to expire and one
-    timer is enough for all: no timer is made or cancelled on the usual turn.
+    All requests have the same timeout, so the oldest always expires first and one timer is enough:
+    a usual turn creates or cancels no timer.
     """
 
     def __init__(self, timeout_s: float, on_expired: Callable[[int, float], None]) -> None:
@@ -32,13 +32,13 @@ class OpenRequests:
         return request_id in self._open
 
     def add(self, request: Request, now: float) -> int | None:
-        """Remember a request that is about to leave.
+        """Add a request that is about to leave.
 
         Returns:
-            The id of the oldest one, forgotten because there were too many; else None.
+            The id of the oldest one, if it was evicted because there were too many; else None.
         """
         evicted = None
-        # An id asked again waits anew, at the end of the order.
+        # A repeated id gets a new deadline, at the end of the order.
         self._open.pop(request.request_id, None)
         if len(self._open) >= OPEN_REQUESTS_MAX:
             evicted = next(iter(self._open))
@@ -49,12 +49,12 @@ class OpenRequests:
         return evicted
 
     def take(self, request_id: int) -> type[Request] | None:
-        """The type of that request, which is answered now; None: nobody waits for it."""
+        """Remove an answered request and return its type; None if it is not open."""
         entry = self._open.pop(request_id, None)
         return entry[1] if entry is not None else None
 
     def take_all(self) -> list[int]:
-        """Every id, oldest first; none is open afterwards."""
+        """Remove all requests and return their ids, oldest first."""
         ids = list(self._open)
         self._open.clear()
         return ids

@@ -1,8 +1,8 @@
-"""Stopping a gRPC server and the tasks behind its calls, in this order and completely.
+"""Stop a gRPC server, then the tasks of its calls.
 
-``Server.stop`` of grpc.aio returns when the wire is done with the calls; the tasks that serve them
-may still have some turns of the event loop to go. A loop that ends then cancels them, and gRPC
-prints a traceback for each (1.85).
+``Server.stop`` of grpc.aio returns when the calls are over on the wire; the tasks that serve them
+may need some more turns of the event loop. A loop that ends then cancels them, and gRPC prints a
+traceback for each (1.85).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import grpc
 from grpc import aio
 
 _UNWIND_S_MAX: Final = 2.0
-"""Every task has been cancelled by then: what is left only has to unwind."""
+"""Bound of the wait for tasks that have been cancelled and only have to unwind."""
 
 
 class RunningCalls(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Knows the tasks of a server's calls. Owned by the event loop.
+    """Tracks the tasks of a server's calls. Owned by the event loop.
 
-    Life-cycle: give it to ``aio.server`` as its first interceptor; ``stop`` instead of the
+    Life-cycle: pass it to ``aio.server`` as the first interceptor; call ``stop`` instead of the
     server's own.
     """
 
@@ -30,7 +30,7 @@ class RunningCalls(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no 
 
     @property
     def count(self) -> int:
-        """Calls whose tasks are not over."""
+        """Calls whose tasks have not ended."""
         return len(self._tasks)
 
     async def intercept_service(
@@ -38,7 +38,7 @@ class RunningCalls(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no 
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler:
-        """The handler unchanged: this runs in the task that will serve the call."""
+        """Track the current task, which will serve the call; return the handler unchanged."""
         task = asyncio.current_task()
         if task is not None:
             self._tasks.add(task)
@@ -46,8 +46,8 @@ class RunningCalls(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no 
         return await continuation(handler_call_details)
 
     async def stop(self, server: aio.Server, grace_s: float | None) -> None:
-        """Take no more calls, cancel what is left after ``grace_s``, and wait for the tasks."""
+        """Accept no more calls, cancel the rest after ``grace_s``, and wait for the tasks."""
         await server.stop(grace_s)
         if self._tasks:
-            # A task whose call is over for the wire is on its way out or about to be cancelled.
+            # Tasks whose calls are over on the wire are ending or about to be cancelled.
             await asyncio.wait(self._tasks, timeout=_UNWIND_S_MAX)

@@ -1,9 +1,8 @@
-"""TLS credentials from files, read again when the files change.
+"""TLS credentials from files, reloaded when the files change.
 
-The same three PEM files serve both directions: a node shows its certificate to those who connect
-and to those it connects to, and verifies both kinds with the same authorities. Certificates are
-renewed by replacing the files: the next handshake uses them, without a restart. Replacing them
-with something unusable changes nothing and is reported.
+The same three PEM files serve both directions: a node shows its certificate to clients and
+servers, and verifies both with the same authorities. Replacing the files renews a certificate: the
+next handshake uses them, without a restart. An unusable replacement is reported and ignored.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from quorum.errors import ConfigError
 
 _LOGGER = logging.getLogger(__name__)
 _HOSTNAME_MISMATCH: Final = 62
-"""X509_V_ERR_HOSTNAME_MISMATCH: the chain is in order, the name is not there."""
+"""X509_V_ERR_HOSTNAME_MISMATCH: the chain is valid, but the name is missing."""
 _FLIGHTS_MAX: Final = 8
-"""A handshake in memory takes three; more would be a loop."""
+"""Bound of message flights; an in-memory handshake takes three."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Where the PEM files are. ``certificate`` is a chain, leaf first."""
+    """Paths of the PEM files. ``certificate`` is a chain, leaf first."""
 
     certificate: Path
     key: Path
     authorities: Path
     own_name: str = ""
-    """A name that the certificate must carry (``node_names``); empty: any will do."""
+    """A name that the certificate must carry (``node_names``); empty: any name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """Contents of the three files, checked to belong together."""
+    """Contents of the three files, checked to match each other."""
 
     certificate: bytes
     key: bytes
@@ -49,8 +48,8 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
     """Read and check the files.
 
     Raises:
-        ConfigError: A file cannot be read, is not PEM of its kind, or the key is not the
-            certificate's, or it lacks ``own_name``. Each problem names its file.
+        ConfigError: A file cannot be read or is not PEM of its kind, the key does not match the
+            certificate, or ``own_name`` is missing. Each problem names its file.
     """
     problems: list[str] = []
     contents: list[bytes] = []
@@ -62,8 +61,8 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
     if problems:
         raise ConfigError(problems)
     try:
-        # gRPC would accept anything here and fail at the first handshake without saying why. An
-        # empty password keeps an encrypted key from asking for one on the terminal.
+        # gRPC would accept any content and fail at the first handshake without a reason. An empty
+        # password prevents a prompt for an encrypted key.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(files.certificate, files.key, password="")
     except (ssl.SSLError, OSError) as error:
@@ -83,9 +82,9 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
 
 
 class TlsIdentity:
-    """This node's certificate, and credentials made from it. Any thread may ask.
+    """This node's certificate, and credentials made from it. Any thread may use it.
 
-    gRPC asks for the server's certificate in threads of its own, at every handshake.
+    gRPC requests the server's certificate in its own threads, at every handshake.
     """
 
     def __init__(self, files: TlsFiles, *, require_client_certificate: bool = True) -> None:
@@ -100,22 +99,22 @@ class TlsIdentity:
         self._material = load_tls(files)
 
     def current(self) -> TlsMaterial:
-        """What the files hold now, or the last usable contents."""
+        """Return the current contents of the files, or the last usable ones."""
         seen = _signature(self._files)
         if seen != self._seen:
-            # Remembered first: an unusable replacement is reported once, not at every handshake.
+            # Set first: an unusable replacement is reported once, not at every handshake.
             self._seen = seen
             try:
                 self._material = load_tls(self._files)
             except ConfigError as error:
-                _LOGGER.error("renewed certificate cannot be used, keeping the old: %s", error)
+                _LOGGER.error("renewed certificate is unusable, keeping the old one: %s", error)
         return self._material
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """For ``add_secure_port``; every handshake uses the newest files.
+        """Return credentials for ``add_secure_port``; every handshake uses the newest files.
 
-        With ``require_client_certificate`` a client without a certificate of one of our
-        authorities does not get past the handshake.
+        With ``require_client_certificate``, the handshake refuses a client without a certificate
+        of one of our authorities.
         """
         in_use = self.current()
 
@@ -134,7 +133,7 @@ class TlsIdentity:
         )
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """For ``Link.credentials``: made anew for every connection."""
+        """Return fresh credentials for ``Link.credentials``, for one connection."""
         material = self.current()
         return grpc.ssl_channel_credentials(
             root_certificates=material.authorities,
@@ -154,7 +153,7 @@ def _configuration(material: TlsMaterial) -> grpc.ServerCertificateConfiguration
 
 
 def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
-    """Changes whenever one of the files is replaced or written; None for a missing one."""
+    """Return a value that changes when one of the files does; None for a missing one."""
     found: list[tuple[int, int, int] | None] = []
     for path in (files.certificate, files.key, files.authorities):
         try:
@@ -167,10 +166,10 @@ def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
 
 
 def carries_name(certificate: Path, key: Path, authorities: Path, name: str) -> bool:
-    """Whether a client that expects ``name`` would be content with this certificate's names.
+    """Whether a client that expects ``name`` would accept the names of this certificate.
 
-    A handshake with ourselves, in memory. What else may be wrong with the chain is not evaluated:
-    peers may hold authorities that this node does not have any more.
+    It tries an in-memory handshake. Other problems of the chain are ignored: peers may have
+    authorities that this node no longer has.
 
     Raises:
         OSError: A file cannot be read; ``ssl.SSLError`` is one.

@@ -1,7 +1,7 @@
 """RaftService on a gRPC server: the peer stream and the unary methods.
 
-All methods take raw bytes: a parser inside gRPC would answer garbage with UNKNOWN and a stack
-trace in the log, and would copy records once more.
+All methods take raw bytes: gRPC's parser would answer malformed bytes with UNKNOWN and log a
+traceback, and would copy records once more.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from quorum.types import NodeId
 
 
 class RaftService:
-    """What peers call on this node. Owned by the event loop.
+    """The service that peers call on this node. Owned by the event loop.
 
-    Life-cycle: add ``handlers`` to a server made with ``SERVER_OPTIONS``; before stopping that
-    server, ``send_goodbye``.
+    Life-cycle: add ``handlers`` to a server made with ``SERVER_OPTIONS``; call ``send_goodbye``
+    before stopping that server.
     """
 
     def __init__(
@@ -42,22 +42,22 @@ class RaftService:
         on_accepted: Callable[[NodeId], None] = lambda _: None,
         has_met: Callable[[Hello], bool | None] = lambda _: None,
     ) -> None:
-        """``on_accepted`` is told the id of every peer whose stream was let in. ``has_met`` says
-        whether this node met the process of a hello where that replica's address is; None where
-        it knows of no such address.
+        """``on_accepted`` receives the id of every peer whose stream was accepted. ``has_met``
+        returns whether this node met a hello's process at its replica's address; None if no such
+        address is known.
         """
         self._link = link
         self._has_met = has_met
         self._on_accepted = on_accepted
         self.routes = Routes(link.counters)
-        """Where responses go back."""
+        """Routes of responses."""
         self._unary = UnaryCalls(link, self.routes)
         self._streams: set[InboundStream] = set()
         self._peer_sessions = PeerSessions()
         self._places = FairShare("peer_streams", STREAMS_MAX, caller_most=STREAMS_PER_CALLER_MAX)
 
     def quotas(self) -> tuple[FairShare, ...]:
-        """The places that callers share, for metrics."""
+        """Return the quotas of callers, for metrics."""
         return self._places, self._unary.places, self._unary.reads.places
 
     @property
@@ -66,7 +66,7 @@ class RaftService:
         return len(self._streams)
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """To be added to the server."""
+        """Return the handlers to add to the server."""
         methods: dict[str, grpc.RpcMethodHandler] = {
             name: grpc.stream_unary_rpc_method_handler(handler)
             for name, handler in self._unary.methods().items()
@@ -75,13 +75,13 @@ class RaftService:
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
     async def send_goodbye(self) -> None:
-        """Tell every peer that this end closes on purpose; takes a bounded time.
+        """Announce to every peer that this end closes on purpose; takes a bounded time.
 
-        Unary calls that wait for an answer end with UNAVAILABLE, and so does every new one.
+        Unary calls that wait for an answer end with UNAVAILABLE, and so do new ones.
         """
         self._unary.close()
         if self._streams:
-            # Those that are late end with their streams.
+            # Goodbyes that are late end with their streams.
             goodbyes = [asyncio.ensure_future(s.send_goodbye()) for s in self._streams]
             await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
 
@@ -94,7 +94,7 @@ class RaftService:
                 EXCHANGE_METHOD,
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self._places.open_count} streams are open already, "
-                f"{self._places.held_by(caller)} of this caller",
+                f"{self._places.held_by(caller)} of them from this caller",
             )
         stream = InboundStream(
             context,
@@ -112,9 +112,9 @@ class RaftService:
             self._places.release(caller)
 
     def _is_known(self, hello: Hello) -> bool | None:
-        """Whether a stream is certainly of the replica that its hello names; None for no voter.
+        """Whether a stream is proven to be of the replica in its hello; None if it is no voter.
 
-        A certificate that names nodes shows it, and was looked at before; else only that this node
-        reached the same process at that replica's address.
+        A certificate that names nodes proves it and was checked before. Otherwise the proof is
+        that this node reached the same process at that replica's address.
         """
         return True if self._link.names is not None else self._has_met(hello)

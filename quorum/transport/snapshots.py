@@ -1,7 +1,8 @@
 """Serve a FetchSnapshot that names several partitions: split the request and divide the bytes.
 
-The core knows one partition, its own log. This module asks the core once per partition named that
-is this log, and answers every unknown partition with an error (KIP-630; 630.10 to 630.12).
+The core knows one partition, its own log. This module sends the core one request for each named
+partition that is this log, and answers all other partitions with an error (KIP-630; 630.10 to
+630.12).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from quorum.types import METADATA_PARTITION, METADATA_TOPIC, NO_NODE, ReplicaKey
 from quorum.v1 import raft_pb2
 
 Ask = Callable[[FetchSnapshotRequest], Awaitable[FetchSnapshotResponse]]
-"""Asks the core one question; the request id in it is not used."""
+"""Sends one request to the core; its request id is not used."""
 
 
 def response_budget(asked_bytes: int, server_bytes_max: int) -> int:
-    """Return how many bytes one answer may carry: the smaller of the request's and our own limit.
+    """Return the bytes that one answer may carry: the smaller of the request's and our own limit.
 
-    ``asked_bytes`` of 0 means no limit, as an absent field does.
+    ``asked_bytes`` of 0, the value of an absent field, means no limit.
     """
     return min(asked_bytes or server_bytes_max, server_bytes_max)
 
@@ -75,7 +76,7 @@ def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_
         )
     replica_id = value.replica_id if value.HasField("replica_id") else NO_NODE
     replica = ReplicaKey(replica_id, codec.uuid_from_pb(value.replica_directory_id))
-    slices: list[_Chunk] = []
+    chunks: list[_Chunk] = []
     for topic_index, topic in enumerate(value.topics):
         for wanted in topic.partitions:
             request = None
@@ -90,8 +91,8 @@ def _take_apart(value: raft_pb2.FetchSnapshotRequest, cluster_id: str) -> list[_
                     max_bytes=0,
                     read_round=codec.round_from_pb(value.read_round),
                 )
-            slices.append(_Chunk(topic_index, wanted.partition, request))
-    return slices
+            chunks.append(_Chunk(topic_index, wanted.partition, request))
+    return chunks
 
 
 async def serve_fetch_snapshot(
@@ -99,15 +100,15 @@ async def serve_fetch_snapshot(
 ) -> raft_pb2.FetchSnapshotResponse:
     """Answer a FetchSnapshot by asking the core about each named chunk of its log.
 
-    A first pass gives every chunk the average and shows how much each has left. A second pass
-    distributes what short chunks did not use. ``cluster_id`` is ours; a request without one
+    A first pass gives every chunk the average share and reports how much each has left. A second
+    pass distributes what short chunks did not use. ``cluster_id`` is ours; a request without one
     passes. The answer carries at most ``bytes_max`` bytes of checkpoints.
 
     Raises:
         PeerProtocolError: No or too many partitions, a negative limit, a malformed identity.
     """
-    slices = _take_apart(value, codec.cluster_id_from_pb(value.cluster_id) or cluster_id)
-    known = [wanted for wanted in slices if wanted.request is not None]
+    chunks = _take_apart(value, codec.cluster_id_from_pb(value.cluster_id) or cluster_id)
+    known = [wanted for wanted in chunks if wanted.request is not None]
     if value.cluster_id not in ("", cluster_id):
         return _whole_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     budget = response_budget(value.max_bytes, bytes_max)
@@ -121,7 +122,7 @@ async def serve_fetch_snapshot(
     for wanted, share in zip(known, shares, strict=True):
         if share:
             await _extend(wanted, share, ask)
-    return _put_together(value, slices)
+    return _put_together(value, chunks)
 
 
 async def _extend(wanted: _Chunk, share: int, ask: Ask) -> None:
@@ -134,7 +135,7 @@ async def _extend(wanted: _Chunk, share: int, ask: Ask) -> None:
     if found is None:
         wanted.response = more
         return
-    # The file may have been deleted or replaced in between: then the first chunk is the answer.
+    # If the file was deleted or replaced in between, the first chunk is the answer.
     expected = (ErrorCode.NONE, found.size, found.position + len(have))
     if (more.error, more.size, more.position) == expected:
         wanted.response = replace(
@@ -148,12 +149,12 @@ def _whole_error(error: ErrorCode) -> raft_pb2.FetchSnapshotResponse:
 
 
 def _put_together(
-    value: raft_pb2.FetchSnapshotRequest, slices: Sequence[_Chunk]
+    value: raft_pb2.FetchSnapshotRequest, chunks: Sequence[_Chunk]
 ) -> raft_pb2.FetchSnapshotResponse:
     answer = raft_pb2.FetchSnapshotResponse(
         topics=[raft_pb2.FetchSnapshotTopicData(name=topic.name) for topic in value.topics]
     )
-    for wanted in slices:
+    for wanted in chunks:
         answer.topics[wanted.topic].partitions.append(_partition_to_pb(wanted))
         if wanted.response is not None:
             answer.read_round.CopyFrom(codec.round_to_pb(wanted.response.read_round))

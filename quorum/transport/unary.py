@@ -1,15 +1,15 @@
 """The unary methods of RaftService: one protobuf request, one protobuf response.
 
-For probes and clients in other languages. The same core answers as for streams; each call has a
-sender id of its own, so that nothing a caller claims can catch a replica's answers.
+For probes and clients in other languages. The same core answers as for streams. Each call has its
+own sender id, so that no claim of a caller can redirect a replica's answers.
 
 Guarantees:
-    1. No call acknowledges anything for a replica. Fetch and FetchSnapshot are for consumers; in a
-       replica's name they end before the core sees them. A replica asks on its stream, whose hello
-       says which one it is.
-    2. Vote, BeginQuorumEpoch and EndQuorumEpoch reach the core only from a caller whose certificate
-       carries the name of the replica that they speak for. Without such names (``NodeNames``)
-       nobody can show that, and none does (ADR 43).
+    1. No call acknowledges anything for a replica. Fetch and FetchSnapshot are for consumers; in
+       a replica's name they are refused before the core sees them. A replica uses its stream,
+       whose hello identifies it.
+    2. Vote, BeginQuorumEpoch and EndQuorumEpoch reach the core only if the caller's certificate
+       carries the name of the replica in the request. Without such names (``NodeNames``) there is
+       no proof, so none is accepted (ADR 43).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from quorum.types import NO_NODE, NodeId
 from quorum.v1 import raft_pb2
 
 _UnaryHandler = Callable[[object, Any], Awaitable[bytes]]
-"""Reads the request by the context: see ``quorum.transport.message_reads``."""
+"""Reads the request through the context: see ``quorum.transport.message_reads``."""
 _T = TypeVar("_T")
 
 
@@ -59,22 +59,22 @@ class _StoppingError(Exception):
 
 
 class _UnprovenError(Exception):
-    """The caller has not shown that it is the replica it speaks for: PERMISSION_DENIED."""
+    """The caller has not proven that it is the replica in its request: PERMISSION_DENIED."""
 
 
 class _Call:
-    """One question to the core (``routes.Route``)."""
+    """One request to the core (``routes.Route``)."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def deliver(self, message: Message) -> None:
-        """The answer is there; a caller that has left by now does not get it."""
+        """Take the answer; it is dropped if the caller has left."""
         if not self.answer.done():
             self.answer.set_result(message)
 
     def give_up(self) -> None:
-        """There will be no answer."""
+        """End the call without an answer."""
         if not self.answer.done():
             self.answer.set_exception(_StoppingError())
 
@@ -82,10 +82,10 @@ class _Call:
 class UnaryCalls:
     """Serves the unary methods. Owned by the event loop.
 
-    Bytes that are no such request, and fetches in a replica's name, end the call with
-    INVALID_ARGUMENT, election requests of an unproven caller with PERMISSION_DENIED, too many calls
-    at a time with RESOURCE_EXHAUSTED, one that the core does not answer in time with
-    DEADLINE_EXCEEDED, and one that it does not answer before the node stops with UNAVAILABLE.
+    Malformed requests, and fetches in a replica's name, end the call with INVALID_ARGUMENT.
+    Election requests of an unproven caller end it with PERMISSION_DENIED, too many calls with
+    RESOURCE_EXHAUSTED, a late answer of the core with DEADLINE_EXCEEDED, and a stop of the node
+    with UNAVAILABLE.
     """
 
     def __init__(self, link: Link, routes: Routes) -> None:
@@ -97,13 +97,13 @@ class UnaryCalls:
         self._is_closed = False
 
     def close(self) -> None:
-        """Answer nothing more."""
+        """End all calls, and refuse new ones."""
         self._is_closed = True
         for call in self._asked:
             call.give_up()
 
     def methods(self) -> dict[str, _UnaryHandler]:
-        """Handlers of raw request bytes, by method name."""
+        """Return the handlers of raw request bytes, by method name."""
         return {
             "Vote": self._coded("Vote", VoteRequest, VoteResponse, is_election=True),
             "BeginQuorumEpoch": self._coded(
@@ -160,8 +160,8 @@ class UnaryCalls:
         names = self._link.names
         if names is None:
             raise _UnprovenError(
-                f"node {author} takes part in elections on its stream (Exchange); a call could "
-                "prove its author only by certificates that name nodes, which are not set up here"
+                f"node {author} takes part in elections on its stream (Exchange); a unary call "
+                "needs certificates that name nodes, which are not configured here"
             )
         problem = names.problem(author, context.auth_context())
         if problem is not None:
@@ -206,7 +206,7 @@ class UnaryCalls:
         return bytes(data)
 
     def _bounded(self, name: str, serve: Callable[[bytes, Any], Awaitable[bytes]]) -> _UnaryHandler:
-        """Around every method: number of calls, deadline, and errors as statuses."""
+        """Wrap a method: limit calls, set the deadline, and convert errors to statuses."""
 
         async def handle(_requests: object, context: Any) -> bytes:
             counters = self._link.counters
@@ -257,7 +257,7 @@ def _consumers_fetch(value: raft_pb2.FetchRequest, request_id: int) -> FetchRequ
 
 
 def _check_consumer(replica_id: NodeId) -> None:
-    """Anyone who knows a voter's ids could otherwise vouch for records it does not have."""
+    """Refuse a fetch in a replica's name: it could acknowledge records that the replica lacks."""
     if replica_id != NO_NODE:
         raise PeerProtocolError(f"node {replica_id} fetches on its stream, not by a unary call")
 

@@ -73,7 +73,7 @@ def test_a_quorum_of_bound_nodes(tmp_path: Path) -> None:
             "a refusal",
             lambda: (cluster.metric(leader, "quorate_raft_impostors_refused") or 0) > 0,
         )
-        cluster.until_logged(leader, f"the caller says that it is node {victim.id}")
+        cluster.until_logged(leader, f"the caller claims to be node {victim.id}")
         assert not cluster.is_ready(victim)
 
         cluster.stop(victim)

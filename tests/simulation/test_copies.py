@@ -25,7 +25,7 @@ def test_a_copy_that_is_heard_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(self: PeerSessions, peer_session: PeerSession) -> None:
         return None
 
-    monkeypatch.setattr(PeerSessions, "rival_of", nobody)
+    monkeypatch.setattr(PeerSessions, "conflict_of", nobody)
     outcome = run(SEED, CLONES)
     assert outcome.violation is not None
     assert outcome.violation.name == "copy-noticed"

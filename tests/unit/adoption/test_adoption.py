@@ -195,7 +195,7 @@ def spoil(folder: Path, what: str) -> None:
     ("what", "says"),
     [
         ("state", "a vote may have been forgotten"),
-        ("old state", "quorum-state knows none after 0"),
+        ("old state", "quorum-state has no epoch after 0"),
         ("record", "checksum|crc"),
         ("checkpoints", "no checkpoint"),
         ("checkpoint", "checkpoint"),

@@ -62,7 +62,7 @@ def test_a_process_that_does_not_answer_loses_its_place(monkeypatch: pytest.Monk
                 await second.handler.until(lambda: bool(second.handler.received))
                 assert await mute.read() == PROBE_FRAME
                 await mute.write(encode_frame(fetch(2, 3)))
-                with pytest.raises(grpc.aio.AioRpcError, match="speaks as replica 2 by now"):
+                with pytest.raises(grpc.aio.AioRpcError, match="now holds replica key 2"):
                     await mute.read()
             assert [message.request_id for _, message in leader.handler.received] == [1, 2]
 

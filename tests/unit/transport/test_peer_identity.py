@@ -93,11 +93,11 @@ def test_a_caller_with_another_certificate_is_refused(
             assert leader.handler.received == []
             assert leader.link.counters.impostors_refused >= 1
             assert impostor.handler.refused == []
-            assert "says that it is node 2" in impostor.network.statuses()[0].problem
+            assert "claims to be node 2" in impostor.network.statuses()[0].problem
 
     with caplog.at_level(logging.WARNING):
         run(scenario())
-    assert "stream refused: the caller says that it is node 2" in caplog.text
+    assert "stream refused: the caller claims to be node 2" in caplog.text
     assert carries.replace("\\", "") in caplog.text
 
 

@@ -235,7 +235,7 @@ def test_both_forms_of_a_process_id_are_of_one_process() -> None:
     """A replica reached by a hint and by its record at once is no second copy of its disk."""
     peer_sessions = PeerSessions()
     peer_sessions.take(PeerSession(VOTER.key, hinted_hello(VOTER).process_id, lambda: None))
-    assert peer_sessions.rival_of(PeerSession(VOTER.key, VOTER.process_id, lambda: None)) is None
-    assert peer_sessions.rival_of(
+    assert peer_sessions.conflict_of(PeerSession(VOTER.key, VOTER.process_id, lambda: None)) is None
+    assert peer_sessions.conflict_of(
         PeerSession(VOTER.key, process_proof(VOTER.process_id), lambda: None)
     )

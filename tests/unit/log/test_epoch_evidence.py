@@ -111,12 +111,12 @@ LAST_OF_THE_EPOCH_BEFORE = (*BATCHES[:-2], corrupt(BATCHES[-2], 3))
 @pytest.mark.parametrize(
     ("batches", "epochs", "state_epoch", "said"),
     [
-        (LAST_IS_DATA, None, None, "(offset 7): epoch 5 begins here, and with no leader change"),
-        (LAST_IS_DATA, None, 4, "(offset 7): the batch is of epoch 5, and quorum-state"),
-        (LAST_IS_LEADER_CHANGE, EPOCHS, None, "says that epoch 4 begins here"),
-        (LAST_IS_LEADER_CHANGE, None, 4, "knows none after 4"),
+        (LAST_IS_DATA, None, None, "(offset 7): epoch 5 begins here without a leader change"),
+        (LAST_IS_DATA, None, 4, "(offset 7): the batch is of epoch 5, but quorum-state"),
+        (LAST_IS_LEADER_CHANGE, EPOCHS, None, "has epoch 4 beginning here"),
+        (LAST_IS_LEADER_CHANGE, None, 4, "has no epoch after 4"),
         (LAST_OF_THE_EPOCH_BEFORE, None, None, "(offset 6): a leader change begins no epoch here"),
-        (BATCHES, (EPOCHS[0], EpochStart(3, 4), EPOCHS[2]), 4, "that epoch 3 begins here"),
+        (BATCHES, (EPOCHS[0], EpochStart(3, 4), EPOCHS[2]), 4, "has epoch 3 beginning here"),
         (BATCHES, (EPOCHS[0], EPOCHS[2]), 4, "(offset 3): the batch is of epoch 3"),
         (BATCHES, (*EPOCHS[:2], EpochStart(4, 7)), 4, "(offset 7): the batch is of epoch 4"),
     ],
@@ -167,7 +167,7 @@ def test_a_stored_log_start_knows_the_epoch_before_it(first: EpochStart) -> None
     newer = directory(*BATCHES[4:], start=4, epochs=None, state_epoch=2)
     LogStartFile(newer, HOME).save(LogStart(OffsetAndEpoch(4, 3)))
     assert [
-        "(offset 4): the batch is of epoch 3, and quorum-state knows none after 2" in each
+        "(offset 4): the batch is of epoch 3, but quorum-state has no epoch after 2" in each
         for each in opened(newer).epoch_problems
     ] == [True, False]
 
@@ -184,10 +184,10 @@ def test_the_log_of_a_topic_has_no_leader_changes() -> None:
     epochs = (EpochStart(1, 0), EpochStart(3, 2))
     assert opened(directory(*batches, epochs=epochs, state_epoch=None)).epoch_problems == ()
     of_quorum = opened(directory(*batches, epochs=epochs, state_epoch=3)).epoch_problems
-    assert ["with no leader change" in each for each in of_quorum] == [True, True]
+    assert ["without a leader change" in each for each in of_quorum] == [True, True]
     corrupt_epochs = (EpochStart(1, 0), EpochStart(3, 1))
     said = opened(directory(*batches, epochs=corrupt_epochs, state_epoch=None)).epoch_problems
-    assert ["leader-epoch-checkpoint says that epoch 3" in each for each in said] == [True]
+    assert ["leader-epoch-checkpoint has epoch 3" in each for each in said] == [True]
 
 
 @pytest.mark.parametrize("left", range(len(BATCHES)))
@@ -244,5 +244,5 @@ def test_the_last_batch_of_a_real_controller(
     assert place in capsys.readouterr().err
     assert main(["export", str(source), "--to", str(tmp_path / "export")]) == 0
     assert place in capsys.readouterr().err
-    with pytest.raises(SourceDamagedError, match="with no leader change"):
+    with pytest.raises(SourceDamagedError, match="without a leader change"):
         open_source(source)
