@@ -1,7 +1,7 @@
-"""Refusals on their way out of this process's services, one line of the debug log each.
+"""Report refusals that this process's services send, one line of the debug log each.
 
-Every service names a refusal here where it encodes it, and nowhere else. Tests read these lines
-and compare them with what requests and methods declare, both ways.
+Every service calls ``notify`` where it encodes a refusal, and nowhere else. Tests read these lines
+and compare them with the declarations of requests and methods, both ways.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Service(StrEnum):
-    """Whose table an answer is in."""
+    """Service whose table has the answer."""
 
     PEERS = "peers"
     """``quorum/transport/answers.py``."""
@@ -23,26 +23,26 @@ class Service(StrEnum):
 
 
 class Form(StrEnum):
-    """How a refusal reaches who asked."""
+    """How a refusal reaches the caller."""
 
     STATUS = "status"
     """It ends the call or stream."""
     ANSWER = "answer"
-    """It stands in an answer; the call or stream goes on."""
+    """The answer is the refusal; the call or stream continues."""
     PART = "part"
-    """It stands in a good answer, of one thing among those asked for."""
+    """A successful answer contains the refusal of one of the requested items."""
 
 
 class Refusal(NamedTuple):
-    """One refusal, as a row of a table and as what happened."""
+    """One refusal, as a row of a table and as an event."""
 
     service: Service
     method: str
     form: Form
     name: str
-    """Of the error code; of the gRPC status where a peer's call ends, which has no code."""
+    """Name of the error code, or of the gRPC status if the refusal has no code."""
 
 
 def notify(refusal: Refusal) -> None:
-    """Write a refusal that is being sent to the log, for whoever debugs a peer or a client."""
+    """Log a refusal that is being sent, to debug a peer or a client."""
     _log.debug("event=refused service=%s method=%s form=%s name=%s", *refusal)

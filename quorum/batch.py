@@ -1,7 +1,7 @@
 """Record batch v2, the framing of every log segment and checkpoint: the public names.
 
-Three files share the work: ``batch_header`` finds and proves batches, ``batch_decode`` reads
-the records inside, ``batch_encode`` writes.
+``batch_header`` finds and verifies batches, ``batch_decode`` reads the records inside,
+``batch_encode`` writes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The records inside a batch v2: parsing that survives any bytes.
+"""Decode the records inside a batch v2, safely for any bytes.
 
-Belongs here: a batch's record section into ``Record`` values. Finding batches and checking
-their checksum is ``batch_header``'s work and comes first.
+It decodes a batch's record section into ``Record`` values. ``batch_header`` finds batches and
+checks their checksum first.
 
 See: KIP-98 (record format), KIP-82 (record headers), docs/reference/batches.md#batch.
 """
@@ -21,7 +21,7 @@ _TWO_BYTE_VARINT_END = 1 << 14
 _HEADER_NAMES_MAX = 64
 _NAME_BYTES_MAX = 64
 COMPRESSED_RECORDS_MAX = 100_000
-"""Records of one compressed batch: ten times the most that a Kafka controller writes as one. A
+"""Bound of records in one compressed batch: ten times the most that a Kafka controller writes. A
 record of one byte takes 140 bytes of memory and some microseconds, compressed almost nothing."""
 _header_names: dict[bytes, str] = {}
 
@@ -29,7 +29,7 @@ RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
-    """One record with its place in the log. A tuple for speed, like ``BatchHeader``."""
+    """One record with its position in the log. A tuple for speed, like ``BatchHeader``."""
 
     offset: int
     timestamp: int
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 def _plain_records(
     data: Buffer, header: BatchHeader, path: object, base_position: int
 ) -> tuple[Buffer, int, int]:
-    """The batch's record section, decompressed: buffer and half-open range within it."""
+    """Return the batch's record section, decompressed: buffer and half-open range within it."""
     start = header.position + HEADER_BYTES
     end = header.position + header.size
     if header.codec == 0:
@@ -111,11 +111,11 @@ def _parse_record(
 def _quick_record(
     data: bytes, position: int, end: int, header: BatchHeader, index: int
 ) -> tuple[Record, int] | None:
-    """As ``_parse_record`` if the record looks as ours do, in a third of the time; else None.
+    """Parse a record in our own form in a third of the time of ``_parse_record``; else None.
 
-    Ours have the batch's timestamp, a short key or none, and lengths of one or two bytes. Whatever
-    differs, damage included, is left to ``_parse_record``, which knows all forms and names what is
-    wrong.
+    Our form has the batch's timestamp, a short key or none, and lengths of one or two bytes. All
+    other records, damaged ones included, are left to ``_parse_record``, which handles all forms and
+    names the error.
     """
     try:
         size, at = data[position], position + 1
@@ -152,10 +152,10 @@ def _quick_record(
 
 
 def _quick_headers(data: bytes, at: int) -> tuple[RecordHeaders, int]:
-    """Record headers with lengths of one byte and known names, and the position behind them.
+    """Return record headers with one-byte lengths and known names, and the position behind them.
 
     Raises:
-        IndexError: They are of another form, or cut off.
+        IndexError: They have another form, or are cut off.
     """
     count = data[at]
     at += 1
@@ -179,7 +179,7 @@ def _quick_headers(data: bytes, at: int) -> tuple[RecordHeaders, int]:
 
 
 def _learn_name(raw: bytes) -> str:
-    """Text of a header name; the first few names are kept, because writers use few."""
+    """Return the text of a header name; the first names are cached, because writers use few."""
     try:
         name = raw.decode()
     except UnicodeDecodeError:
@@ -205,7 +205,7 @@ def _corrupt(
 def iterate_records(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> list[Record]:
-    """Every record of a batch found by ``read_header`` or ``scan_batches`` in ``data``.
+    """Return every record of a batch that ``read_header`` or ``scan_batches`` found in ``data``.
 
     ``base_position`` is the file position of ``data[0]``, for errors only.
 
@@ -240,7 +240,7 @@ def iterate_records(
 def first_headers(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> RecordHeaders:
-    """The record headers of the first record, where a command says what goes for all of it.
+    """Return the record headers of the first record, which apply to the whole batch.
 
     Raises:
         CorruptBatchError: The first record is malformed, or the batch's compressed data.
@@ -255,11 +255,11 @@ def first_headers(
 def record_values(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> list[bytes]:
-    """The values alone, for replay: what ``iterate_records`` gives, in a third of the time.
+    """Return the values alone, for replay, in a third of the time of ``iterate_records``.
 
     Raises:
         CorruptBatchError: As ``iterate_records``, and for a record without a value. Keys and
-            record headers are stepped over.
+            record headers are skipped.
     """
     buffer, position, end = _plain_records(data, header, path, base_position)
     region = bytes(memoryview(buffer)[position:end])

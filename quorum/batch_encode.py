@@ -1,7 +1,7 @@
-"""Making record batches v2, fast enough for one per client command.
+"""Encode record batches v2, fast enough for one batch per client command.
 
-Belongs here: values into batch bytes, and placing a finished batch in the log. Which values,
-headers and positions those are is decided above.
+It encodes values as a batch, and positions a finished batch in the log. The callers choose values,
+headers and positions.
 
 See: KIP-98 (message format v2), docs/reference/batches.md#batch.
 """
@@ -53,7 +53,7 @@ def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
 
 
 def _encode_name(name: str) -> bytes:
-    """A header name behind its length; the first few names are kept, because writers use few."""
+    """Return a header name with its length; the first names are cached, because writers use few."""
     raw = name.encode()
     front = encode_varint(len(raw)) + raw
     if len(_header_names) < _HEADER_NAMES_MAX:
@@ -76,9 +76,9 @@ def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) 
 
 
 def _add_plain_records(parts: list[bytes], values: Sequence[bytes]) -> None:
-    """As ``_encode_record`` for all values but the first, which have neither key nor headers.
+    """Encode all values but the first, as ``_encode_record`` without key and headers.
 
-    A checkpoint is made of little else, so nothing is put together twice.
+    Checkpoints consist almost only of such records, so no bytes are copied twice.
     """
     for index in range(1, len(values)):
         value = values[index]
@@ -119,11 +119,11 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
     control_keys: Sequence[bytes] | None = None,
     transactional: bool = False,
 ) -> bytes:
-    """One batch holding ``values`` at consecutive offsets from ``base_offset`` on.
+    """Return one batch with ``values`` at consecutive offsets from ``base_offset`` on.
 
-    ``timestamp`` (milliseconds since 1970) is that of the batch and of every record,
-    ``headers`` are the first record's, the others have none. ``codec`` is 0 (none) or 4
-    (zstd). ``control_keys``, one per value, make it a control batch.
+    ``timestamp`` (milliseconds since 1970) applies to the batch and to every record. Only the
+    first record has ``headers``. ``codec`` is 0 (none) or 4 (zstd). ``control_keys``, one per
+    value, make it a control batch.
 
     Raises:
         QuorumUsageError: No values, an empty value, a number outside its field, a codec that
@@ -166,7 +166,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
 
 
 def with_position(batch: bytes, base_offset: int, epoch: int) -> bytes:
-    """The same batch at another place: both fields lie outside the checksum.
+    """Return the batch at another position: both fields are outside the checksum.
 
     Raises:
         QuorumUsageError: Not a batch, or a number outside its field.

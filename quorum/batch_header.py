@@ -1,11 +1,10 @@
-"""Record batch v2: the 61-byte header, its sanity rules and the checksum.
+"""Record batch v2: the 61-byte header, its validity rules and the checksum.
 
-Belongs here: finding whole batches in bytes and proving them undamaged. What lies inside a
-batch is ``batch_decode``'s, making one ``batch_encode``'s work. ``quorum.batch`` gathers the
-public names.
+It finds whole batches in bytes and verifies them. ``batch_decode`` reads the records inside,
+``batch_encode`` writes batches, and ``quorum.batch`` gathers the public names.
 
-Base offset, length and leader epoch lie outside the checksum. They are covered by
-``scan_batches``: offsets must be contiguous, epochs must not fall, lengths must meet.
+Base offset, length and leader epoch are outside the checksum. ``scan_batches`` checks them: offsets
+must be contiguous, epochs must not fall, lengths must match.
 
 See: KIP-98 (message format v2), docs/reference/batches.md#batch.
 """
@@ -29,7 +28,7 @@ LENGTH_OVERHEAD_BYTES = 12
 CRC_START = 21
 """First byte under the checksum, counted from the batch's first byte."""
 BATCH_BYTES_MAX = 256 << 20
-"""A longer batch is taken for damage before anything of that size is read or allocated."""
+"""A longer batch counts as damaged before its bytes are read or allocated."""
 MAGIC = 2
 
 CODEC_MASK = 0x07
@@ -42,14 +41,14 @@ _OFFSET_END = (1 << 63) - 1
 
 
 class BatchHeader(NamedTuple):
-    """One batch found at ``position`` of some bytes; its records are not looked at.
+    """One batch found at ``position`` of some bytes; its records are not parsed.
 
     A tuple rather than a dataclass: followers build one per small batch, and a frozen
     dataclass of this width costs as much as the checksum and all checks together.
     """
 
     position: int
-    """Of the batch's first byte within the buffer that was read."""
+    """Position of the batch's first byte in the buffer."""
     size: int
     """Bytes of the whole batch, header included."""
     base_offset: int
@@ -68,7 +67,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are the quorum's own."""
+        """Whether this is a control batch."""
         return self.attributes & CONTROL_BIT != 0
 
     @property
@@ -90,15 +89,15 @@ class BatchHeader(NamedTuple):
 def peek_size(
     data: Buffer, position: int = 0, *, path: object = None, base_position: int = 0
 ) -> int | None:
-    """Size of the batch that starts at ``position``, which may reach past the end of ``data``.
+    """Return the size of the batch at ``position``, which may reach past the end of ``data``.
 
     For readers that see a file through a window and must know how much more to read.
 
     Returns:
-        The size in bytes, or None when too few bytes are there to tell.
+        The size in bytes, or None if there are too few bytes to tell.
 
     Raises:
-        CorruptBatchError: The bytes there cannot start a batch.
+        CorruptBatchError: The bytes cannot start a batch.
     """
     if len(data) - position < PEEK_BYTES:
         return None
@@ -113,7 +112,7 @@ def peek_size(
 def read_header(
     data: Buffer, position: int = 0, *, path: object = None, base_position: int = 0
 ) -> BatchHeader:
-    """The whole batch at ``position``, its sizes and numbers checked but not its checksum.
+    """Return the whole batch at ``position``; sizes and numbers are checked, the checksum is not.
 
     ``path`` and ``base_position`` (file position of ``data[0]``) are for errors only.
 
@@ -160,7 +159,7 @@ def read_header(
             or _number_problem(base_offset, epoch, last_delta, count, attributes)
         )
         raise CorruptBatchError(cause, path=path, position=base_position + position)
-    # Straight to the tuple: the class's own constructor is one more call for every batch.
+    # Create the tuple directly: the class's own constructor costs one more call per batch.
     return tuple.__new__(
         BatchHeader,
         (
@@ -206,10 +205,10 @@ def _number_problem(
 def check_crc(
     data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
 ) -> None:
-    """Prove that the bytes under the checksum are those that were written.
+    """Verify the checksum of a batch.
 
     Raises:
-        CorruptBatchError: They are not.
+        CorruptBatchError: It does not match.
     """
     position = header.position
     seen = crc32c(memoryview(data)[position + CRC_START : position + header.size])
@@ -225,14 +224,14 @@ def check_crc(
 def scan_batches(
     data: Buffer, *, path: object = None, base_position: int = 0, verify_crc: bool = True
 ) -> list[BatchHeader]:
-    """Every batch of ``data``, which must be whole batches at contiguous offsets.
+    """Return every batch of ``data``, which must be whole batches at contiguous offsets.
 
     ``base_position`` is the file position of ``data[0]``, for errors only; ``position`` of the
     returned headers counts from the start of ``data``.
 
     Raises:
         CorruptBatchError: A batch is damaged or cut off, leaves a gap in the offsets, or is
-            of an older epoch than the one before it. Empty ``data`` is no error.
+            of an older epoch than the one before it. Empty ``data`` is valid.
     """
     found: list[BatchHeader] = []
     add = found.append

@@ -1,12 +1,10 @@
-"""The codecs of record batches: the one place that knows compression libraries.
+"""The codecs of record batches: the only module that uses compression libraries.
 
-Belongs here: turning a batch's compressed records into plain bytes within a stated bound, and
-compressing those we write. Libraries are imported when first needed: gzip is in the standard
-library and zstandard a dependency, lz4 and snappy come with the extra ``codecs``, and readers
-of uncompressed files (every checkpoint of ours) need none of them.
-
+It decompresses a batch's records within a given bound, and compresses those we write. Libraries are
+imported on first use. gzip is in the standard library and zstandard is a dependency; lz4 and snappy
+come with the extra ``codecs``. Uncompressed files (every checkpoint of ours) need none of them.
 Invariant: no call returns, or allocates for its result, more than the given maximum plus one
-read block, whatever the input claims about itself.
+Invariant: no call returns, or allocates for its result, more than the given maximum plus one
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from types import ModuleType
 from quorum.errors import QuorateError
 
 DECOMPRESSED_BYTES_MAX = 8 << 20
-"""Default bound of one batch's records after decompression: the largest batch of a metadata log,
-Kafka's included, so that some kilobytes cannot fill the memory."""
+"""Default bound of one batch's decompressed records: the largest batch of a metadata log, Kafka's
+included. It prevents some kilobytes of input from filling the memory."""
 
 _BLOCK_BYTES = 1 << 18
 _ZSTD_WINDOW_BYTES_MAX = 8 << 20
-"""What every decoder must support (RFC 8878, 3.1.1.1.2); a frame's window is allocated at once."""
+"""Every decoder must support this (RFC 8878, 3.1.1.1.2); a frame's window is allocated at once."""
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 
@@ -40,11 +38,11 @@ class Codec(IntEnum):
 
 
 class CompressionError(QuorateError):
-    """Bytes that the codec refuses or that grow past the bound, or a codec not installed."""
+    """Bytes that the codec rejects or that exceed the bound, or a codec that is not installed."""
 
 
 def _library(name: str, codec: Codec) -> ModuleType:
-    # Literal imports, not importlib: packagers and type checkers see what is needed.
+    # Literal imports, not importlib, so that packagers and type checkers see the dependencies.
     try:
         if name == "zstandard":
             import zstandard
@@ -61,7 +59,7 @@ def _library(name: str, codec: Codec) -> ModuleType:
     except ImportError as error:
         extra = "" if codec is Codec.ZSTD else ": install quorate with the extra `codecs`"
         raise CompressionError(
-            f"records are compressed with {codec.name.lower()} and {name} is not there{extra}"
+            f"records are compressed with {codec.name.lower()} and {name} is not installed{extra}"
         ) from error
 
 
@@ -96,7 +94,7 @@ def _zstd(data: bytes, size_max: int) -> bytes:
         reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES_MAX).stream_reader(
             data, read_across_frames=True
         )
-        # By blocks, since a frame header may promise any size it likes.
+        # In blocks, since a frame header may claim any size.
         while part := reader.read(_BLOCK_BYTES):
             left -= len(part)
             if left < 0:
@@ -132,7 +130,7 @@ def _snappy_block(data: bytes, left: int, size_max: int) -> bytes:
 
 
 def _snappy(data: bytes, size_max: int) -> bytes:
-    """Snappy in xerial's stream framing (as Java writes it), or one bare block."""
+    """Decompress xerial's stream framing of snappy (as Java writes it), or one bare block."""
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, size_max, size_max)
     parts: list[bytes] = []
@@ -159,7 +157,7 @@ _DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 def decompress(codec: int, data: bytes, size_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """The plain bytes of ``data``.
+    """Return the decompressed bytes of ``data``.
 
     Raises:
         CompressionError: Unknown codec, library missing, malformed or cut off, or more than
@@ -176,12 +174,12 @@ def decompress(codec: int, data: bytes, size_max: int = DECOMPRESSED_BYTES_MAX) 
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """``data`` in the given codec; we write none and zstd only.
+    """Compress ``data`` with the given codec; only none and zstd are supported.
 
-    The frame states its content size, so that readers can size their buffer.
+    The frame contains its content size, so that readers can size their buffer.
 
     Raises:
-        CompressionError: A codec that is only read, or the library is missing.
+        CompressionError: A codec that is only read, or a missing library.
     """
     if codec == Codec.NONE:
         return data

@@ -1,7 +1,7 @@
 """Settings of the consensus core: timers in milliseconds, sizes in bytes, named bounds.
 
-Read by ``quorum.core`` and ``quorum.runtime``. Reading files, environment and flags is
-``quorate.config``'s work; this type only says what a valid setting is.
+``quorum.core`` and ``quorum.runtime`` read them. ``quorate.config`` parses files, environment and
+flags; this type only defines valid settings.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from quorum.errors import ConfigError
 from quorum.setting import AGE, BYTES, COUNT, WAIT, WAIT_OR_NONE, Range, out_of_range, setting
 
 PAYLOAD_BYTES_MAX = (16 << 20) - (64 << 10)
-"""Most record or checkpoint bytes of one answer: what a message between peers holds beside its
-header."""
+"""Bound of record or checkpoint bytes in one answer: a peer message without its header."""
 ANSWERS_BYTES_MAX = 48 << 20
-"""Most checkpoint bytes one replica may have asked for at a time; what answers a stream queues
-beyond its own bound is dropped."""
+"""Bound of checkpoint bytes that one replica may have requested at a time; answers beyond the bound
+of a stream's queue are dropped."""
 
 RELAY_HOPS_MAX = 64
-"""Most relays that an answer can name on its way."""
+"""Bound of relays in the route of an answer."""
 
 _PAYLOAD = Range(1, PAYLOAD_BYTES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
-    """Everything the core may be tuned by. ``validate`` reports all problems at once."""
+    """All tunable settings of the core. ``validate`` reports all problems at once."""
 
     election_timeout_ms: int = setting(
         1000, "Base of the election timer, drawn from [E, 2E).",
@@ -38,7 +37,7 @@ class QuorumConfig:
         WAIT, kafka="controller.quorum.fetch.timeout.ms",
     )  # fmt: skip
     election_backoff_max_ms: int = setting(
-        1000, "Longest pause of a named successor.",
+        1000, "Longest pause of a preferred successor.",
         WAIT, kafka="controller.quorum.election.backoff.max.ms",
     )  # fmt: skip
     fetch_max_wait_ms: int = setting(
@@ -46,19 +45,19 @@ class QuorumConfig:
     )
     high_watermark_delay_ms: int = setting(
         10,
-        "How long replicas may wait to hear of a commit that no new records follow, and with "
-        "applying it while no read waits.",
+        "How long replicas may wait for the notification of a commit that no new records follow, "
+        "and with applying it while no read waits.",
         WAIT_OR_NONE,
     )
-    """How long a replica's held Fetch may go unanswered although the high watermark has risen.
-    Records that follow within this time carry the news along, which halves the messages of a
-    lone writer; 0 tells it at once. A follower whose image nobody waits for lets commits gather
-    for as long before it applies them."""
+    """Bound of the delay of a held Fetch's answer after the high watermark has risen. Records
+    that follow within this time carry the new high watermark, which halves the messages of a lone
+    writer; 0 answers at once. A follower whose image no reader waits for gathers commits for as
+    long before it applies them."""
     append_delay_ms: int = setting(
         10, "How long new records may wait for replicas that no commit waits for.", WAIT_OR_NONE
     )
-    """How long a leader may keep new records from a replica that no commit waits for, so that it
-    fetches several lone writes at a time; 0 serves everybody at once (ADR 34)."""
+    """How long a leader may withhold new records from a replica that no commit waits for, so that
+    the replica fetches several lone writes at a time; 0 answers all replicas at once (ADR 34)."""
     fetch_bytes_max: int = setting(
         1 << 20, "Record bytes of one fetch between replicas.",
         _PAYLOAD, kafka="controller.quorum.fetch.max.bytes",
@@ -72,27 +71,27 @@ class QuorumConfig:
         _PAYLOAD, kafka="replica.fetch.response.max.bytes",
     )  # fmt: skip
     request_timeout_ms: int = setting(
-        2000, "A peer's answer is given up after this.",
+        2000, "Time limit for a peer's answer.",
         WAIT, kafka="controller.quorum.request.timeout.ms",
     )  # fmt: skip
     retry_backoff_ms: int = setting(
         20, "Pause after a failed answer.", WAIT_OR_NONE, kafka="controller.quorum.retry.backoff.ms"
     )
     lost_leader_jitter_ms: int = setting(
-        100, "Random pause after the leader's process was found gone.", WAIT_OR_NONE
+        100, "Random pause after the leader's process was found dead.", WAIT_OR_NONE
     )
     lost_leader_retry_ms: int = setting(
         150, "Longest pause between fail-fast election rounds.", WAIT
     )
     transfer_timeout_ms: int = setting(
-        500, "How long a leader that hands over may keep writes waiting before it leads on.", WAIT
+        500, "How long a leadership transfer may delay writes before the leader continues.", WAIT
     )
     disk_stall_ms: int = setting(
-        2000, "A disk that completes no write for this long is taken as hung: the node resigns.",
+        2000, "A disk that completes no write for this long counts as hung: the node resigns.",
         AGE,
     )  # fmt: skip
     process_pause_ms: int = setting(
-        250, "A node this late to its own timer waits a little longer for the others; 0: never.",
+        250, "A node this late for its own timer waits a little longer for the others; 0: never.",
         WAIT_OR_NONE,
     )  # fmt: skip
     observer_session_ms: int = setting(
@@ -116,10 +115,10 @@ class QuorumConfig:
         4, "Most relays between an observer and the leader.", Range(1, RELAY_HOPS_MAX)
     )
     relay_age_max_ms: int = setting(
-        5_000, "A relay that cannot tell that the leader led within this time stops serving.", WAIT
+        5_000, "A relay without proof that the leader led within this time stops serving.", WAIT
     )
     relay_patience_ms: int = setting(
-        1000, "An observer whose relays all fail asks the leader after this, at most twice this.",
+        1000, "An observer whose relays all fail asks the leader after this time to twice this.",
         WAIT,
     )  # fmt: skip
     relay_retry_ms: int = setting(
@@ -135,31 +134,31 @@ class QuorumConfig:
 
     auto_join: bool = setting(
         False,
-        "An observer asks to become a voter, and removes an older entry of its number first "
+        "An observer asks to become a voter, and removes an older entry of its id first "
         "(without `tls.node_name`: only at an address in `bootstrap.servers` of the leader).",
         kafka="controller.quorum.auto.join.enable",
     )
 
     @property
     def fetch_jitter_ms(self) -> int:
-        """Bound (exclusive) of what each follower adds to ``fetch_timeout_ms``, at least 1.
+        """Bound (exclusive) of each follower's random addition to ``fetch_timeout_ms``, at least 1.
 
-        With it a follower's fetch timer stays below ``check_quorum_ms``: a leader that lost its
+        It keeps a follower's fetch timer below ``check_quorum_ms``: a leader that lost its
         majority is replaced before it resigns.
         """
         return max(1, self.fetch_timeout_ms // 8)
 
     @property
     def check_quorum_ms(self) -> int:
-        """How long a leader bears that no majority fetches from it, before it resigns."""
+        """How long a leader continues without Fetches from a majority before it resigns."""
         return self.fetch_timeout_ms * 3 // 2
 
     def problems(self) -> list[str]:
-        """Every setting that cannot work, as one sentence each; empty when all can."""
+        """Return one sentence per invalid setting; empty if all are valid."""
         return out_of_range(self) + self._contradictions()
 
     def _contradictions(self) -> list[str]:
-        """Settings that are possible each, and not together."""
+        """Return the settings that are valid alone but not together."""
         found = []
         if self.fetch_max_wait_ms >= self.fetch_timeout_ms:
             found.append(
@@ -169,13 +168,13 @@ class QuorumConfig:
         if 5 * self.request_timeout_ms < 6 * self.fetch_max_wait_ms:
             found.append(
                 f"request_timeout_ms ({self.request_timeout_ms}) must be at least a fifth above "
-                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}), or answers that were held are "
-                "given up on their way"
+                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}), or answers to held fetches "
+                "time out under way"
             )
         if self.observer_session_ms <= self.fetch_max_wait_ms:
             found.append(
                 f"observer_session_ms ({self.observer_session_ms}) must be above fetch_max_wait_ms "
-                f"({self.fetch_max_wait_ms}), or a replica is called gone while its Fetch is held"
+                f"({self.fetch_max_wait_ms}), or a replica counts as gone while its Fetch is held"
             )
         if self.snapshot_requests_max * self.snapshot_chunk_bytes > ANSWERS_BYTES_MAX:
             found.append(

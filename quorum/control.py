@@ -1,12 +1,11 @@
-"""The bytes of control records: those of ``quorum.control_records`` and a checkpoint's own.
+"""Encode and decode control records: those of ``quorum.control_records`` and of checkpoints.
 
-Belongs here: keys, values and tagged fields of every control record type. When they are
-written is the core's and the snapshot package's decision.
+It defines keys, values and tagged fields of every control record type. The core and the snapshot
+package decide when to write them.
 
 Values are written at schema version 0. A leader change is also read at version 1, which adds
-directory ids. Tagged fields that this release does not know are kept in ``tagged`` and
-written back, for the record itself and for each voter in it; those of the endpoint and of the
-version range inside a voter are stepped over.
+directory ids. Unknown tagged fields of the record and of each voter in it are kept in ``tagged``
+and written back; those of the endpoint and of the version range inside a voter are skipped.
 
 See: KIP-595 (leader change), KIP-630 (snapshot header and footer), KIP-853 (kraft.version and
 voters), KIP-98 (markers), docs/reference/batches.md#control-records.
@@ -41,11 +40,11 @@ LOG_DIGEST_TAG = 20_001
 SNAPSHOT_END_TAG = 20_005
 """Snapshot header: the checkpoint's end offset (int64) and epoch (int32), as in its file name."""
 STATE_DIGEST_TAG = 20_002
-"""Snapshot footer: digest of the state the checkpoint holds (ADR 6)."""
+"""Snapshot footer: digest of the state in the checkpoint (ADR 6)."""
 REMOVED_VOTERS_TAG = 20_003
 """Voters record: the tombstones, as a compact array of id, directory id and tagged fields."""
 READMITTED_VOTERS_TAG = 20_004
-"""Voters record: whose tombstone it lifts, in the same form."""
+"""Voters record: the replicas whose tombstones it lifts, in the same form."""
 
 ABORT = 0
 COMMIT = 1
@@ -58,7 +57,7 @@ KRAFT_VOTERS = 6
 _KEY = struct.Struct(">hh")
 _END = struct.Struct(">qi")
 _VOTER_SETS_MAX = 64
-"""Every checkpoint, and every look at one, has the same few voters records in it."""
+"""Cached voters records: every checkpoint, and every read of one, has the same few."""
 
 
 @value
@@ -66,8 +65,8 @@ class SnapshotHeader:
     """First record of every checkpoint.
 
     ``last_contained_log_timestamp`` is the append time (milliseconds since 1970) of the last
-    batch contained. ``digest`` is the running log digest at the end offset; empty means not
-    known. ``end`` is the checkpoint's own id; None in one of Kafka or of an earlier release.
+    batch contained. ``digest`` is the running log digest at the end offset; empty if
+    unknown. ``end`` is the checkpoint's own id; None in a file of Kafka or of an earlier release.
     """
 
     last_contained_log_timestamp: int
@@ -78,7 +77,7 @@ class SnapshotHeader:
 
 @value
 class SnapshotFooter:
-    """Last record of every checkpoint. ``state_digest`` is empty when not known."""
+    """Last record of every checkpoint. ``state_digest`` is empty if unknown."""
 
     state_digest: bytes = b""
     tagged: TaggedFields = ()
@@ -86,14 +85,14 @@ class SnapshotFooter:
 
 @value
 class AbortMarker:
-    """End of a transaction that is undone. Never written by us."""
+    """End of an aborted transaction. Never written by us."""
 
     coordinator_epoch: int
 
 
 @value
 class CommitMarker:
-    """End of a transaction that holds. Never written by us."""
+    """End of a committed transaction. Never written by us."""
 
     coordinator_epoch: int
 
@@ -104,7 +103,7 @@ class UnknownControl:
 
     type: int
     version: int
-    """Schema version stated by the value; -1 for an unknown type."""
+    """Schema version in the value; -1 for an unknown type."""
     value: bytes
 
 
@@ -115,13 +114,13 @@ WrittenControl: TypeAlias = ControlRecord | SnapshotHeader | SnapshotFooter
 
 
 def _with_own(tagged: TaggedFields, *own: tuple[int, bytes]) -> bytes:
-    """The fields with our own among them, except those that are empty."""
+    """Encode the fields together with our own ones, without empty ones."""
     fields = dict(tagged) | {tag: field for tag, field in own if field}
     return encode_tagged_fields(tuple(sorted(fields.items())))
 
 
 def _without_own(tagged: TaggedFields, *tags: int) -> tuple[list[bytes], TaggedFields]:
-    """Our own fields, empty where they are missing, and the others."""
+    """Return our own fields, empty if missing, and all others."""
     fields = dict(tagged)
     others = tuple(field for field in tagged if field[0] not in tags)
     return [fields.get(tag, b"") for tag in tags], others
@@ -148,7 +147,7 @@ def _write_node(node_id: int) -> bytes:
 
 
 def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
-    """Control type and value bytes of one record."""
+    """Return the control type and the value bytes of one record."""
     if isinstance(record, LeaderChange):
         return LEADER_CHANGE, b"".join(
             (
@@ -191,7 +190,7 @@ def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
 def encode_control_batch(
     records: Sequence[WrittenControl], *, base_offset: int, epoch: int, timestamp: int
 ) -> bytes:
-    """One control batch holding ``records`` in order; producer id stays -1.
+    """Return one control batch with ``records`` in order; producer id stays -1.
 
     Raises:
         QuorumUsageError: No records, or a value outside its field.
@@ -284,10 +283,10 @@ _DECODERS: dict[int, tuple[int, Callable[[bytes, int], DecodedControl]]] = {
 
 
 def decode_control(record: Record, *, path: object = None, position: int = 0) -> DecodedControl:
-    """What a record of a control batch says.
+    """Decode a record of a control batch.
 
-    A longer key and a higher key version are read as version 0. Bytes behind a value's last
-    field are ignored, as Kafka's readers do. ``position`` is that of the batch, for errors.
+    A longer key and a higher key version are read as version 0. Like Kafka's readers, it ignores
+    bytes behind a value's last field. ``position`` is that of the batch, for errors.
 
     Raises:
         CorruptBatchError: A key or value that is missing, cut off or malformed.

@@ -1,6 +1,6 @@
 """The control records that the quorum itself writes into the log, as plain values.
 
-Their bytes are ``quorum.control``'s work; when they are written is the core's.
+``quorum.control`` encodes them; the core decides when to write them.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class KRaftVersion:
 class Voters:
     """Control record with the whole voter set from here on.
 
-    The last two ride in tagged fields, which readers of Kafka step over.
+    The last two fields are tagged fields, which Kafka's readers skip.
     """
 
     voters: tuple[Voter, ...]
     tagged: TaggedFields = ()
     removed: tuple[ReplicaKey, ...] = ()
-    """Tombstones: replicas that were voters once and do not come back unasked; ascending."""
+    """Tombstones: former voters that do not come back without an operator's request; ascending."""
     readmitted: tuple[ReplicaKey, ...] = ()
-    """Whose tombstone this very record lifts, by an operator's explicit act."""
+    """Replicas whose tombstones this record lifts, on an operator's request."""
 
 
 ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters

@@ -1,7 +1,7 @@
-"""The nested parts of control values: numbers, compact arrays, voters and their endpoints.
+"""Encode and decode parts of control values: numbers, arrays, voters and their endpoints.
 
-Readers raise ``ValueError``, and nothing else, for bytes that are not well formed;
-``quorum.control`` names file and offset.
+For malformed bytes, readers raise ``ValueError`` and nothing else; ``quorum.control`` adds file and
+offset.
 
 See: KIP-853 (VotersRecord), KIP-482 (compact arrays).
 """
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def read_number(value: bytes, position: int, size: int) -> tuple[int, int]:
-    """A signed big-endian number of ``size`` bytes and the position behind it."""
+    """Return a signed big-endian number of ``size`` bytes and the position behind it."""
     after = position + size
     if after > len(value):
         raise ValueError(f"{size} bytes wanted where {len(value) - position} are left")
@@ -35,16 +35,16 @@ def read_number(value: bytes, position: int, size: int) -> tuple[int, int]:
 
 
 def write_array(items: Sequence[T], write: Callable[[T], bytes]) -> bytes:
-    """A compact array: count plus one, then each item."""
+    """Return a compact array: count plus one, then each item."""
     return encode_uvarint(len(items) + 1) + b"".join(map(write, items))
 
 
 def read_array(
     value: bytes, position: int, read: Callable[[bytes, int], tuple[T, int]]
 ) -> tuple[tuple[T, ...], int]:
-    """A non-null compact array and the position behind it."""
+    """Return a non-null compact array and the position behind it."""
     length, position = read_uvarint(value, position, len(value))
-    # Every item takes at least one byte, so a count beyond that is damage, not work to begin.
+    # Every item takes at least one byte, so a higher count is damage: do not start reading.
     if not 0 < length <= len(value) - position + 1:
         raise ValueError(f"array of {length - 1} items in {len(value) - position} bytes")
     items = []
@@ -74,7 +74,7 @@ def _read_endpoint(value: bytes, position: int) -> tuple[Endpoint, int]:
 
 
 def write_key(key: ReplicaKey) -> bytes:
-    """A replica key as an entry of our own tagged fields.
+    """Return a replica key as an entry of our own tagged fields.
 
     Raises:
         ValueError: A directory id that is not 16 bytes.
@@ -93,7 +93,7 @@ def read_key(value: bytes, position: int) -> tuple[ReplicaKey, int]:
 
 
 def write_voter(voter: Voter) -> bytes:
-    """One entry of the voters record.
+    """Return one entry of the voters record.
 
     Raises:
         ValueError: A directory id that is not 16 bytes.
@@ -113,7 +113,7 @@ def write_voter(voter: Voter) -> bytes:
 
 
 def read_voter(value: bytes, position: int) -> tuple[Voter, int]:
-    """One entry of the voters record and the position behind it."""
+    """Return one entry of the voters record and the position behind it."""
     node_id, position = read_number(value, position, 4)
     directory_id, position = read_bytes(value, position, len(value), 16)
     endpoints, position = read_array(value, position, _read_endpoint)

@@ -1,7 +1,6 @@
-"""The running log digest: one value that stands for every batch below an offset.
+"""The running log digest: one value for all batches below an offset.
 
-Belongs here: the fold. Where values are kept and compared is the log's and the runtime's
-business (ADR 5).
+This module folds batches into it; the log and the runtime store and compare values (ADR 5).
 
 Invariant: two logs have equal digests at an offset exactly when their batches below it are
 equal byte for byte, headers with base offset and epoch included.
@@ -21,11 +20,11 @@ EMPTY_LOG_DIGEST = bytes(LOG_DIGEST_BYTES)
 
 _PERSON = b"quorate log"
 _FRESH = blake2b(digest_size=LOG_DIGEST_BYTES, person=_PERSON)
-"""Copied for every batch: a copy takes half as long as a new one with its parameters."""
+"""Template for every batch: copying costs half as much as a new hash with its parameters."""
 
 
 def fold(previous: bytes, batch: Buffer) -> bytes:
-    """The digest behind ``batch``, given the one before it. BLAKE2b, 128 bits.
+    """Return the digest behind ``batch``, given the digest before it. BLAKE2b, 128 bits.
 
     ``batch`` is exactly one whole batch: folding two at once gives another value.
     """

@@ -1,8 +1,8 @@
-"""Errors and protocol codes: what can go wrong, under one name each.
+"""Errors and protocol codes, with one name for each.
 
-Two forms, never mixed. A *refusal* between peers is a value: an ``ErrorCode`` in a response.
-A *failure* is an exception below ``QuorateError``. ``InvariantViolation`` is neither: it means
-that we are wrong, derives from ``BaseException`` so that nothing swallows it, and ends the
+There are two forms, never mixed. A *refusal* between peers is a value: an ``ErrorCode`` in a
+response. A *failure* is an exception below ``QuorateError``. ``InvariantViolation`` is neither: it
+reports a bug of ours, derives from ``BaseException`` so that no handler catches it, and ends the
 process.
 """
 
@@ -15,11 +15,11 @@ _RETRIABLE = True
 
 
 class ErrorCode(IntEnum):
-    """Protocol error codes; all that is said of one stands in its line (ADR 55).
+    """Protocol error codes; each line defines everything about one code (ADR 55).
 
-    The value is Kafka's number, the text form the member's name. Then come, by their names, the
-    gRPC status of a call and the exit of a command that end with it. Clients know the codes from
-    ``common.proto``.
+    The value is Kafka's number, the text form the member's name. Then follow, by their names, the
+    gRPC status of a call and the exit code of a command that end with it. Clients get the codes
+    from ``common.proto``.
     """
 
     _value_: int
@@ -35,7 +35,7 @@ class ErrorCode(IntEnum):
         exit_name: str = "",
         is_retriable: bool = False,  # noqa: FBT001, FBT002 - stands in a table
     ) -> Self:
-        """A code with that number."""
+        """Create a code with that number."""
         code = int.__new__(cls, number)
         code._value_ = number
         code.status = status
@@ -57,8 +57,8 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_VERSION = 35, "FAILED_PRECONDITION", "FAILED"
     TOPIC_ALREADY_EXISTS = 36, "ALREADY_EXISTS", "CONFLICT"
     INVALID_PARTITIONS = 37, "INVALID_ARGUMENT", "USAGE"
-    # The command line takes no factor below 1, so it is the brokers that do not allow it:
-    # too few are there, or all are fenced. The same call may succeed later.
+    # The command line accepts no factor below 1, so the brokers are the cause: too few exist, or
+    # all are fenced. The same call may succeed later.
     INVALID_REPLICATION_FACTOR = 38, "INVALID_ARGUMENT", "CONFLICT"
     INVALID_REPLICA_ASSIGNMENT = 39, "INVALID_ARGUMENT", "USAGE"
     INVALID_CONFIG = 40, "INVALID_ARGUMENT", "USAGE"
@@ -94,8 +94,8 @@ class ErrorCode(IntEnum):
     DUPLICATE_VOTER = 126, "ALREADY_EXISTS", "CONFLICT"
     VOTER_NOT_FOUND = 127, "NOT_FOUND", "NOT_FOUND"
     CONTROLLER_ID_NOT_REGISTERED = 136, "NOT_FOUND", "NOT_FOUND"
-    # Ours, outside Kafka's range.
-    # Neither done nor failed: only a repeat under the same sequence can tell.
+    # Our own codes, outside Kafka's range.
+    # Neither done nor failed: only a retry under the same sequence can tell.
     OUTCOME_UNKNOWN = 1001, "UNAVAILABLE", "UNREACHABLE", _RETRIABLE
     RESOURCE_EXHAUSTED = 1002, "RESOURCE_EXHAUSTED", "FAILED"
     QUEUE_FULL = 1003, "RESOURCE_EXHAUSTED", "UNREACHABLE", _RETRIABLE
@@ -108,18 +108,18 @@ class ErrorCode(IntEnum):
 class QuorateError(Exception):
     """The base of every error of ours that a caller may handle.
 
-    ``retriable`` says whether the same call can succeed later without a change by the caller.
+    ``retriable``: whether the same call can succeed later without a change by the caller.
     """
 
     retriable = False
 
 
 class QuorumUsageError(QuorateError):
-    """Our caller misused us; nothing has changed."""
+    """The caller violated our contract; nothing has changed."""
 
 
 class ConfigError(QuorateError):
-    """A configuration that cannot be used. Carries every problem found, not only the first."""
+    """An unusable configuration. Contains every problem found, not only the first."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -127,7 +127,7 @@ class ConfigError(QuorateError):
 
 
 class StorageError(QuorateError):
-    """The environment failed us: disk full, I/O error, unreadable file. Names the path."""
+    """A failure of the environment: disk full, I/O error, unreadable file. Names the path."""
 
     def __init__(self, message: str, path: object = None) -> None:
         super().__init__(message if path is None else f"{path}: {message}")
@@ -135,17 +135,17 @@ class StorageError(QuorateError):
 
 
 class ListenError(QuorateError):
-    """An address cannot be listened on; the message names it."""
+    """Listening on an address failed; the message names the address."""
 
 
 class DiskFullError(StorageError):
-    """A write was refused for lack of space; what was written of it has been taken back."""
+    """A write was refused for lack of space; a partial write was undone."""
 
     retriable = True
 
 
 class CorruptBatchError(StorageError):
-    """Bytes that are not a valid record batch. Names file, position and cause."""
+    """Bytes that are no valid record batch. Names file, position and cause."""
 
     def __init__(self, cause: str, *, path: object = None, position: int = 0) -> None:
         super().__init__(f"corrupt record batch at position {position}: {cause}", path)
@@ -154,7 +154,7 @@ class CorruptBatchError(StorageError):
 
 
 class LogDamagedError(StorageError):
-    """A log segment is damaged somewhere that a crash cannot explain (ADR 7)."""
+    """Damage of a log segment that a crash cannot explain (ADR 7)."""
 
     def __init__(self, message: str, *, path: object, position: int, offset: int) -> None:
         super().__init__(f"{message} at position {position} (offset {offset})", path)
@@ -163,16 +163,16 @@ class LogDamagedError(StorageError):
 
 
 class LogQuarantinedError(StorageError):
-    """This replica's log is not what it should be; it stops, having stored what binds it."""
+    """This replica's log was quarantined: it is wrong. The node stops, with its promises stored."""
 
     def __init__(self, message: str, *, offset: int) -> None:
         super().__init__(message)
         self.offset = offset
-        """First offset that is wrong, as far as known."""
+        """First wrong offset, as far as known."""
 
 
 class SnapshotCorruptError(StorageError):
-    """A checkpoint file whose content is not what its name and checksums promise."""
+    """A checkpoint file whose content contradicts its name or its checksums."""
 
 
 class IdentityError(StorageError):
@@ -180,15 +180,15 @@ class IdentityError(StorageError):
 
 
 class IdentityDamagedError(IdentityError):
-    """A file that says whose directory this is cannot be relied on: damaged, not another one's."""
+    """A file that identifies the directory's owner is damaged; it may be this node's."""
 
 
 class ElectionStateError(StorageError):
-    """A ``quorum-state`` file that cannot be read or is of a future version."""
+    """A ``quorum-state`` file that is unreadable or of a future version."""
 
 
 class UnknownRecordError(QuorateError):
-    """A metadata record of a type or version this release does not know; replay stops before it."""
+    """A metadata record of an unknown type or version; replay stops before it."""
 
     def __init__(self, message: str, *, api_key: int, version: int) -> None:
         super().__init__(message)
@@ -197,7 +197,7 @@ class UnknownRecordError(QuorateError):
 
 
 class RecordCodecError(QuorateError):
-    """Bytes that are not a well-formed metadata record."""
+    """Bytes that are no well-formed metadata record."""
 
 
 class ReplayError(QuorateError):
@@ -213,7 +213,7 @@ class ReplayError(QuorateError):
 
 
 class PeerProtocolError(QuorateError):
-    """A peer broke the protocol. Ends that conversation, never this process."""
+    """A peer violated the protocol. Ends that stream or call, never this process."""
 
 
 class CommandError(QuorateError):
@@ -226,11 +226,11 @@ class CommandError(QuorateError):
 
 
 class InvariantViolation(BaseException):
-    """Something that must hold does not. The process stops; the numbers say what was seen."""
+    """An invariant does not hold. The process stops; the numbers describe the state."""
 
 
 def invariant(condition: object, message: str, **numbers: object) -> None:
-    """Stop the process when ``condition`` does not hold.
+    """Stop the process if ``condition`` does not hold.
 
     Raises:
         InvariantViolation: With ``message`` and every number given.

@@ -1,9 +1,9 @@
-"""Places shared by callers so that one of them can never take them all.
+"""Quota of places that callers share, so that no single caller can take them all.
 
 A caller may hold as many places as are still free: the dynamic threshold of shared-memory switches
 with a factor of one (Choudhury and Hahne, "Dynamic queue length thresholds", 1998). A lone caller
-gets half of all places, a greedy one half of what others left, and a caller that holds nothing gets
-a place as long as there is one: of 1024 places ten callers together are needed to take all. No
+gets half of all places; a greedy one gets half of what the others left. A caller without a place
+gets one as long as one is free: of 1024 places, ten callers together are needed to take all. No
 share has to be configured.
 """
 
@@ -17,7 +17,7 @@ class FairShare:
     """
 
     def __init__(self, name: str, most: int, *, caller_most: int | None = None) -> None:
-        """``caller_most`` bounds a single caller further, whatever is free."""
+        """``caller_most`` is a further bound for a single caller."""
         self.name = name
         self.most = most
         self.open_count = 0
@@ -33,7 +33,7 @@ class FairShare:
         return free > 0 and held <= free and held < self._caller_most
 
     def take(self, caller: str) -> bool:
-        """Take a place; False when this caller gets none now."""
+        """Take a place; return False if this caller gets none now."""
         if not self.has_room(caller):
             self.refused += 1
             return False
@@ -42,7 +42,7 @@ class FairShare:
         return True
 
     def release(self, caller: str) -> None:
-        """Give a place back; to be called once for every ``take`` that succeeded."""
+        """Release a place; call it once for every ``take`` that succeeded."""
         self.open_count -= 1
         left = self._held[caller] - 1
         if left:
@@ -51,5 +51,5 @@ class FairShare:
             del self._held[caller]
 
     def held_by(self, caller: str) -> int:
-        """Places of one caller."""
+        """Return the number of places of one caller."""
         return self._held.get(caller, 0)

@@ -1,16 +1,16 @@
-"""Dataclasses as protobuf messages: each described once, coded both ways.
+"""Convert dataclasses to and from protobuf messages: each described once, for both directions.
 
-``CodecTable.describe`` pairs a dataclass (or named tuple) with a message type. Fields meet by name;
-how a value is coded follows from its type hint; what neither says stands in the description. Both
-directions are compiled into straight functions, as ``dataclasses`` does for ``__init__``, so they
-cost what the same lines cost when written by hand (ADR 55). No text from outside reaches that
-source: it consists of the names of our own fields.
+``CodecTable.describe`` pairs a dataclass (or named tuple) with a message type. Fields match by
+name, and a value's type hint determines its coding; the description states the exceptions. Both
+directions are compiled into plain functions, as ``dataclasses`` does for ``__init__``, so they cost
+as little as code written by hand (ADR 55). No outside text reaches that source: it consists of the
+names of our own fields.
 
 Rules:
-    1. A field of the message that knows whether it is there may be absent if its type hint allows
-       None, or if it has a default: either then stands for absence. Else absence is refused.
-    2. ``FixedBytes`` of another length are refused. Absent ones are zeros, and zeros are left out.
-    3. Elements of a sequence are coded as fields are. A pair is a message of two fields, in the
+    1. A message field with presence may be absent if its type hint allows None, or if it has a
+       default: that value then represents absence. Otherwise absence is refused.
+    2. ``FixedBytes`` of another length are refused. Absent ones are zeros, and zeros are omitted.
+    3. Elements of a sequence are coded like fields. A pair is a message of two fields, in the
        order of their numbers.
 """
 
@@ -30,19 +30,19 @@ from quorum.types import FixedBytes
 T = TypeVar("T")
 
 EMPTY: Final = object()
-"""In ``absent``: an absent message is read as one without any field."""
+"""In ``absent``: an absent message is read as one without fields."""
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """Both directions of a value whose type does not say how it is coded; None: as it is."""
+    """Both directions of a value that its type hint does not determine; None: unchanged."""
 
     to_pb: Callable[[Any], Any] | None = None
     from_pb: Callable[[Any], Any] | None = None
     above: int = 0
-    """The message's number is this much above ours."""
+    """The message's number is this much greater than ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Codec(Generic[T]):
 
 
 class CodecTable:
-    """Descriptions of types, each below those that it refers to."""
+    """Descriptions of types; each comes after those that it refers to."""
 
     def __init__(
         self,
@@ -68,15 +68,15 @@ class CodecTable:
         groups: Mapping[str, Mapping[str, str]] = _NOTHING,
         converters: Mapping[object, Converter] = _NOTHING,
     ) -> None:
-        """Say what holds for every type.
+        """Set the rules for every type.
 
         Args:
-            refuse: Makes the error for a message of the wrong shape.
-            beside: Fields that travel beside the message and are handed to ``from_pb``.
-            local: Fields that do not travel.
+            refuse: Creates the error for a malformed message.
+            beside: Fields outside the message, passed to ``from_pb`` separately.
+            local: Fields that are not sent.
             rename: The message's name of a field, by ours.
-            groups: A required message by its name, with its fields by the names they have here.
-            converters: By type hint or by name of a field.
+            groups: Required messages by name; each maps our field names to those inside it.
+            converters: By type hint or by field name.
         """
         self._refuse = refuse
         self._beside = tuple(beside)
@@ -87,7 +87,7 @@ class CodecTable:
         self._codecs: dict[Any, Codec[Any]] = {}
 
     def __getitem__(self, kind: type[T]) -> Codec[T]:
-        """The codec of a type that was described."""
+        """Return the codec of a described type."""
         return self._codecs[kind]
 
     def describe(
@@ -108,11 +108,11 @@ class CodecTable:
             kind: The type, its fields in the order of its constructor.
             message: The class of the messages.
             rename: As for the table.
-            convert: Fields that are coded in a way of their own.
-            absent: What stands for absence when read, where no default does.
+            convert: Fields with their own conversion.
+            absent: Value that represents absence when read, for fields without a default.
             at_most: Longest sequences, by field.
-            sequence_max: Longest sequence of such values, wherever there is one.
-            check: Raises for what was read if it must not be.
+            sequence_max: Longest sequence of such values in any message.
+            check: Raises for an invalid value that was read.
 
         Raises:
             TypeError: A field has no counterpart on the other side.
@@ -140,7 +140,7 @@ class CodecTable:
 
 
 class _Compiler:
-    """The source of one type's two functions, and the objects that its names stand for."""
+    """The source of one type's two functions, and the objects that its names refer to."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class _Compiler:
         self._names: dict[str, Any] = {"refuse": self._raise, "fixed": self._misfit}
 
     def add_group(self, name: str, group: Mapping[str, str]) -> None:
-        """Some of our fields are one required message."""
+        """Add one required message that contains several of our fields."""
         self._require(name)
         made = self._bind(_class_of(self.fields[name]))
         parts = ", ".join(f"{inside}=item.{ours}" for ours, inside in group.items())
@@ -182,7 +182,7 @@ class _Compiler:
         absent: Mapping[str, object],
         at_most: int | None,
     ) -> None:
-        """One of our fields is one of the message."""
+        """Add one field of ours that is one field of the message."""
         hint, label = self._hints[ours], ours.replace("_", " ")
         read, write = f"value.{theirs.name}", f"item.{ours}"
         if theirs.has_presence:
@@ -213,10 +213,10 @@ class _Compiler:
         self._writes.append(f"{theirs.name}={write}")
 
     def compile(self, beside: list[str], check: Callable[[Any], None] | None) -> tuple[Any, Any]:
-        """Both functions: to the message, and from it."""
+        """Return both functions: to the message, and from it."""
         message, kind = self._bind(self._message), self._bind(self._kind)
         reads = {name: name for name in beside} | self._reads
-        # In the order of the constructor up to the first that is left out: names cost time.
+        # Positional up to the first omitted argument: keyword arguments cost time.
         arguments = list(takewhile(reads.__contains__, self.defaults))
         given = [reads.pop(name) for name in arguments]
         made = f"{kind}({', '.join([*given, *(f'{ours}={read}' for ours, read in reads.items())])})"
@@ -229,14 +229,14 @@ class _Compiler:
             f"def to_pb(item):\n    return {message}({', '.join(self._writes)})\n"
             f"def from_pb({', '.join(['value', *beside])}):\n    {body}\n"
         )
-        # The source is made of names of our own fields alone; see the module's text.
+        # The source consists of names of our own fields; see the module docstring.
         exec(source, self._names)  # noqa: S102
         return self._names["to_pb"], self._names["from_pb"]
 
     def _read(
         self, hint: Any, at: str, label: str, converter: Converter | None, theirs: FieldDescriptor
     ) -> str:
-        """The expression for our value, given the one for the message's."""
+        """Return the expression for our value, given that of the message's."""
         converter = converter or self._converter(hint, theirs.name)
         if converter is not None:
             read = f"{self._bind(converter.from_pb)}({at})" if converter.from_pb else at
@@ -264,7 +264,7 @@ class _Compiler:
     def _write(
         self, hint: Any, at: str, converter: Converter | None, theirs: FieldDescriptor
     ) -> str:
-        """The expression for the message's value, given the one for ours."""
+        """Return the expression for the message's value, given that of ours."""
         converter = converter or self._converter(hint, theirs.name)
         if converter is not None:
             write = f"{self._bind(converter.to_pb)}({at})" if converter.to_pb else at
@@ -313,7 +313,7 @@ class _Compiler:
 
 
 def _defaults(kind: Any) -> dict[str, Any]:
-    """Every field of a dataclass or named tuple, with its default or MISSING."""
+    """Return every field of a dataclass or named tuple, with its default or MISSING."""
     if is_dataclass(kind):
         return {each.name: each.default for each in fields(kind)}
     return {name: kind._field_defaults.get(name, MISSING) for name in kind._fields}
@@ -330,7 +330,7 @@ def _class_of(theirs: FieldDescriptor) -> Any:
 
 
 def _if_present(read: str, at: str, theirs: FieldDescriptor, otherwise: str) -> str:
-    """``read`` if the field is there. A true value is there: presence is slow to ask for."""
+    """Return ``read`` if the field is present. A true value is: presence is slow to check."""
     asked = f"({read} if {at}.HasField({theirs.name!r}) else {otherwise})"
     return f"(({read}) or {asked})" if theirs.message_type is None else asked
 

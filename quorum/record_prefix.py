@@ -1,9 +1,8 @@
-"""How nearly every record of a metadata log begins, ready made.
+"""Precomputed beginning of nearly every record of a metadata log.
 
-Behind a record's length come its attributes, timestamp delta, offset delta and key. Ours have no
-attributes, the batch's own timestamp and no key, so only the offset delta differs. Whoever writes
-takes these bytes as they are; whoever reads tests for them in one call, and parses carefully only
-what differs.
+A record's length is followed by attributes, timestamp delta, offset delta and key. Our records have
+no attributes, the batch's timestamp and no key, so only the offset delta differs. Writers copy
+these bytes; readers compare them in one call and parse only records that differ.
 
 See: KIP-98 (record format), docs/reference/batches.md#batch.
 """
@@ -13,13 +12,16 @@ from __future__ import annotations
 from quorum.varint import encode_varint
 
 NULL_KEY = b"\x01"
-"""A key's length of -1."""
+"""A key with length -1."""
 
 
 def plain_prefix(index: int) -> bytes:
-    """What a keyless record begins with behind its length; ``index`` is its offset delta."""
+    """Return the bytes between a keyless record's length and its value's length.
+
+    ``index`` is the record's offset delta.
+    """
     return b"\0\0" + encode_varint(index) + NULL_KEY
 
 
 PLAIN_PREFIXES = tuple(map(plain_prefix, range(8192)))
-"""``plain_prefix`` of as many records as a batch of ours holds."""
+"""``plain_prefix`` for as many records as a batch of ours may hold."""

@@ -1,7 +1,7 @@
-"""How a setting is declared: default, meaning, range and Kafka's name beside the field itself.
+"""Declaration of settings: default, meaning, range and Kafka's name beside the field itself.
 
-A number that is merely absurd does its harm late: a wait that no clock can hold, a size that no
-memory has. So every number of the configuration has a greatest value beside its least.
+An absurd number fails late: a wait that no clock can represent, a size that exceeds the memory. So
+every number of the configuration has a maximum as well as a minimum.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ T = TypeVar("T")
 _KEY: Final = "setting"
 
 HOUR_MS = 3_600_000
-"""Most of what somebody waits for: elections, answers, disks."""
+"""Maximum of waits: elections, answers, disks."""
 CENTURY_MS = 100 * 365 * 24 * HOUR_MS
-"""Most of what is only ever compared with an age; in practice: never."""
+"""Maximum of values that are only compared with an age; in practice: never."""
 COUNT_MAX = 10_000_000
-"""Most entries of a queue or a table in memory."""
+"""Maximum entries of a queue or a table in memory."""
 BYTES_MAX = 1 << 40
-"""Most bytes of anything that is held or written at a time."""
+"""Maximum bytes that are held or written at a time."""
 
 
 class Range(NamedTuple):
-    """Both ends belong to it."""
+    """A closed range: both ends are valid."""
 
     least: float
     most: float
 
     def problem(self, name: str, value: float) -> str:
-        """One sentence that begins with ``name``; empty for a value within."""
+        """Return one sentence that begins with ``name``; empty for a valid value."""
         if value < self.least:
             return f"{name} must be at least {self.least}, not {value}"
-        # Written this way so that NaN, which compares with nothing, is outside.
+        # Written this way so that NaN, which compares false with every number, is outside.
         if not value <= self.most:
             return f"{name} must be at most {self.most}, not {value}"
         return ""
@@ -51,10 +51,10 @@ BYTES = Range(1, BYTES_MAX)
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What ``setting`` notes of a field."""
+    """Declaration of one field by ``setting``."""
 
     help: str
-    """For people; empty for a field that is no key of the configuration file."""
+    """Text for people; empty for a field that is no key of the configuration file."""
     range: Range | None
     kafka: str
     """The nearest key of Kafka, or empty."""

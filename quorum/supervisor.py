@@ -1,9 +1,8 @@
-"""Long-lived tasks: none of them ends unnoticed while the process lives.
+"""Supervision of long-lived tasks: none of them ends unnoticed.
 
-A task that should run as long as its owner has one failure mode that nobody sees: an exception
-ends it, and its work is not done any more. ``Supervisor`` starts such a task again, or lets the
-process end when the failure says that we are wrong (``InvariantViolation`` and its like). No other
-place may start a long-lived task; ``tests/tidy/test_supervised.py`` refuses it.
+An exception in a long-lived task would silently end its work. ``Supervisor`` restarts such a task,
+or ends the process if the failure is a bug of ours (``InvariantViolation`` and its like). No other
+module may start a long-lived task; ``tests/tidy/test_supervised.py`` enforces that.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 RESTART_PAUSE_S: Final = 0.5
-"""Pause before the first restart of a task; it doubles with every failure that follows."""
+"""Pause before the first restart of a task; it doubles with every further failure."""
 RESTART_PAUSE_S_MAX: Final = 5.0
-"""Longest pause. A task that ran for as long begins with the first pause again."""
+"""Longest pause. A task that ran for this long starts with the first pause again."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -25,15 +24,15 @@ class Supervisor:
     """Starts the long-lived tasks of one owner. Owned by the event loop.
 
     Guarantees:
-        1. A task whose work raises an ``Exception`` does its work again after a pause, for ever.
-        2. Anything beyond ``Exception`` goes to the event loop's exception handler, where the
-           server ends its process.
-        3. A task ends when its work returns or the task is cancelled, and only then.
+        1. A task whose work raises an ``Exception`` is restarted after a pause, without limit.
+        2. Other exceptions go to the event loop's exception handler, where the server ends its
+           process.
+        3. A task ends only if its work returns or it is cancelled.
     """
 
     def __init__(self) -> None:
         self.restarts = 0
-        """How often a task was started again; any thread may read."""
+        """Number of restarts; any thread may read."""
 
     def start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """Run ``work()`` in a task of this name until it returns."""

@@ -1,8 +1,7 @@
-"""Names and small values that every layer of the quorum shares.
+"""Identities, positions and endpoints that every layer of the quorum shares.
 
-Belongs here: identities, positions and endpoints, as plain immutable values. Does not
-belong here: anything that reads a file, a clock or the network, and anything with a rule
-about *when* (that is ``quorum.core``).
+They are plain immutable values. Code that reads a file, a clock or the network, and rules about
+*when* something happens (``quorum.core``), do not belong here.
 
 Ranges are half-open everywhere: ``*_end_offset`` is exclusive, ``*_start_offset`` inclusive.
 """
@@ -18,7 +17,7 @@ from quorum.values import value
 
 @dataclass(frozen=True, slots=True)
 class FixedBytes:
-    """Says of a type hint how many bytes there are."""
+    """Length annotation of a bytes type hint."""
 
     size: int
 
@@ -44,7 +43,7 @@ NO_NODE: NodeId = -1
 
 
 def uuid_to_text(value: Uuid) -> str:
-    """The 22-character base64url form that Kafka's files and tools use."""
+    """Return the 22-character base64url form that Kafka's files and tools use."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
@@ -65,10 +64,10 @@ def uuid_from_text(text: str) -> Uuid:
 
 @value
 class OffsetAndEpoch:
-    """A place in the log and the epoch that goes with it.
+    """A position in the log and its epoch.
 
-    As an end of a log: ``offset`` is exclusive and ``epoch`` is that of the record before it
-    (0 for an empty log). As a snapshot id: the same reading.
+    As a log end: ``offset`` is exclusive and ``epoch`` is that of the record before it
+    (0 for an empty log). A snapshot id is read the same way.
     """
 
     offset: int
@@ -83,7 +82,7 @@ class OffsetAndEpoch:
 
 
 SnapshotId: TypeAlias = OffsetAndEpoch
-"""End offset (exclusive) of what a checkpoint contains, and the epoch of its last record."""
+"""End offset (exclusive) of a checkpoint's content, and the epoch of its last record."""
 
 LOG_BEGINNING = OffsetAndEpoch(0, 0)
 BOOTSTRAP_SNAPSHOT_ID: SnapshotId = LOG_BEGINNING
@@ -99,9 +98,9 @@ class EpochStart:
 
 @value
 class ReplicaKey:
-    """Who a replica is: its number and the identity of its disk.
+    """Identity of a replica: its node id and the identity of its disk.
 
-    ``directory_id`` is ``ZERO_UUID`` where it is not known; such a key matches by id alone.
+    ``directory_id`` is ``ZERO_UUID`` if unknown; such a key matches by id alone.
     """
 
     id: NodeId
@@ -118,7 +117,7 @@ class ReplicaKey:
 
 @value
 class Endpoint:
-    """Where a listener of a node can be reached. ``name`` is upper case (``CONTROLLER``)."""
+    """Address of a node's listener. ``name`` is upper case (``CONTROLLER``)."""
 
     name: str
     host: str
@@ -126,14 +125,14 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """``host:port`` with IPv6 hosts bracketed."""
+        """Return ``host:port``, with IPv6 hosts bracketed."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
 
 @value
 class LeaderAndEpoch:
-    """The leader of an epoch as far as known; ``leader_id`` is ``NO_NODE`` when it is not."""
+    """The leader of an epoch; ``leader_id`` is ``NO_NODE`` if unknown."""
 
     leader_id: NodeId
     epoch: Epoch
@@ -141,7 +140,7 @@ class LeaderAndEpoch:
 
 @value
 class Voter:
-    """One entry of the voters record: who, where, and which kraft.version it supports."""
+    """One entry of the voters record: key, endpoints, and supported kraft.version."""
 
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...] = ()
@@ -152,7 +151,7 @@ class Voter:
 
 @value
 class VersionRange:
-    """Levels of one feature that a release can run with, both ends inclusive."""
+    """Levels of one feature that a release supports, both ends inclusive."""
 
     name: str
     lowest: int
@@ -161,37 +160,37 @@ class VersionRange:
 
 @value
 class BootstrapState:
-    """What a disk remembers of the bootstrap of its quorum, from its format until epoch 1.
+    """State of the quorum's bootstrap on one disk, from its format until epoch 1.
 
-    ``incarnation_id`` is drawn once per format, so it tells a disk from the one that the same
-    command formatted before it. ``voter_list`` names the life of every bootstrap voter that this
-    disk has agreed to found the quorum with, ascending by id; empty until it has. It never changes.
+    ``incarnation_id`` is drawn once per format. It distinguishes a disk from an earlier one that
+    the same command formatted. ``voter_list`` has the incarnation id of every bootstrap voter that
+    this disk has agreed on, ascending by node id; empty until it has agreed. It never changes.
     """
 
     incarnation_id: Uuid
     voter_list: tuple[tuple[NodeId, Uuid], ...] = ()
     is_complete: bool = False
-    """Whether every bootstrap voter is known to have agreed to ``voter_list``."""
+    """Whether all bootstrap voters are known to have agreed to ``voter_list``."""
 
 
 @value
 class ElectionState:
-    """What ``quorum-state`` holds: the epoch, its leader if known, and the vote cast in it."""
+    """Content of ``quorum-state``: the epoch, its leader if known, and the vote cast in it."""
 
     epoch: Epoch = 0
     leader_id: NodeId = NO_NODE
     voted: ReplicaKey | None = None
     vote_floor: OffsetAndEpoch | None = None
-    """While set, this replica neither stands nor grants below it (ADR 7)."""
+    """While set, this replica neither campaigns nor grants votes below it (ADR 7)."""
     bootstrap_state: BootstrapState | None = None
-    """Only in epoch 0; None there means that this disk has not begun to found a quorum."""
+    """Only in epoch 0; None there means that this disk has not begun to bootstrap."""
     disqualified: str = ""
-    """Why this directory id never votes again; empty for a voter in good standing."""
+    """Why this directory id never votes again; empty for a voter that may vote."""
 
 
 @value
 class DigestAt:
-    """The running log digest of everything below ``offset`` (exclusive)."""
+    """The running log digest of all records below ``offset`` (exclusive)."""
 
     offset: int
     value: bytes

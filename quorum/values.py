@@ -1,8 +1,8 @@
-"""Immutable values that are cheap to make: a frozen dataclass without the price of one.
+"""Immutable values that are cheap to create: a frozen dataclass without its overhead.
 
 ``@dataclass(frozen=True)`` stores every field through ``object.__setattr__``, which costs as
-much as all the rest of a small object. The core makes several values per message, so that was
-a tenth of what a message costs.
+much as the rest of a small object's creation. The core creates several values per message, so that
+was a tenth of a message's cost.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[T]) -> type[T]:
-    """As ``@dataclass(frozen=True, slots=True)``: compared, hashed and shown by its fields.
+    """Class decorator like ``@dataclass(frozen=True, slots=True)``, with faster creation.
 
-    Assigning to a field or deleting it raises ``FrozenInstanceError``. Copies and pickles are
-    made by calling the class with the fields.
+    Assigning to a field or deleting it raises ``FrozenInstanceError``. Copying and unpickling call
+    the class with the fields.
 
     Raises:
         TypeError: The class has a base, a ``__post_init__``, or a field that is not a plain
@@ -32,14 +32,14 @@ def value(cls: type[T]) -> type[T]:
         raise TypeError(f"{cls.__qualname__} needs a dataclass that is not made in this way")
     kind: Any = frozen
     kind.__new__ = _maker(frozen, of_class)
-    # ``object`` takes the arguments of a class that has a ``__new__`` of its own.
+    # ``object.__init__`` accepts the arguments of a class that defines ``__new__``.
     del kind.__init__
     kind.__reduce__ = _reduce
     return frozen
 
 
 def _maker(frozen: type, of_class: tuple[Field[Any], ...]) -> Callable[..., Any]:
-    """A ``__new__`` that fills an open twin, which stores freely, and then closes it.
+    """Return a ``__new__`` that fills an unlocked twin class and then changes its class.
 
     The twin has the same slots and nothing else, so an object may change from one to the other.
     """
@@ -72,7 +72,7 @@ def _maker(frozen: type, of_class: tuple[Field[Any], ...]) -> Callable[..., Any]
 def copier(kind: type[T], name: str) -> Callable[[T, Any], T]:
     """Return a function that copies a value with another ``name``.
 
-    It does what ``dataclasses.replace`` does, in a third of the time where there are many fields.
+    It does what ``dataclasses.replace`` does, in a third of the time if there are many fields.
 
     Raises:
         ValueError: The class has no such field.

@@ -1,13 +1,11 @@
-"""Variable-length integers, compact strings and tagged fields: the smallest units on disk.
+"""Encode and decode varints, compact strings and tagged fields: the smallest units on disk.
 
-Belongs here: turning one such unit into bytes and back. What the units mean belongs to
-``batch_*``, ``control`` and the record codecs above. Encoders trust their caller's types;
-decoders trust nothing.
+``batch_*``, ``control`` and the record codecs give the units their meaning. Encoders trust their
+caller's types; decoders trust nothing.
 
 Every decoder takes a buffer and a position and returns the value with the position behind it.
-``end`` (exclusive) bounds what may be read. All of them raise ``ValueError``, and nothing
-else, for bytes that are not well formed; the caller knows the file and turns it into its own
-error.
+``end`` (exclusive) bounds what may be read. For malformed bytes, all of them raise ``ValueError``
+and nothing else; the caller knows the file and converts it to its own error.
 
 See: Kafka message format, "varint" (zig-zag LEB128) and KIP-482 (flexible versions).
 """
@@ -23,7 +21,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 UVARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
 TAGGED_FIELDS_MAX = 1024
-"""More tagged fields than this in one struct is taken for damage."""
+"""A struct with more tagged fields counts as damaged."""
 
 _TABLE_SIZE = 4096
 
@@ -37,14 +35,14 @@ def _leb128(value: int) -> bytes:
     return bytes(out)
 
 
-# Lengths and offset deltas are small non-negative numbers nearly always, so one list index
+# Lengths and offset deltas are nearly always small non-negative numbers, so one list lookup
 # replaces the loop on the leader's write path.
 _UVARINTS: tuple[bytes, ...] = tuple(_leb128(n) for n in range(_TABLE_SIZE))
 _VARINTS: tuple[bytes, ...] = tuple(_leb128(n << 1) for n in range(_TABLE_SIZE))
 
 
 def encode_uvarint(value: int) -> bytes:
-    """An unsigned 32-bit value as LEB128, 1 to 5 bytes.
+    """Encode an unsigned 32-bit value as LEB128, 1 to 5 bytes.
 
     Raises:
         ValueError: If the value is outside [0, 2**32).
@@ -57,7 +55,7 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """A signed 32-bit value as zig-zag LEB128, 1 to 5 bytes.
+    """Encode a signed 32-bit value as zig-zag LEB128, 1 to 5 bytes.
 
     Raises:
         ValueError: If the value is outside [-2**31, 2**31).
@@ -70,7 +68,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_varlong(value: int) -> bytes:
-    """A signed 64-bit value as zig-zag LEB128, 1 to 10 bytes.
+    """Encode a signed 64-bit value as zig-zag LEB128, 1 to 10 bytes.
 
     Raises:
         ValueError: If the value is outside [-2**63, 2**63).
@@ -96,7 +94,7 @@ def _read_leb128(data: Buffer, position: int, end: int, bytes_max: int) -> tuple
 
 
 def read_uvarint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """The unsigned 32-bit value at ``position`` and the position behind it."""
+    """Return the unsigned 32-bit value at ``position`` and the position behind it."""
     if position < end and (byte := data[position]) < 0x80:
         return byte, position + 1
     value, position = _read_leb128(data, position, end, UVARINT_BYTES_MAX)
@@ -106,7 +104,7 @@ def read_uvarint(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """The zig-zag 32-bit value at ``position`` and the position behind it."""
+    """Return the zig-zag 32-bit value at ``position`` and the position behind it."""
     if position < end and (byte := data[position]) < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = read_uvarint(data, position, end)
@@ -114,7 +112,7 @@ def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """The zig-zag 64-bit value at ``position`` and the position behind it."""
+    """Return the zig-zag 64-bit value at ``position`` and the position behind it."""
     if position < end and (byte := data[position]) < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value, position = _read_leb128(data, position, end, VARLONG_BYTES_MAX)
@@ -124,7 +122,7 @@ def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def read_bytes(data: Buffer, position: int, end: int, size: int) -> tuple[bytes, int]:
-    """Exactly ``size`` bytes and the position behind them."""
+    """Return exactly ``size`` bytes and the position behind them."""
     after = position + size
     if size < 0 or after > end:
         raise ValueError(f"{size} bytes wanted where {end - position} are left")
@@ -132,13 +130,13 @@ def read_bytes(data: Buffer, position: int, end: int, size: int) -> tuple[bytes,
 
 
 def encode_compact_string(text: str) -> bytes:
-    """UTF-8 text behind its length plus one."""
+    """Encode UTF-8 text behind its length plus one."""
     raw = text.encode()
     return encode_uvarint(len(raw) + 1) + raw
 
 
 def read_compact_string(data: Buffer, position: int, end: int) -> tuple[str, int]:
-    """A non-null compact string and the position behind it."""
+    """Return a non-null compact string and the position behind it."""
     length, position = read_uvarint(data, position, end)
     if length == 0:
         raise ValueError("null where a string is required")
@@ -147,7 +145,7 @@ def read_compact_string(data: Buffer, position: int, end: int) -> tuple[str, int
 
 
 def encode_tagged_fields(fields: TaggedFields = ()) -> bytes:
-    """A struct's tagged section, ``00`` when there are none.
+    """Encode a struct's tagged section, ``00`` if there are none.
 
     Raises:
         ValueError: If the tags are not strictly ascending.
@@ -165,7 +163,7 @@ def encode_tagged_fields(fields: TaggedFields = ()) -> bytes:
 
 
 def read_tagged_fields(data: Buffer, position: int, end: int) -> tuple[TaggedFields, int]:
-    """A struct's tagged section, known and unknown tags alike, and the position behind it."""
+    """Return a struct's tagged section, unknown tags included, and the position behind it."""
     count, position = read_uvarint(data, position, end)
     if count == 0:
         return (), position

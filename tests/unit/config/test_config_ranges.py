@@ -89,9 +89,9 @@ def test_a_number_of_ten_thousand_digits_is_a_mistake_like_others(tmp_path: Path
     ("settings_", "words"),
     [
         ({"fetch_max_wait_ms": 2000, "request_timeout_ms": 3000}, "an idle leader looks dead"),
-        ({"request_timeout_ms": 300}, "answers that were held are given up"),
-        ({"request_timeout_ms": 599}, "answers that were held are given up"),
-        ({"observer_session_ms": 500}, "called gone while its Fetch is held"),
+        ({"request_timeout_ms": 300}, "answers to held fetches time out"),
+        ({"request_timeout_ms": 599}, "answers to held fetches time out"),
+        ({"observer_session_ms": 500}, "counts as gone while its Fetch is held"),
     ],
 )
 def test_timings_of_the_quorum_that_contradict_each_other(
