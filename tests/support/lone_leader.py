@@ -26,10 +26,12 @@ class LoneLeader(CoreCluster):
         *,
         config: QuorumConfig | None = None,
         disk_log: str = "",
+        snapshots: dict[SnapshotId, int] | None = None,
         unknown_disks: tuple[NodeId, ...] = (),
     ) -> None:
         """``unknown_disks``: voters whose entries name no directory id."""
-        disks = {each: disk_with(disk_log) for each in voters} if disk_log else None
+        disk = disk_with(disk_log, snapshots=snapshots)
+        disks = dict.fromkeys(voters, disk) if disk_log else None
         super().__init__(voters, config=config, disks=disks, autostart=False)
         self.voters = tuple(
             replace(each, key=ReplicaKey(each.key.id)) if each.key.id in unknown_disks else each
@@ -63,12 +65,12 @@ class LoneLeader(CoreCluster):
         return self.call(1, lambda node: node.receive(self.now_ms, sender, request))
 
     def fetch_snapshot(self, sender: NodeId, snapshot_id: SnapshotId, **fields: Any) -> Output:
-        """Ask for the beginning of a checkpoint."""
-        values = {"position": 0, "max_bytes": 100, **fields}
+        """Ask for a chunk of a checkpoint; it is decided, but not read."""
+        values = {"replica": key(max(sender, 0)), "position": 0, "max_bytes": 100, **fields}
         request = FetchSnapshotRequest(
-            next(self._numbers), CLUSTER, key(sender), self[1].epoch, snapshot_id, **values
+            next(self._numbers), CLUSTER, epoch=self[1].epoch, snapshot_id=snapshot_id, **values
         )
-        return self.call(1, lambda node: node.receive(self.now_ms, sender, request))
+        return self[1].receive(self.now_ms, sender, request)
 
     def report(self, fact: LocalEvent) -> Output:
         """Let the leader's runtime report something."""
