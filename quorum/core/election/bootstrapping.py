@@ -28,7 +28,7 @@ from quorum.core.protocol.refusals import (
 )
 from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
-from quorum.core.state.bootstrap_peer import BootstrapPeer, VoterList
+from quorum.core.state.bootstrap_peer import BootstrapPeer, VoterList, without
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.peer_requests import Purpose
 from quorum.errors import ErrorCode
@@ -57,8 +57,11 @@ def why_not_vote(core: CoreState) -> str:
 
 
 def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
-    own = core.election.bootstrap_state
-    return own is not None and core.bootstrap.has_agreed(voter_id, own.voter_list)
+    bootstrap_state, peer = core.election.bootstrap_state, core.bootstrap.peers.get(voter_id)
+    if bootstrap_state is None or peer is None or not peer.voter_list:
+        return False
+    missing = core.bootstrap.without
+    return without(peer.voter_list, missing) == without(bootstrap_state.voter_list, missing)
 
 
 # Asking.

@@ -42,13 +42,6 @@ class BootstrapProgress:
         """Return the voters that have to agree before epoch 1."""
         return [voter_id for voter_id in self.peers if voter_id not in self.without]
 
-    def has_agreed(self, voter_id: NodeId, voter_list: VoterList) -> bool:
-        """Return whether ``voter_id`` has agreed to ``voter_list``, missing voters aside."""
-        peer = self.peers.get(voter_id)
-        if peer is None or not peer.voter_list:
-            return False
-        return without(peer.voter_list, self.without) == without(voter_list, self.without)
-
 
 def without(voter_list: VoterList, missing: frozenset[NodeId]) -> VoterList:
     """Return ``voter_list`` without the voters that may be missing."""
