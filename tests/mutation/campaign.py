@@ -19,6 +19,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -125,11 +126,8 @@ class Campaign:
         functions = Functions(self._core)
         gc.collect()
         gc.freeze()
-        for mutant in islice(filter(self._tests, mutants), 1):
-            names = self._tests(mutant)[:CONTROL_TESTS]
-            if self._kills_unchanged(mutant, names, functions):
-                self.failed.append("what runs in a mutant's process, with unchanged code")
-                return True
+        if not self._is_valid(mutants, functions):
+            return True
         began, said, used_before = time.perf_counter(), 0, _used_cpu_seconds()
         waiting = iter(mutants)
         running: list[Child] = []
@@ -146,11 +144,21 @@ class Campaign:
                     running.append(self._fork(child.mutant, child.names, functions, is_again=True))
             if len(self.rows) >= said + _REPORT_EVERY or len(self.rows) == len(mutants):
                 said = len(self.rows)
+                if not self._is_valid(mutants, functions):
+                    return True
                 self._announce(said, len(mutants), time.perf_counter() - began)
                 self.write()
             self.seconds = time.perf_counter() - began
             self.cpu_seconds = _used_cpu_seconds() - used_before
         return True
+
+    def _is_valid(self, mutants: list[Mutant], functions: Functions) -> bool:
+        """Whether tests pass in a mutant's process with unchanged code, now as at the beginning."""
+        for mutant in islice(filter(self._tests, mutants), 1):
+            names = self._tests(mutant)[:CONTROL_TESTS]
+            if self._kills_unchanged(mutant, names, functions):
+                self.failed.append("what runs in a mutant's process, with unchanged code")
+        return not self.failed
 
     def _announce(self, number: int, mutants: int, seconds: float) -> None:
         killed = sum(row["status"] in KILLED for row in self.rows)
@@ -285,12 +293,12 @@ class Campaign:
 
     def _kills_unchanged(self, mutant: Mutant, names: list[str], functions: Functions) -> bool:
         """Whether unchanged code does not survive: then no kill proves anything."""
-        unchanged = replace(mutant, mutated=mutant.node)
+        unchanged, kills = replace(mutant, mutated=mutant.node), deepcopy(self._kills)
         child = self._fork(unchanged, names, functions, is_again=True)
         while not ended([child]):
             pass
         self._close(child)
-        self._kills.clear()
+        self._kills = kills
         return self.rows.pop()["status"] in KILLED
 
     def _be_the_mutant(

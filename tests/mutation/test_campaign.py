@@ -176,20 +176,46 @@ def test_a_run_that_pytest_gives_up_ends_with_an_error(tmp_path: Path) -> None:
     assert not rows.exists()
 
 
-def test_a_mutant_that_no_test_reaches_needs_no_control(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Method: one such mutant before one that a test kills."""
+@pytest.fixture
+def two_mutants(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    """No test reaches the first mutant, and a test kills the second."""
     far = Mutant(MUTANT.path, "rules.far", range(9, 10), libcst.Pass(), libcst.Pass())
-    session = SimpleNamespace(items=())
+    items = dict(campaign._items)
     monkeypatch.setattr(campaign, "_order", replace(campaign._order, first_stage=True))
+    monkeypatch.setattr(campaign, "_learn", lambda: campaign._items.update(items))
     monkeypatch.setattr(campaign, "_chosen", lambda: [far, MUTANT])
-    monkeypatch.setattr(campaign, "_kills_unchanged", lambda mutant, names, functions: names == [])
     monkeypatch.setattr(campaign, "_tests", lambda mutant: ["fails"] if mutant is MUTANT else [])
     monkeypatch.setattr(module, "Functions", lambda core: SimpleNamespace(replace=lambda *_: 1))
     monkeypatch.setattr(module.gc, "freeze", lambda: None)
-    items = dict(campaign._items)
-    monkeypatch.setattr(campaign, "_learn", lambda: campaign._items.update(items))
-    assert campaign.pytest_runtestloop(session)  # type: ignore[arg-type]
-    assert campaign.failed == []
-    assert [row["status"] for row in campaign.rows] == ["no tests", "killed"]
+    return campaign
+
+
+def test_a_mutant_that_no_test_reaches_needs_no_control(
+    two_mutants: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(two_mutants, "_kills_unchanged", lambda mutant, names, _: names == [])
+    assert two_mutants.pytest_runtestloop(SimpleNamespace(items=()))  # type: ignore[arg-type]
+    assert two_mutants.failed == []
+    assert [row["status"] for row in two_mutants.rows] == ["no tests", "killed"]
+
+
+def test_kills_count_only_while_unchanged_code_passes(
+    two_mutants: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: what the first process leaves behind in the middle of a run makes no mutant look
+    killed. Method: unchanged code passes once, and fails after the mutants.
+    """
+    fails = iter([False, True])
+    monkeypatch.setattr(two_mutants, "_kills_unchanged", lambda *_: next(fails))
+    monkeypatch.setattr(two_mutants, "_file", tmp_path / "rows.json")
+    assert two_mutants.pytest_runtestloop(SimpleNamespace(items=()))  # type: ignore[arg-type]
+    assert two_mutants.failed
+    assert not (tmp_path / "rows.json").exists()
+
+
+def test_a_control_forgets_no_kill(campaign: Campaign) -> None:
+    """Killers of a function's other mutants are run first."""
+    run(campaign, ["fails"])
+    functions = SimpleNamespace(replace=lambda path, code: 1)
+    assert not campaign._kills_unchanged(MUTANT, ["passes"], functions)  # type: ignore[arg-type]
+    assert campaign._kills[MUTANT.function]["fails"] == 1
