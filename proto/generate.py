@@ -2,13 +2,12 @@
 """Generate the committed stubs of `proto/` with the pinned compiler.
 
     python proto/generate.py            write into this checkout
-    python proto/generate.py DIRECTORY  write there, for comparing with what is committed
+    python proto/generate.py DIRECTORY  write there, to compare with the committed files
 
-Generated code refuses to be imported by an older protobuf or grpcio than the one it was made
-for, so the compiler is the oldest that we support, in an environment of its own (`make proto`
-and `make proto-check` keep one). Its version is pinned here: raising it raises the lower bounds
-of `grpcio` and `protobuf` in pyproject.toml. Any other compiler is refused, since comparing its
-output with what is committed would say nothing.
+Generated code cannot be imported by an older protobuf or grpcio than that of its compiler. So the
+compiler is the oldest that we support, in its own environment (`make proto` and `make proto-check`
+keep one). Its version is pinned here: raising it raises the lower bounds of `grpcio` and `protobuf`
+in pyproject.toml. Any other compiler is refused, since its output cannot be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PROTO_ROOT = Path(__file__).resolve().parent
 
 
 def sources() -> list[Path]:
-    """Every .proto file, sorted."""
+    """Return every .proto file, sorted."""
     return sorted(PROTO_ROOT.rglob("*.proto"))
 
 
@@ -61,7 +60,7 @@ def generate(output: Path) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Entry point; the only argument is the output directory."""
+    """Run the generator; the only argument is the output directory."""
     if len(arguments) > 1:
         raise SystemExit("usage: python proto/generate.py [DIRECTORY]")
     generate(Path(arguments[0]).resolve() if arguments else PROTO_ROOT.parent)

@@ -91,7 +91,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DescribeQuorum(self, request, context):
-        """Any node answers; what only the leader knows is -1 elsewhere.
+        """Any node answers; fields known to the leader only are -1 elsewhere.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,7 +104,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DescribeImage(self, request, context):
-        """What a node's image holds, as one digest: equal images give equal digests.
+        """Returns one digest of a node's image: equal images have equal digests.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,14 +118,14 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def TransferLeadership(self, request, context):
-        """The leader lets another voter take over; answers when the next leader is known.
+        """Transfers leadership to another voter; answers when the next leader is known.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddVoter(self, request, context):
-        """One change of the voter set at a time (853). Only the leader; answers when it is committed.
+        """Voter set changes, one at a time (853). Leader only; answers when the change is committed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

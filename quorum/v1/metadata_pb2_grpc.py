@@ -85,22 +85,22 @@ class MetadataServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Write(self, request, context):
-        """One command, answered when it is committed and applied.
+        """Writes one command; answers when it is committed and applied.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WriteStream(self, request_iterator, context):
-        """Many commands at a time over one stream to the leader. The first request is the hello; the
-        first response accepts it, or the stream ends with a LeaderHint.
+        """Writes many commands over one stream to the leader. The first request is the hello; the first
+        response accepts it, or the stream ends with a LeaderHint.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FetchLog(self, request, context):
-        """Committed record batches, byte for byte as they lie in the log.
+        """Returns committed record batches, byte for byte as in the log.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,15 +113,15 @@ class MetadataServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def OffsetForLeaderEpoch(self, request, context):
-        """The largest epoch at or below the requested one and where it ends (279.1).
+        """Returns the largest epoch at or below the requested one and its end offset (279.1).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """The state at one position, then every change after it, in order. A watcher that does not
-        read ends with RESOURCE_EXHAUSTED and the offset to resume from (OffsetBounds).
+        """Sends the state at one position, then every later change, in order. The stream of a watcher that
+        does not read ends with RESOURCE_EXHAUSTED and the offset to resume from (OffsetBounds).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class RaftServiceStub(object):
-    """Every call may be repeated. Bytes that are not such a request: INVALID_ARGUMENT. A refusal by
-    the protocol is not a status but an error_code in the response.
+    """Every call may be repeated. A malformed request ends with INVALID_ARGUMENT. A refusal by the
+    protocol is an error_code in the response, not a status.
     """
 
     def __init__(self, channel):
@@ -69,8 +69,8 @@ class RaftServiceStub(object):
 
 
 class RaftServiceServicer(object):
-    """Every call may be repeated. Bytes that are not such a request: INVALID_ARGUMENT. A refusal by
-    the protocol is not a status but an error_code in the response.
+    """Every call may be repeated. A malformed request ends with INVALID_ARGUMENT. A refusal by the
+    protocol is an error_code in the response, not a status.
     """
 
     def Vote(self, request, context):
@@ -98,14 +98,14 @@ class RaftServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def FetchSnapshot(self, request, context):
-        """The one request that may name several topic-partitions (630.10, 630.11).
+        """The only request that may name several topic-partitions (630.10, 630.11).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ChainDigest(self, request, context):
-        """Answered in any role: what this replica's log is, for finding where two differ.
+        """Returns digests of this replica's log, to find where two logs differ. Answered in any role.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -153,8 +153,8 @@ def add_RaftServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RaftService(object):
-    """Every call may be repeated. Bytes that are not such a request: INVALID_ARGUMENT. A refusal by
-    the protocol is not a status but an error_code in the response.
+    """Every call may be repeated. A malformed request ends with INVALID_ARGUMENT. A refusal by the
+    protocol is an error_code in the response, not a status.
     """
 
     @staticmethod
